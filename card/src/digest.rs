@@ -1,0 +1,106 @@
+//! The two digests of a card: one of its bytes, one of its content.
+
+use std::fmt::Write as _;
+
+use ring::digest::{SHA256, digest as hash};
+use serde_json::Value;
+
+use crate::document::{self, Nul};
+use crate::finding::Findings;
+
+/// The digest of the bytes as they are: `sha256:` and 64 lower-case hexadecimal digits.
+///
+/// ```
+/// assert_eq!(
+///     a2a_card::digest(b""),
+///     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+/// );
+/// ```
+pub fn digest(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity("sha256:".len() + 64);
+    text.push_str("sha256:");
+    for byte in hash(&SHA256, bytes).as_ref() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The digest of what the bytes say: of their RFC 8785 form without the top-level `signatures`.
+///
+/// Agents that reorder members or sign anew at every start keep this digest. Where readers of JSON could
+/// disagree about the content (RFC 7493: a name twice, half a surrogate pair, a number that a double does
+/// not hold as written), and where there is no JSON within the bounds of [`crate::parse`], it is
+/// [`digest`] of the bytes.
+pub fn content_digest(bytes: &[u8]) -> String {
+    match canonical(bytes) {
+        Some(canonical) => digest(&canonical),
+        None => digest(bytes),
+    }
+}
+
+/// The canonical form without signatures, where there is one.
+fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
+    if !document.exact {
+        return None;
+    }
+    if let Value::Object(members) = &mut document.value {
+        members.remove("signatures");
+    }
+    serde_json_canonicalizer::to_vec(&document.value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_space_numbers_and_signatures_do_not_count() {
+        let plain = content_digest(br#"{"name":"A","n":1.0,"big":1e21}"#);
+        for same in [
+            r#"{ "n": 1, "big": 1000000000000000000000,
+                 "name": "\u0041" }"#,
+            "\u{feff}{\"name\":\"A\",\"n\":1e0,\"big\":1e+21}",
+            r#"{"name":"A","n":1,"big":1e21,"signatures":[{"protected":"a","signature":"b"}]}"#,
+        ] {
+            assert_eq!(content_digest(same.as_bytes()), plain, "{same}");
+        }
+        assert_ne!(content_digest(br#"{"name":"A","n":2,"big":1e21}"#), plain);
+        assert_ne!(
+            content_digest(br#"{"name":"A","n":1,"big":1e21,"x":{"signatures":[]}}"#),
+            plain
+        );
+    }
+
+    #[test]
+    fn content_is_the_canonical_text() {
+        let canonical = br#"{"a":[1,"x"],"b":null}"#;
+        assert_eq!(
+            content_digest(br#" {"b":null, "signatures":[], "a":[1.0,"x"]}"#),
+            digest(canonical)
+        );
+    }
+
+    #[test]
+    fn ambiguous_bytes_have_the_raw_digest() {
+        for bytes in [
+            r#"{"name":"A","name":"B"}"#,
+            r#"{"name":"\ud800"}"#,
+            r#"{"name":"A","n":9007199254740993}"#,
+            r#"{"name":"A","n":1e400}"#,
+            "no json",
+            "",
+        ] {
+            assert_eq!(content_digest(bytes.as_bytes()), digest(bytes.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn texts_with_nul_are_told_from_their_replacement() {
+        assert_ne!(
+            content_digest(br#"{"name":"\u0000"}"#),
+            content_digest(br#"{"name":"\ufffd"}"#)
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Bytes into a JSON tree, noting on the way what readers of JSON disagree about.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::finding::Findings;
+use crate::pointer::Pointer;
+use crate::rules::{self, Rule};
+use crate::scan::scan;
+use crate::{ParseError, text};
+
+/// Largest card that is read: 1 MiB.
+pub const MAX_CARD_BYTES: usize = 1 << 20;
+
+/// A document as read.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The tree. Of members with the same name the last one is in it, as with most JSON readers.
+    pub(crate) value: Value,
+    /// Whether every reader sees the same document (RFC 7493): no name twice, no half surrogate pair, no
+    /// number that a double changes.
+    pub(crate) exact: bool,
+}
+
+/// What becomes of U+0000 in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nul {
+    /// Stays: for digests, which must tell any two texts apart.
+    Keep,
+    /// Becomes U+FFFD: databases refuse U+0000 in text.
+    Replace,
+}
+
+/// Reads a document.
+///
+/// # Errors
+///
+/// Every variant of [`ParseError`] except those about the members of a card.
+pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Document, ParseError> {
+    if bytes.len() > MAX_CARD_BYTES {
+        return Err(ParseError::TooLarge { size: bytes.len() });
+    }
+    let body = match bytes.strip_prefix(b"\xef\xbb\xbf") {
+        Some(body) => {
+            out.add(&rules::JSON_BOM, &Pointer::Root, "U+FEFF");
+            body
+        }
+        None => bytes,
+    };
+    refuse_other_formats(body)?;
+    let seen = scan(body).map_err(|_| ParseError::TooDeep)?;
+    let mut note = |rule: &Rule, place: Option<usize>| {
+        if let Some(place) = place {
+            let (line, column) = position(body, place);
+            out.add(
+                rule,
+                &Pointer::Root,
+                &format!("line {line}, column {column}"),
+            );
+        }
+    };
+    note(&rules::JSON_SURROGATE, seen.lone_surrogate);
+    note(&rules::JSON_NUMBER_HUGE, seen.huge_number);
+    note(&rules::JSON_NUMBER_INEXACT, seen.inexact_number);
+    let mut exact = seen.lone_surrogate.is_none()
+        && seen.huge_number.is_none()
+        && seen.inexact_number.is_none();
+
+    let mut parser = serde_json::Deserializer::from_slice(&seen.bytes);
+    let node = Node {
+        at: &Pointer::Root,
+        state: &mut State {
+            nul,
+            exact: &mut exact,
+            out,
+        },
+    };
+    let value = node
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|error| not_json(&error))?;
+    Ok(Document { value, exact })
+}
+
+/// Names the things that are often served in a card's place and that no JSON parser describes well.
+fn refuse_other_formats(body: &[u8]) -> Result<(), ParseError> {
+    let start = body.trim_ascii_start();
+    let reason = match start {
+        [] => "the body is empty",
+        [b'<', ..] => "the body is an HTML or XML page",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => {
+            return Err(ParseError::NotJson {
+                line: 1,
+                column: 1,
+                text: "the text is encoded in UTF-16 or UTF-32; JSON is UTF-8".into(),
+            });
+        }
+        _ => return Ok(()),
+    };
+    Err(ParseError::NotACard {
+        reason: reason.into(),
+    })
+}
+
+/// The parser's complaint without the position, which has members of its own.
+fn not_json(error: &serde_json::Error) -> ParseError {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let position = format!(" at line {line} column {column}");
+    ParseError::NotJson {
+        line,
+        column,
+        text: text.strip_suffix(&position).unwrap_or(&text).to_owned(),
+    }
+}
+
+/// Line and column, both from 1; the column counts bytes, as the JSON parser's does.
+fn position(bytes: &[u8], place: usize) -> (usize, usize) {
+    let before = &bytes[..place.min(bytes.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n')
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// What all nodes share while a tree is built.
+struct State<'s> {
+    nul: Nul,
+    exact: &'s mut bool,
+    out: &'s mut Findings,
+}
+
+impl State<'_> {
+    /// Takes a text or a name over into the tree.
+    fn text(&mut self, at: &Pointer<'_>, mut text: String) -> String {
+        if !text::has_hidden(&text) {
+            return text;
+        }
+        if text.contains('\0') {
+            self.out.add(&rules::TEXT_NUL, at, &text);
+            if self.nul == Nul::Replace {
+                text = text.replace('\0', "\u{fffd}");
+            }
+        }
+        if text::has_hidden(&text) {
+            self.out.add(&rules::TEXT_HIDDEN, at, &text);
+        }
+        text
+    }
+}
+
+/// Builds one node of the tree.
+struct Node<'p, 's, 'f> {
+    at: &'p Pointer<'p>,
+    state: &'s mut State<'f>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_, '_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_, '_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(self.state.text(self.at, value.to_owned())))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(self.state.text(self.at, value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let at = self.at.index(list.len());
+            let node = Node {
+                at: &at,
+                state: &mut *self.state,
+            };
+            match elements.next_element_seed(node)? {
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(mut name) = members.next_key::<String>()? {
+            if text::has_hidden(&name) {
+                name = self.state.text(self.at, name);
+            }
+            let at = self.at.name(&name);
+            let value = members.next_value_seed(Node {
+                at: &at,
+                state: &mut *self.state,
+            })?;
+            if map.contains_key(&name) {
+                *self.state.exact = false;
+                self.state.out.add(&rules::JSON_DUPLICATE, &at, &name);
+            }
+            map.insert(name, value);
+        }
+        Ok(Value::Object(map))
+    }
+}

@@ -1,0 +1,195 @@
+//! What a reader noticed about a card.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::pointer::Pointer;
+use crate::rules::{self, Rule};
+use crate::text;
+
+/// At most this many findings are given for one card; the last of them then says that there were more.
+pub const MAX_FINDINGS: usize = 1_000;
+
+/// At most this many characters of what was found are quoted.
+const MAX_FOUND_CHARS: usize = 200;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Works today, but clients may stumble.
+    Warning,
+    /// The card breaks a rule of its own version.
+    Error,
+}
+
+impl Severity {
+    /// The name used in JSON: `info`, `warning` or `error`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// One thing noticed, where it was, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable identifier of the rule, such as `skill.tags`. [`crate::rules`] lists them all.
+    pub rule: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// RFC 6901 pointer to the member; the empty string is the whole card.
+    pub pointer: String,
+    /// What was there, shortened to 200 characters, with invisible characters written as `\u{…}`.
+    pub found: String,
+    /// What the card's version wants.
+    pub wanted: String,
+    /// How to mend it.
+    pub hint: String,
+    /// The section of the specification the rule follows, such as `1.0 §8.5`.
+    pub section: String,
+}
+
+/// Collects findings up to [`MAX_FINDINGS`].
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    full: bool,
+}
+
+impl Findings {
+    /// Notes that `rule` was broken at `at`, where `found` stood.
+    pub(crate) fn add(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
+        if self.full {
+            return;
+        }
+        if self.list.len() + 1 == MAX_FINDINGS {
+            self.full = true;
+            self.list
+                .push(finding(&rules::FINDINGS_CUT, &Pointer::Root, ""));
+            return;
+        }
+        self.list.push(finding(rule, at, found));
+    }
+
+    /// As [`Findings::add`], quoting the JSON that stood there.
+    pub(crate) fn add_value(&mut self, rule: &Rule, at: &Pointer<'_>, found: &Value) {
+        if !self.full {
+            self.add(rule, at, &quote(found));
+        }
+    }
+
+    /// As [`Findings::add`], but once for a card: for habits that run through a whole document.
+    pub(crate) fn add_once(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
+        if !self.list.iter().any(|finding| finding.rule == rule.id) {
+            self.add(rule, at, found);
+        }
+    }
+
+    /// Everything noticed, in the order in which it was.
+    pub(crate) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+}
+
+/// Fills in what the rule's table says.
+fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
+    Finding {
+        rule: rule.id.to_owned(),
+        severity: rule.severity,
+        pointer: at.text(),
+        found: shorten(found),
+        wanted: rule.summary.to_owned(),
+        hint: rule.hint.to_owned(),
+        section: rule.section.to_owned(),
+    }
+}
+
+/// Cuts to [`MAX_FOUND_CHARS`] and makes what cannot be seen visible.
+fn shorten(found: &str) -> String {
+    let mut short = String::new();
+    let mut length = 0;
+    for character in found.chars() {
+        let escaped;
+        let piece: &str = if text::is_hidden(character) || character.is_control() {
+            escaped = character.escape_unicode().to_string();
+            &escaped
+        } else {
+            escaped = character.to_string();
+            &escaped
+        };
+        let width = piece.chars().count();
+        if length + width >= MAX_FOUND_CHARS {
+            short.push('…');
+            break;
+        }
+        length += width;
+        short.push_str(piece);
+    }
+    short
+}
+
+/// The beginning of a value's JSON, without writing out the rest of it.
+fn quote(value: &Value) -> String {
+    struct Beginning(Vec<u8>);
+    impl io::Write for Beginning {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.len() > 4 * MAX_FOUND_CHARS {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            let room = (8 * MAX_FOUND_CHARS).min(bytes.len());
+            self.0.extend_from_slice(&bytes[..room]);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut beginning = Beginning(Vec::new());
+    // The error only says that enough has been written.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    String::from_utf8_lossy(&beginning.0).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_ends_at_its_bound_and_says_so() {
+        let mut findings = Findings::default();
+        for _ in 0..MAX_FINDINGS - 1 {
+            findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
+        }
+        assert_eq!(findings.list.len(), MAX_FINDINGS - 1);
+        assert!(findings.list.iter().all(|f| f.rule == "skill.text"));
+        findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
+        findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
+        let list = findings.into_list();
+        assert_eq!(list.len(), MAX_FINDINGS);
+        assert_eq!(list[MAX_FINDINGS - 1].rule, "findings.cut");
+    }
+
+    #[test]
+    fn what_was_found_is_short_and_visible() {
+        let found = shorten(&format!("a\u{202e}b\u{1b}{}", "c".repeat(500)));
+        assert!(found.starts_with("a\\u{202e}b\\u{1b}ccc"));
+        assert!(found.ends_with('…'));
+        assert_eq!(found.chars().count(), MAX_FOUND_CHARS);
+        assert_eq!(shorten("kurz"), "kurz");
+    }
+
+    #[test]
+    fn quoting_a_huge_value_writes_only_its_beginning() {
+        let huge = Value::Array(vec![Value::from("x".repeat(1_000)); 10_000]);
+        assert!(quote(&huge).len() < 20 * MAX_FOUND_CHARS);
+        assert_eq!(quote(&Value::Null), "null");
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads A2A agent cards of every protocol version into one model, and judges them.
+//!
+//! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly.
+//! [`parse`] tells the wire format from a card's shape, reads every member on its own and says in
+//! [`Finding`]s what was odd about it; only bytes that are no JSON, or no card at all, are an error.
+//! [`lint`] adds what is wrong with a card as a whole.
+//!
+//! ```
+//! use a2a_card::{Family, parse};
+//!
+//! let bytes = br#"{
+//!     "name": "Flight desk",
+//!     "url": "https://desk.example/a2a",
+//!     "protocolVersion": "0.3.0",
+//!     "preferredTransport": "rest",
+//!     "capabilities": {"streaming": "True"},
+//!     "security": [{"key": []}],
+//!     "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}},
+//!     "skills": [{"id": "book", "name": "Book flights", "tags": ["Travel"]}]
+//! }"#;
+//! let parsed = parse(bytes)?;
+//! assert_eq!(parsed.family, Family::V0_3);
+//! assert_eq!(parsed.card.interfaces[0].binding, "HTTP+JSON");
+//! assert_eq!(parsed.card.interfaces[0].protocol_version.as_deref(), Some("0.3"));
+//! assert!(parsed.card.capabilities.streaming);
+//! assert_eq!(a2a_card::tags(&parsed.card), ["travel"]);
+//! assert_eq!(
+//!     a2a_card::security_sentences(&parsed.card),
+//!     ["Send an API key in the header `X-Api-Key`"]
+//! );
+//! for finding in a2a_card::all_findings(&parsed, bytes) {
+//!     println!("{} {}: {}", finding.rule, finding.pointer, finding.hint);
+//! }
+//! # Ok::<(), a2a_card::ParseError>(())
+//! ```
+//!
+//! The crate is pure: no network, no files, no clock. Its work is bounded by [`MAX_CARD_BYTES`],
+//! [`MAX_DEPTH`], [`MAX_LIST`] and [`MAX_FINDINGS`]. It never changes a card's bytes: those stay with
+//! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
+//! [`content_digest`] and [`signing_summary`].
+
+mod digest;
+mod document;
+mod facets;
+mod family;
+mod finding;
+mod lint;
+mod member;
+mod model;
+mod parsed;
+mod pointer;
+mod rules;
+mod scan;
+mod signing;
+mod text;
+mod wire;
+mod words;
+
+pub use digest::{content_digest, digest};
+pub use document::MAX_CARD_BYTES;
+pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
+pub use family::{Family, UnknownFamily};
+pub use finding::{Finding, MAX_FINDINGS, Severity};
+pub use lint::{all_findings, lint};
+pub use member::MAX_LIST;
+pub use model::*;
+pub use parsed::{ParseError, Parsed, parse};
+pub use rules::{Rule, rules};
+pub use scan::MAX_DEPTH;
+pub use signing::{
+    SignatureEntry, SignatureState, UnknownSignatureState, Verdict, signature_entries,
+    signature_state, signing_summary,
+};
+pub use words::security_sentences;
+
+/// The number of the derivation: raised by one whenever [`parse`], [`lint`] or anything else here gives
+/// another result for the same bytes.
+///
+/// Whoever stores what was derived from a card stores this number with it, and derives again what carries
+/// an older one. The bytes themselves never change by that.
+pub const DERIVATION: u32 = 1;

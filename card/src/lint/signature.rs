@@ -1,0 +1,54 @@
+//! Rules about signatures that need no key.
+
+use super::Subject;
+use crate::finding::Findings;
+use crate::pointer::Pointer;
+use crate::rules::Rule;
+use crate::signing::{SignatureEntry, Verdict, signature_entries};
+
+/// Reports the entries that `breach` finds fault with, with what it says about them.
+fn each(
+    subject: &Subject<'_>,
+    rule: &Rule,
+    out: &mut Findings,
+    breach: impl Fn(&SignatureEntry) -> Option<String>,
+) {
+    let root = Pointer::Root;
+    let at = root.name("signatures");
+    for (index, entry) in signature_entries(&subject.parsed.card).iter().enumerate() {
+        if let Some(found) = breach(entry) {
+            out.add(rule, &at.index(index), &found);
+        }
+    }
+}
+
+/// Entries are in JWS form.
+pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    each(subject, rule, out, |entry| {
+        (entry.verdict == Verdict::Malformed).then(|| "no JWS".to_owned())
+    });
+}
+
+/// Signatures name their key.
+pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    each(subject, rule, out, |entry| {
+        let missing = entry.verdict != Verdict::Malformed && entry.kid.is_none();
+        missing.then(|| "no `kid`".to_owned())
+    });
+}
+
+/// Signatures name an algorithm that a public key can check.
+pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    each(subject, rule, out, |entry| {
+        if entry.verdict == Verdict::Malformed {
+            return None;
+        }
+        match &entry.alg {
+            None => Some("no `alg`".to_owned()),
+            Some(alg) if alg.eq_ignore_ascii_case("none") || alg.starts_with("HS") => {
+                Some(alg.clone())
+            }
+            Some(_) => None,
+        }
+    });
+}

@@ -1,0 +1,336 @@
+//! Reading single members: each on its own, so that a bad one costs nothing but itself.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use serde_json::{Map, Value};
+
+use crate::finding::Findings;
+use crate::pointer::Pointer;
+use crate::rules;
+
+/// At most this many elements of any list are read: skills, tags, interfaces, schemes, …
+pub const MAX_LIST: usize = 1_000;
+
+/// How long a text may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// Names, identifiers, tags: up to 1 024 characters, then cut.
+    Line,
+    /// Descriptions and examples: up to 16 384 characters, then cut.
+    Prose,
+    /// Addresses: up to 4 096 characters. A longer one is left out, as half an address is another address.
+    Address,
+}
+
+impl Length {
+    /// The bound in characters.
+    pub(crate) fn limit(self) -> usize {
+        match self {
+            Length::Line => 1_024,
+            Length::Prose => 16_384,
+            Length::Address => 4_096,
+        }
+    }
+}
+
+/// The members of one object, taken out one after another; what is left over is unknown.
+pub(crate) struct Members<'p> {
+    map: Map<String, Value>,
+    at: Pointer<'p>,
+    /// Whether any name has an underscore, so that `snake_case` is looked for at all.
+    snake: bool,
+    /// Members that were lifted out of a nested object, and its name.
+    lifted: Option<(&'static str, Vec<&'static str>)>,
+    /// Members whose value could not be read.
+    unread: Map<String, Value>,
+}
+
+/// Where a member was found.
+pub(crate) struct Spot {
+    inside: Option<&'static str>,
+    name: Cow<'static, str>,
+}
+
+impl Spot {
+    /// The member's place below the object at `parent`.
+    pub(crate) fn below<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
+        match self.inside {
+            Some(outer) => Pointer::Inside(parent, outer, &self.name),
+            None => Pointer::Name(parent, &self.name),
+        }
+    }
+}
+
+impl<'p> Members<'p> {
+    /// The members of the object at `at`.
+    pub(crate) fn new(map: Map<String, Value>, at: Pointer<'p>) -> Self {
+        let snake = map.keys().any(|name| name.contains('_'));
+        Members {
+            map,
+            at,
+            snake,
+            lifted: None,
+            unread: Map::new(),
+        }
+    }
+
+    /// Where the object stands.
+    pub(crate) fn at(&self) -> Pointer<'p> {
+        self.at
+    }
+
+    /// Looks at a member without taking it; null counts as absent.
+    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+        let value = self.map.get(name).filter(|value| !value.is_null());
+        if value.is_some() || !self.snake {
+            return value;
+        }
+        self.map
+            .get(&snake_case(name))
+            .filter(|value| !value.is_null())
+    }
+
+    /// Whether the member is there in `snake_case` only.
+    pub(crate) fn is_snake(&self, name: &str) -> bool {
+        self.snake && !self.map.contains_key(name) && self.peek(name).is_some()
+    }
+
+    /// Lifts the named members of the nested object `outer` to this level, where this level has none.
+    pub(crate) fn lift(&mut self, outer: &'static str, names: &[&'static str]) {
+        let Some(Value::Object(mut nested)) = self.map.shift_remove(outer) else {
+            return;
+        };
+        let mut lifted = Vec::new();
+        for &name in names {
+            if self.peek(name).is_some() {
+                continue;
+            }
+            let spelling = snake_case(name);
+            let value = nested
+                .shift_remove(name)
+                .or_else(|| nested.shift_remove(&spelling));
+            if let Some(value) = value {
+                self.map.insert(name.to_owned(), value);
+                lifted.push(name);
+            }
+        }
+        if !nested.is_empty() {
+            self.unread.insert(outer.to_owned(), Value::Object(nested));
+        }
+        self.lifted = Some((outer, lifted));
+    }
+
+    /// Takes a member in camelCase or `snake_case`. Null is absent, with a finding.
+    pub(crate) fn take(&mut self, name: &'static str, out: &mut Findings) -> Option<(Spot, Value)> {
+        let camel = self.map.shift_remove(name);
+        let mut found = camel.map(|value| (Cow::Borrowed(name), value));
+        if self.snake {
+            let snake = snake_case(name);
+            if snake != name
+                && let Some(value) = self.map.shift_remove(&snake)
+            {
+                let at = self.at;
+                if found.is_some() {
+                    out.add(&rules::MEMBER_TWICE, &at.name(&snake), &snake);
+                } else {
+                    out.add_once(&rules::MEMBER_SNAKE, &at.name(&snake), &snake);
+                    found = Some((Cow::Owned(snake), value));
+                }
+            }
+        }
+        let (name, value) = found?;
+        let inside = self
+            .lifted
+            .as_ref()
+            .filter(|(_, names)| names.contains(&name.as_ref()))
+            .map(|(outer, _)| *outer);
+        let spot = Spot { inside, name };
+        if value.is_null() {
+            out.add(&rules::MEMBER_NULL, &spot.below(&self.at), "null");
+            return None;
+        }
+        Some((spot, value))
+    }
+
+    /// Keeps a value that could not be read among the unknown members.
+    pub(crate) fn keep(&mut self, spot: &Spot, value: Value) {
+        self.unread.insert(spot.name.clone().into_owned(), value);
+    }
+
+    /// A text member; an empty one is absent.
+    pub(crate) fn text(
+        &mut self,
+        name: &'static str,
+        length: Length,
+        out: &mut Findings,
+    ) -> Option<String> {
+        let (spot, value) = self.take(name, out)?;
+        match text(value, &spot.below(&self.at), length, out) {
+            Ok(text) => text,
+            Err(value) => {
+                self.keep(&spot, value);
+                None
+            }
+        }
+    }
+
+    /// A truth value.
+    pub(crate) fn flag(&mut self, name: &'static str, out: &mut Findings) -> Option<bool> {
+        let (spot, value) = self.take(name, out)?;
+        let flag = flag(&value, &spot.below(&self.at), out);
+        if flag.is_none() {
+            self.keep(&spot, value);
+        }
+        flag
+    }
+
+    /// A list of texts; a single text is read as a list of one.
+    pub(crate) fn texts(
+        &mut self,
+        name: &'static str,
+        length: Length,
+        out: &mut Findings,
+    ) -> Vec<String> {
+        let Some((spot, value)) = self.take(name, out) else {
+            return Vec::new();
+        };
+        let at = spot.below(&self.at);
+        match value {
+            Value::Array(list) => texts(list, &at, length, out),
+            Value::String(_) => {
+                out.add_value(&rules::MEMBER_COERCED, &at, &value);
+                texts(vec![value], &at, length, out)
+            }
+            other => {
+                out.add_value(&rules::MEMBER_TYPE, &at, &other);
+                self.keep(&spot, other);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What nobody asked for, and what could not be read.
+    pub(crate) fn rest(self) -> Map<String, Value> {
+        let mut rest = self.map;
+        rest.extend(self.unread);
+        rest
+    }
+}
+
+/// `protocolVersion` as `protocol_version`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for character in name.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// A text, trimmed and bounded; `Ok(None)` when nothing is left of it, the value itself when it is none.
+/// Numbers are read as text, with a finding.
+pub(crate) fn text(
+    value: Value,
+    at: &Pointer<'_>,
+    length: Length,
+    out: &mut Findings,
+) -> Result<Option<String>, Value> {
+    let text = match value {
+        Value::String(text) => text,
+        Value::Number(number) => {
+            let text = number.to_string();
+            out.add(&rules::MEMBER_COERCED, at, &text);
+            text
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, at, &other);
+            return Err(other);
+        }
+    };
+    Ok(bounded(text, at, length, out).filter(|text| !text.is_empty()))
+}
+
+/// Trims and cuts; `None` for an address beyond its bound.
+pub(crate) fn bounded(
+    text: String,
+    at: &Pointer<'_>,
+    length: Length,
+    out: &mut Findings,
+) -> Option<String> {
+    let trimmed = text.trim();
+    let limit = length.limit();
+    // A text has at least as many bytes as characters.
+    if trimmed.len() > limit
+        && let Some((end, _)) = trimmed.char_indices().nth(limit)
+    {
+        out.add(&rules::TEXT_TOO_LONG, at, trimmed);
+        return (length != Length::Address).then(|| trimmed[..end].to_owned());
+    }
+    if trimmed.len() == text.len() {
+        Some(text)
+    } else {
+        Some(trimmed.to_owned())
+    }
+}
+
+/// A truth value; `"true"` and `"False"` are understood, with a finding.
+pub(crate) fn flag(value: &Value, at: &Pointer<'_>, out: &mut Findings) -> Option<bool> {
+    let understood = match value {
+        Value::Bool(flag) => return Some(*flag),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Some(true),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    };
+    let rule = match understood {
+        Some(_) => &rules::MEMBER_COERCED,
+        None => &rules::MEMBER_TYPE,
+    };
+    out.add_value(rule, at, value);
+    understood
+}
+
+/// Every element that is a text and not empty.
+pub(crate) fn texts(
+    list: Vec<Value>,
+    at: &Pointer<'_>,
+    length: Length,
+    out: &mut Findings,
+) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (index, value) in cut(list, at, out).into_iter().enumerate() {
+        if let Ok(Some(text)) = text(value, &at.index(index), length, out) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// The first [`MAX_LIST`] elements.
+pub(crate) fn cut(mut list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Value> {
+    if list.len() > MAX_LIST {
+        out.add(&rules::LIST_CUT, at, &format!("{} elements", list.len()));
+        list.truncate(MAX_LIST);
+    }
+    list
+}
+
+/// Each value once, in the order of first appearance.
+pub(crate) fn unique<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    values
+        .into_iter()
+        .filter(|value| seen.insert(value.clone()))
+        .collect()
+}
+
+/// Letters and digits alone, in lower case: how names are compared that people spell in many ways.
+pub(crate) fn folded(name: &str) -> String {
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|character| character.to_ascii_lowercase())
+        .collect()
+}

@@ -1,0 +1,207 @@
+//! The version-neutral model every card is read into.
+//!
+//! The model says what a card means; what it says byte for byte stays with whoever fetched it. Members
+//! the model does not know are kept in [`AgentCard::unknown`], so nothing a publisher wrote is lost.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One agent, as its card describes it, whatever protocol version the card was written for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentCard {
+    /// The agent's name. Never empty: a document without one is no card.
+    pub name: String,
+    /// What the agent does, in the publisher's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The agent's own version, free text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Who runs the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// Where the agent can be reached, most preferred first. May be empty: such a card is listed, but
+    /// its agent cannot be called.
+    #[serde(default)]
+    pub interfaces: Vec<Interface>,
+    /// What the agent says it can do beyond sending an answer.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// The agent's skills, in the card's order.
+    #[serde(default)]
+    pub skills: Vec<Skill>,
+    /// Media types taken by default, lower case (`text` is read as `text/plain`).
+    #[serde(default)]
+    pub input_modes: Vec<String>,
+    /// Media types given by default, lower case.
+    #[serde(default)]
+    pub output_modes: Vec<String>,
+    /// Named ways to authenticate, in the order of their names.
+    #[serde(default)]
+    pub security_schemes: Vec<SecurityScheme>,
+    /// Alternatives of which a caller must meet one; empty when the card asks for nothing.
+    #[serde(default)]
+    pub security: Vec<SecurityRequirement>,
+    /// Human-readable documentation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documentation_url: Option<String>,
+    /// A picture of the agent. Shown as a link, never fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon_url: Option<String>,
+    /// The `signatures` array exactly as received.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<Value>,
+    /// Top-level members that no protocol version knows, or whose value could not be read, as received
+    /// (but for U+0000, which is read as U+FFFD everywhere).
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub unknown: Map<String, Value>,
+}
+
+/// The organisation behind an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provider {
+    /// The organisation's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub organization: Option<String>,
+    /// The organisation's site.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// One address at which the agent speaks one protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// The address as the card writes it.
+    pub url: String,
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` where the card names none.
+    pub binding: String,
+    /// `Major.Minor`, or `None` where nothing in the card dates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// The tenant a caller copies into every request (1.0 section 8.3.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+}
+
+/// What an agent says it can do beyond answering.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Answers can be streamed.
+    #[serde(default)]
+    pub streaming: bool,
+    /// Task updates can be pushed to the caller.
+    #[serde(default)]
+    pub push_notifications: bool,
+    /// A fuller card is given to authenticated callers.
+    #[serde(default)]
+    pub extended_agent_card: bool,
+    /// Protocol extensions, in the card's order.
+    #[serde(default)]
+    pub extensions: Vec<Extension>,
+}
+
+/// A protocol extension the agent supports.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Extension {
+    /// The extension's identifier.
+    pub uri: String,
+    /// How the agent uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether a caller must speak it.
+    #[serde(default)]
+    pub required: bool,
+    /// Parameters as received; `None` where the card has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Value>,
+}
+
+/// Something the agent can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    /// The skill's identifier inside this card. Taken from the name where the card gives none.
+    pub id: String,
+    /// The skill's name. Taken from the id where the card gives none.
+    pub name: String,
+    /// What the skill does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Keywords.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Example prompts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// Media types taken, where they differ from the card's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_modes: Vec<String>,
+    /// Media types given, where they differ from the card's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_modes: Vec<String>,
+    /// Alternatives of which a caller of this skill must meet one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security: Vec<SecurityRequirement>,
+}
+
+/// A named way to authenticate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SecurityScheme {
+    /// The name requirements refer to.
+    pub name: String,
+    /// What it asks of the caller.
+    pub kind: SchemeKind,
+    /// The publisher's explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What a scheme asks of the caller. The generations differ in spelling only, so one form serves all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum SchemeKind {
+    /// A key sent in a header, the query or a cookie.
+    ApiKey {
+        /// `header`, `query`, `cookie`, or the card's own text.
+        location: String,
+        /// The header, parameter or cookie that carries the key.
+        parameter: String,
+    },
+    /// An HTTP authentication scheme.
+    Http {
+        /// `bearer`, `basic`, …, lower case.
+        scheme: String,
+        /// A hint at the token's form, such as `JWT`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bearer_format: Option<String>,
+    },
+    /// OAuth 2.
+    Oauth2 {
+        /// The flows object as received.
+        flows: Value,
+        /// RFC 8414 metadata.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata_url: Option<String>,
+    },
+    /// `OpenID` Connect.
+    OpenIdConnect {
+        /// The discovery document.
+        url: String,
+    },
+    /// A client certificate.
+    MutualTls,
+    /// The card says that nothing is asked (`none`, `noAuth`).
+    None,
+    /// A kind no version knows, in the card's own words.
+    Other {
+        /// What the card calls it.
+        label: String,
+    },
+}
+
+/// Schemes that must all be met together, with the scopes each must grant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SecurityRequirement {
+    /// Scheme name and scopes, in the order of the names. Empty means: callers without credentials
+    /// are welcome.
+    pub schemes: Vec<(String, Vec<String>)>,
+}

@@ -1,0 +1,98 @@
+//! RFC 6901 pointers, built only when a finding needs one.
+
+use std::fmt::Write as _;
+
+/// No pointer grows beyond this many bytes: a card may have member names as long as itself, and a finding
+/// then points at the nearest ancestor that still fits.
+const MAX_POINTER_BYTES: usize = 1_024;
+
+/// A place in a document: a chain of borrowed segments, so that walking a card allocates nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pointer<'a> {
+    /// The whole document.
+    Root,
+    /// A member of an object.
+    Name(&'a Pointer<'a>, &'a str),
+    /// An element of an array.
+    Index(&'a Pointer<'a>, usize),
+    /// A member of an object that is itself a member: used where a nested card is read as if its members
+    /// stood one level higher.
+    Inside(&'a Pointer<'a>, &'a str, &'a str),
+}
+
+impl<'a> Pointer<'a> {
+    /// The member `name` of this place.
+    pub(crate) fn name(&'a self, name: &'a str) -> Self {
+        Pointer::Name(self, name)
+    }
+
+    /// The element `index` of this place.
+    pub(crate) fn index(&'a self, index: usize) -> Self {
+        Pointer::Index(self, index)
+    }
+
+    /// The pointer as RFC 6901 writes it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+
+    /// Appends the segments; false as soon as one did not fit, which ends the whole pointer.
+    fn write(&self, text: &mut String) -> bool {
+        match self {
+            Pointer::Root => true,
+            Pointer::Name(parent, name) => parent.write(text) && segment(text, name),
+            Pointer::Index(parent, index) => {
+                parent.write(text) && {
+                    // Writing to a String cannot fail.
+                    let _ = write!(text, "/{index}");
+                    true
+                }
+            }
+            Pointer::Inside(parent, outer, name) => {
+                parent.write(text) && segment(text, outer) && segment(text, name)
+            }
+        }
+    }
+}
+
+/// Appends one escaped segment unless that would make the pointer too long.
+fn segment(text: &mut String, name: &str) -> bool {
+    if text.len() + name.len() > MAX_POINTER_BYTES {
+        return false;
+    }
+    text.push('/');
+    for character in name.chars() {
+        match character {
+            '~' => text.push_str("~0"),
+            '/' => text.push_str("~1"),
+            other => text.push(other),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_escaped() {
+        let root = Pointer::Root;
+        let skills = root.name("a/b~c");
+        assert_eq!(skills.index(3).text(), "/a~1b~0c/3");
+        assert_eq!(Pointer::Inside(&root, "agent", "url").text(), "/agent/url");
+        assert_eq!(root.text(), "");
+    }
+
+    #[test]
+    fn a_name_too_long_leaves_the_ancestor() {
+        let root = Pointer::Root;
+        let outer = root.name("outer");
+        let fits = "x".repeat(MAX_POINTER_BYTES - "/outer".len());
+        let long = "x".repeat(MAX_POINTER_BYTES);
+        assert_eq!(outer.name(&fits).text(), format!("/outer/{fits}"));
+        assert_eq!(outer.name(&long).index(1).text(), "/outer");
+    }
+}

@@ -1,0 +1,371 @@
+//! What reading itself notices.
+
+use super::Rule;
+use crate::finding::Severity::{self, Error, Info, Warning};
+
+/// A rule that reading watches over.
+const fn reading(
+    id: &'static str,
+    severity: Severity,
+    section: &'static str,
+    summary: &'static str,
+    hint: &'static str,
+) -> Rule {
+    Rule {
+        id,
+        severity,
+        section,
+        summary,
+        hint,
+        check: None,
+    }
+}
+
+pub(crate) const FINDINGS_CUT: Rule = reading(
+    "findings.cut",
+    Warning,
+    "registry",
+    "at most 1 000 findings for one card",
+    "mend the findings shown, then look again",
+);
+pub(crate) const JSON_BOM: Rule = reading(
+    "json.bom",
+    Warning,
+    "RFC 8259 §8.1",
+    "JSON without a byte order mark",
+    "save the card as UTF-8 without a byte order mark",
+);
+pub(crate) const JSON_SURROGATE: Rule = reading(
+    "json.surrogate",
+    Error,
+    "RFC 7493 §2.1",
+    "surrogates in pairs only",
+    "write the whole character, or both halves of its escape",
+);
+pub(crate) const JSON_NUMBER_HUGE: Rule = reading(
+    "json.number-huge",
+    Error,
+    "RFC 7493 §2.2",
+    "numbers that a double can hold",
+    "write the number as text",
+);
+pub(crate) const JSON_NUMBER_INEXACT: Rule = reading(
+    "json.number-inexact",
+    Warning,
+    "RFC 7493 §2.2",
+    "numbers that a double holds exactly as written",
+    "write the number as text, or with fewer digits",
+);
+pub(crate) const JSON_DUPLICATE: Rule = reading(
+    "json.duplicate-name",
+    Error,
+    "RFC 7493 §2.3",
+    "every member name once in an object",
+    "remove one of the two members: readers disagree which one counts",
+);
+pub(crate) const TEXT_NUL: Rule = reading(
+    "text.nul",
+    Error,
+    "registry",
+    "text without U+0000",
+    "remove the character; it is read as U+FFFD",
+);
+pub(crate) const TEXT_HIDDEN: Rule = reading(
+    "text.hidden",
+    Warning,
+    "registry",
+    "text without control, bidirectional, zero-width or tag characters",
+    "remove the characters that cannot be seen",
+);
+pub(crate) const TEXT_TOO_LONG: Rule = reading(
+    "text.too-long",
+    Warning,
+    "registry",
+    "names up to 1 024 characters, addresses up to 4 096, prose up to 16 384",
+    "shorten the text; a longer one is cut, a longer address is left out",
+);
+pub(crate) const LIST_CUT: Rule = reading(
+    "list.cut",
+    Warning,
+    "registry",
+    "lists up to 1 000 elements",
+    "shorten the list; what is beyond is not read",
+);
+pub(crate) const MEMBER_TYPE: Rule = reading(
+    "member.type",
+    Error,
+    "1.0 §4.4",
+    "members of the type their version gives them",
+    "give the member the type the specification names; it is not read as it is",
+);
+pub(crate) const MEMBER_COERCED: Rule = reading(
+    "member.coerced",
+    Warning,
+    "1.0 §4.4",
+    "members of the type their version gives them",
+    "write the value in the type the specification names; it is understood, but strict clients refuse it",
+);
+pub(crate) const MEMBER_NULL: Rule = reading(
+    "member.null",
+    Info,
+    "1.0 §5.7",
+    "optional members left out rather than null",
+    "leave the member out",
+);
+pub(crate) const MEMBER_SNAKE: Rule = reading(
+    "member.snake-case",
+    Warning,
+    "1.0 §5.5",
+    "member names in camelCase",
+    "rename the snake_case members to camelCase",
+);
+pub(crate) const MEMBER_TWICE: Rule = reading(
+    "member.two-spellings",
+    Warning,
+    "1.0 §5.5",
+    "one spelling of a member",
+    "remove the snake_case spelling; the camelCase one counts",
+);
+pub(crate) const CARD_NESTED: Rule = reading(
+    "card.nested",
+    Error,
+    "1.0 §4.4.1",
+    "the members of the card at the top of the document",
+    "move the members of the nested object to the top level",
+);
+pub(crate) const CARD_NAME: Rule = reading(
+    "card.name",
+    Error,
+    "1.0 §4.4.1",
+    "the agent's name in `name`",
+    "rename the member to `name`",
+);
+pub(crate) const CARD_NO_ADDRESS: Rule = reading(
+    "card.no-address",
+    Error,
+    "1.0 §4.4.6",
+    "an address at which the agent can be called",
+    "add `supportedInterfaces` (1.0) or `url` (0.x)",
+);
+pub(crate) const VERSION_UNREADABLE: Rule = reading(
+    "protocol-version.unreadable",
+    Error,
+    "1.0 §3.6",
+    "a protocol version of the form Major.Minor",
+    "write `1.0`, or for older cards `0.3.0`",
+);
+pub(crate) const VERSION_PATCH: Rule = reading(
+    "protocol-version.patch",
+    Info,
+    "1.0 §3.6",
+    "interface versions without a patch number",
+    "write Major.Minor only, such as `1.0`",
+);
+pub(crate) const INTERFACE_URL: Rule = reading(
+    "interface.url",
+    Error,
+    "1.0 §4.4.6",
+    "an address in every interface",
+    "give the interface its `url`; without one it is left out",
+);
+pub(crate) const INTERFACE_MEMBER: Rule = reading(
+    "interface.member",
+    Error,
+    "1.0 §4.4.6",
+    "the binding in `protocolBinding`",
+    "rename the member to `protocolBinding` (1.0) or `transport` (0.3 additionalInterfaces)",
+);
+pub(crate) const BINDING_SPELLING: Rule = reading(
+    "interface.binding-spelling",
+    Warning,
+    "1.0 §5.8",
+    "`JSONRPC`, `GRPC` or `HTTP+JSON`, spelt exactly so",
+    "use the exact spelling: some clients compare case-sensitively",
+);
+pub(crate) const BINDING_UNKNOWN: Rule = reading(
+    "interface.binding-unknown",
+    Info,
+    "1.0 §5.8",
+    "one of the core bindings, or a URI for a custom one",
+    "name a custom binding by a URI",
+);
+pub(crate) const PROVIDER_TEXT: Rule = reading(
+    "provider.text",
+    Warning,
+    "1.0 §4.4.2",
+    "a provider object with `organization` and `url`",
+    "write `{\"organization\": …, \"url\": …}`",
+);
+pub(crate) const PROVIDER_NAME: Rule = reading(
+    "provider.name",
+    Warning,
+    "1.0 §4.4.2",
+    "the provider's name in `organization`",
+    "rename `name` to `organization`",
+);
+pub(crate) const CAPABILITIES_LIST: Rule = reading(
+    "capabilities.list",
+    Error,
+    "1.0 §4.4.3",
+    "capabilities as an object",
+    "write `{\"streaming\": true, …}` and move abilities to `skills`",
+);
+pub(crate) const CAPABILITIES_NAME: Rule = reading(
+    "capabilities.name",
+    Warning,
+    "1.0 §4.4.3",
+    "the names `streaming`, `pushNotifications`, `extendedAgentCard`",
+    "rename the member",
+);
+pub(crate) const CAPABILITIES_TOOLS: Rule = reading(
+    "capabilities.tools",
+    Warning,
+    "1.0 §4.4.5",
+    "abilities in `skills`",
+    "move the tools to `skills`; they are read as skills for want of any",
+);
+pub(crate) const EXTENSION_URI: Rule = reading(
+    "extension.uri",
+    Error,
+    "1.0 §4.4.4",
+    "a `uri` in every extension",
+    "give the extension its `uri`; without one it is left out",
+);
+pub(crate) const SKILL_TEXT: Rule = reading(
+    "skill.text",
+    Error,
+    "1.0 §4.4.5",
+    "skills as objects",
+    "write an object with id, name, description and tags",
+);
+pub(crate) const SKILL_SHAPE: Rule = reading(
+    "skill.list",
+    Error,
+    "1.0 §4.4.5",
+    "skills as a list",
+    "write a list of skill objects",
+);
+pub(crate) const SKILL_NAMELESS: Rule = reading(
+    "skill.nameless",
+    Error,
+    "1.0 §4.4.5",
+    "an id and a name in every skill",
+    "add `id` and `name`; a skill with neither is left out",
+);
+pub(crate) const SKILL_ID: Rule = reading(
+    "skill.id",
+    Error,
+    "1.0 §4.4.5",
+    "an id in every skill",
+    "add `id`; the name stands in for it",
+);
+pub(crate) const SKILL_NAME: Rule = reading(
+    "skill.name",
+    Error,
+    "1.0 §4.4.5",
+    "a name in every skill",
+    "add `name`; the id stands in for it",
+);
+pub(crate) const MODE: Rule = reading(
+    "mode.not-media-type",
+    Warning,
+    "1.0 §4.4.1",
+    "modes as media types",
+    "write a media type, such as `text/plain` or `application/json`",
+);
+pub(crate) const MODES_SHAPE: Rule = reading(
+    "mode.list",
+    Warning,
+    "1.0 §4.4.1",
+    "modes as a list of media types",
+    "write a list, such as `[\"text/plain\"]`",
+);
+pub(crate) const SCHEME_LIST: Rule = reading(
+    "scheme.list",
+    Error,
+    "1.0 §4.5.1",
+    "security schemes as an object by name",
+    "write `{\"<name>\": {…}}`",
+);
+pub(crate) const SCHEME_KIND: Rule = reading(
+    "scheme.kind",
+    Error,
+    "1.0 §4.5.1",
+    "one of the five kinds of security scheme",
+    "use apiKey, http, oauth2, openIdConnect or mutualTLS",
+);
+pub(crate) const SCHEME_UNREADABLE: Rule = reading(
+    "scheme.unreadable",
+    Error,
+    "1.0 §4.5.1",
+    "a security scheme object",
+    "describe the scheme; it is left out as it is",
+);
+pub(crate) const SECURITY_SHAPE: Rule = reading(
+    "security.shape",
+    Error,
+    "1.0 §4.4.1",
+    "requirements as a list of objects",
+    "write `[{\"schemes\": {\"<name>\": {\"list\": []}}}]` (1.0) or `[{\"<name>\": []}]` (0.x)",
+);
+pub(crate) const AUTHENTICATION_LATE: Rule = reading(
+    "authentication.with-schemes",
+    Warning,
+    "0.2 §5.5",
+    "either `authentication` (0.1) or `securitySchemes` (0.2 and later)",
+    "remove `authentication`; it is not read beside `securitySchemes`",
+);
+pub(crate) const SIGNATURES_SHAPE: Rule = reading(
+    "signature.list",
+    Error,
+    "1.0 §4.4.7",
+    "signatures as a list of objects",
+    "write `[{\"protected\": …, \"signature\": …}]`",
+);
+
+/// All of them.
+pub(crate) static READING: &[Rule] = &[
+    FINDINGS_CUT,
+    JSON_BOM,
+    JSON_SURROGATE,
+    JSON_NUMBER_HUGE,
+    JSON_NUMBER_INEXACT,
+    JSON_DUPLICATE,
+    TEXT_NUL,
+    TEXT_HIDDEN,
+    TEXT_TOO_LONG,
+    LIST_CUT,
+    MEMBER_TYPE,
+    MEMBER_COERCED,
+    MEMBER_NULL,
+    MEMBER_SNAKE,
+    MEMBER_TWICE,
+    CARD_NESTED,
+    CARD_NAME,
+    CARD_NO_ADDRESS,
+    VERSION_UNREADABLE,
+    VERSION_PATCH,
+    INTERFACE_URL,
+    INTERFACE_MEMBER,
+    BINDING_SPELLING,
+    BINDING_UNKNOWN,
+    PROVIDER_TEXT,
+    PROVIDER_NAME,
+    CAPABILITIES_LIST,
+    CAPABILITIES_NAME,
+    CAPABILITIES_TOOLS,
+    EXTENSION_URI,
+    SKILL_TEXT,
+    SKILL_SHAPE,
+    SKILL_NAMELESS,
+    SKILL_ID,
+    SKILL_NAME,
+    MODE,
+    MODES_SHAPE,
+    SCHEME_LIST,
+    SCHEME_KIND,
+    SCHEME_UNREADABLE,
+    SECURITY_SHAPE,
+    AUTHENTICATION_LATE,
+    SIGNATURES_SHAPE,
+];

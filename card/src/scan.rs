@@ -1,0 +1,216 @@
+//! One pass over the raw bytes, before any tree is built.
+//!
+//! It finds what a JSON parser either refuses without need (half a surrogate pair, a number beyond a
+//! double), hides (numbers that lose digits) or pays for with its stack (depth). Positions stay the same:
+//! what is mended is mended in place, in a copy.
+
+use std::borrow::Cow;
+
+/// Deepest nesting of arrays and objects a card may have.
+pub const MAX_DEPTH: usize = 64;
+
+/// What the pass saw.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Scan<'a> {
+    /// The bytes to parse: those given, or a copy with half surrogates as U+FFFD and numbers beyond a
+    /// double as `null`.
+    pub(crate) bytes: Cow<'a, [u8]>,
+    /// Where the first half of a surrogate pair stood alone.
+    pub(crate) lone_surrogate: Option<usize>,
+    /// Where the first number stood that a double cannot hold at all.
+    pub(crate) huge_number: Option<usize>,
+    /// Where the first number stood that a double does not hold exactly as written.
+    pub(crate) inexact_number: Option<usize>,
+}
+
+/// Nesting went beyond [`MAX_DEPTH`].
+#[derive(Debug, PartialEq)]
+pub(crate) struct TooDeep;
+
+/// Scans; malformed JSON is passed over, as the parser reports it better.
+pub(crate) fn scan(bytes: &[u8]) -> Result<Scan<'_>, TooDeep> {
+    let mut seen = Scan {
+        bytes: Cow::Borrowed(bytes),
+        lone_surrogate: None,
+        huge_number: None,
+        inexact_number: None,
+    };
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string(bytes, at + 1, &mut seen);
+                continue;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(TooDeep);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'-' | b'0'..=b'9' => {
+                let end = number_end(bytes, at);
+                number(bytes, at, end, &mut seen);
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(seen)
+}
+
+/// Walks a string whose opening quote has been passed; gives the place behind its closing one.
+fn string(bytes: &[u8], mut at: usize, seen: &mut Scan<'_>) -> usize {
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(offset) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else {
+            return bytes.len();
+        };
+        at += offset;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        match escape(bytes, at) {
+            Some(0xd800..=0xdbff) if matches!(escape(bytes, at + 6), Some(0xdc00..=0xdfff)) => {
+                at += 12;
+            }
+            Some(0xd800..=0xdfff) => {
+                seen.lone_surrogate.get_or_insert(at);
+                seen.bytes.to_mut()[at + 2..at + 6].copy_from_slice(b"fffd");
+                at += 6;
+            }
+            // Any other escape: passing the backslash and the character behind it is enough.
+            _ => at += 2,
+        }
+    }
+}
+
+/// The code unit of the `\uXXXX` at this place.
+fn escape(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Where the number that begins here ends.
+fn number_end(bytes: &[u8], start: usize) -> usize {
+    bytes[start..]
+        .iter()
+        .position(|byte| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+        .map_or(bytes.len(), |length| start + length)
+}
+
+/// Judges one number.
+fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
+    let literal = &bytes[start..end];
+    // Up to fifteen digits always survive a double.
+    if literal.len() <= 15 && !literal.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return;
+    }
+    let Some(literal) = std::str::from_utf8(literal).ok() else {
+        return;
+    };
+    let Ok(double) = literal.parse::<f64>() else {
+        return;
+    };
+    if double.is_infinite() {
+        seen.huge_number.get_or_insert(start);
+        // No number shorter than five characters, `1e309`, is that large.
+        let place = &mut seen.bytes.to_mut()[start..end];
+        place.fill(b' ');
+        if let Some(place) = place.get_mut(..4) {
+            place.copy_from_slice(b"null");
+        }
+    } else if decimal(literal) != decimal(&format!("{double:e}")) {
+        seen.inexact_number.get_or_insert(start);
+    }
+}
+
+/// A number as its significant digits and the power of ten of the last one; `None` for what is no number.
+fn decimal(literal: &str) -> Option<(String, i64)> {
+    let literal = literal.strip_prefix('-').unwrap_or(literal);
+    let (mantissa, exponent) = match literal.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (literal, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits = format!("{whole}{fraction}");
+    let mut power = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    while digits.ends_with('0') {
+        digits.pop();
+        power += 1;
+    }
+    let digits = digits.trim_start_matches('0').to_owned();
+    if digits.is_empty() {
+        power = 0;
+    }
+    Some((digits, power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(&scan(bytes).map(|s| s.bytes).unwrap_or_default()).into_owned()
+    }
+
+    #[test]
+    fn depth_is_counted_outside_strings_only() {
+        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(scan(deep(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(scan(deep(MAX_DEPTH + 1).as_bytes()), Err(TooDeep));
+        assert!(scan(format!("[\"{}\\\"[\"]", "[".repeat(100)).as_bytes()).is_ok());
+        assert!(scan(format!("[{}]", "[],".repeat(100)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn halves_of_pairs_are_mended_in_place() {
+        assert_eq!(text(br#""\ud83d\ude00""#), r#""\ud83d\ude00""#);
+        assert_eq!(text(br#""a\ud83dz""#), r#""a\ufffdz""#);
+        assert_eq!(text(br#""\ude00\ud83d""#), r#""\ufffd\ufffd""#);
+        assert_eq!(text(br#""\\ud83d""#), r#""\\ud83d""#);
+        assert_eq!(text(br#""\ud83d\u00""#), r#""\ufffd\u00""#);
+        assert!(scan(br#""\ud83d"#).is_ok_and(|seen| seen.lone_surrogate == Some(1)));
+    }
+
+    #[test]
+    fn numbers_are_judged_as_written() {
+        let judged = |literal: &str| {
+            let seen = scan(literal.as_bytes());
+            seen.map(|s| (s.inexact_number.is_some(), s.huge_number.is_some()))
+        };
+        for exact in [
+            "0",
+            "-1.50",
+            "1e21",
+            "1e+21",
+            "1.0",
+            "9007199254740992",
+            "100000000000000000000",
+            "0.1",
+            "5e-324",
+            "0.30000000000000004",
+            "0e5",
+            "-0.0",
+        ] {
+            assert_eq!(judged(exact), Ok((false, false)), "{exact}");
+        }
+        for lost in [
+            "9007199254740993",
+            "0.10000000000000000001",
+            "12345678901234567890123",
+            "1e-400",
+        ] {
+            assert_eq!(judged(lost), Ok((true, false)), "{lost}");
+        }
+        assert_eq!(judged("-1e309"), Ok((false, true)));
+        assert_eq!(text(b"[1e999, 1]"), "[null , 1]");
+    }
+}

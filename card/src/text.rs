@@ -1,0 +1,73 @@
+//! Which characters do not belong into a card's text.
+
+/// Whether a reader cannot see the character while a machine does: bidirectional controls, zero-width
+/// characters, tag characters and controls other than tab, line feed and carriage return.
+///
+/// Zero-width joiner and non-joiner are left out: scripts and emoji need them. [`has_hidden`] looks at
+/// their neighbours.
+pub(crate) fn is_hidden(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => false,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' => true,
+        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e007f}' => true,
+        _ => false,
+    }
+}
+
+/// Whether the text has a hidden character, or a joiner between characters that need none.
+pub(crate) fn has_hidden(text: &str) -> bool {
+    // Nearly every text is plain ASCII, which is told without decoding it.
+    let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+    if text.bytes().all(plain) {
+        return false;
+    }
+    let mut before = ' ';
+    for character in text.chars() {
+        if is_hidden(character) {
+            return true;
+        }
+        if matches!(character, '\u{200c}' | '\u{200d}') && before.is_ascii() {
+            return true;
+        }
+        before = character;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_text_of_many_scripts_is_not_flagged() {
+        for text in [
+            "Books flights\r\n\tand hotels",
+            "café 東京 ключ",
+            "می\u{200c}خواهم",
+            "👩\u{200d}🚀",
+            "",
+        ] {
+            assert!(!has_hidden(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_flagged() {
+        for text in [
+            "\u{1b}[31m",
+            "a\u{202e}b",
+            "pay\u{200b}pal",
+            "pay\u{200d}pal",
+            "\u{e0041}",
+            "a\u{0}",
+            "\u{feff}a",
+            "\u{85}",
+        ] {
+            assert!(has_hidden(text), "{text:?}");
+        }
+    }
+}

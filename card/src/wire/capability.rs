@@ -1,0 +1,181 @@
+//! Capabilities: an object of truth values in every version, lists and other names in real cards.
+
+use serde_json::Value;
+
+use super::skill;
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::pointer::Pointer;
+use crate::{Capabilities, Extension, Skill, rules};
+
+/// What a name among the capabilities stands for.
+enum Known {
+    Streaming,
+    PushNotifications,
+    ExtendedCard,
+}
+
+/// Tells a capability by its name in any spelling.
+fn known(name: &str) -> Option<Known> {
+    match member::folded(name).as_str() {
+        "streaming" | "canstream" => Some(Known::Streaming),
+        "pushnotifications" | "pushnotification" | "canpushnotifications" => {
+            Some(Known::PushNotifications)
+        }
+        "extendedagentcard"
+        | "extendedcard"
+        | "authenticatedextendedcard"
+        | "supportsauthenticatedextendedcard"
+        | "supportsextendedagentcard" => Some(Known::ExtendedCard),
+        _ => None,
+    }
+}
+
+/// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools that
+/// stand among the capabilities are given back as skills.
+pub(super) fn capabilities(
+    members: &mut Members<'_>,
+    out: &mut Findings,
+) -> (Capabilities, Vec<Skill>) {
+    let mut capabilities = Capabilities {
+        extended_agent_card: members
+            .flag("supportsAuthenticatedExtendedCard", out)
+            .unwrap_or(false),
+        ..Capabilities::default()
+    };
+    let mut tools = Vec::new();
+    let Some((spot, value)) = members.take("capabilities", out) else {
+        return (capabilities, tools);
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    match value {
+        Value::Object(inner) => {
+            let mut inner = Members::new(inner, at);
+            capabilities.extensions = extensions(&mut inner, out);
+            tools = self::tools(&mut inner, out);
+            for (name, value) in inner.rest() {
+                set(&mut capabilities, &name, &value, &at, out);
+            }
+        }
+        Value::Array(list) => {
+            out.add(
+                &rules::CAPABILITIES_LIST,
+                &at,
+                &format!("{} elements", list.len()),
+            );
+            for value in &list {
+                if let Some(name) = value.as_str().or_else(|| value.get("name")?.as_str()) {
+                    set_known(&mut capabilities, known(name), true);
+                }
+            }
+            members.keep(&spot, Value::Array(list));
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            members.keep(&spot, other);
+        }
+    }
+    (capabilities, tools)
+}
+
+/// Sets what one member of the capabilities says. Names nobody knows are passed over.
+fn set(
+    capabilities: &mut Capabilities,
+    name: &str,
+    value: &Value,
+    at: &Pointer<'_>,
+    out: &mut Findings,
+) {
+    let known = known(name);
+    if known.is_none() {
+        return;
+    }
+    let at = at.name(name);
+    match name {
+        "streaming" | "pushNotifications" | "extendedAgentCard" => {}
+        "push_notifications" | "extended_agent_card" => {
+            out.add_once(&rules::MEMBER_SNAKE, &at, name);
+        }
+        _ => out.add(&rules::CAPABILITIES_NAME, &at, name),
+    }
+    if value.is_null() {
+        out.add(&rules::MEMBER_NULL, &at, "null");
+    } else if let Some(flag) = member::flag(value, &at, out) {
+        set_known(capabilities, known, flag);
+    }
+}
+
+/// Sets a flag; once set by one spelling it stays set.
+fn set_known(capabilities: &mut Capabilities, known: Option<Known>, flag: bool) {
+    match known {
+        Some(Known::Streaming) => capabilities.streaming |= flag,
+        Some(Known::PushNotifications) => capabilities.push_notifications |= flag,
+        Some(Known::ExtendedCard) => capabilities.extended_agent_card |= flag,
+        None => {}
+    }
+}
+
+/// Takes `extensions`: objects with `uri`, or the URIs alone.
+fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
+    let Some((spot, value)) = members.take("extensions", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let Value::Array(list) = value else {
+        out.add_value(&rules::MEMBER_TYPE, &at, &value);
+        return Vec::new();
+    };
+    let mut extensions = Vec::new();
+    for (index, value) in member::cut(list, &at, out).into_iter().enumerate() {
+        let at = at.index(index);
+        match value {
+            Value::Object(entry) => {
+                let mut entry = Members::new(entry, at);
+                let Some(uri) = entry.text("uri", Length::Address, out) else {
+                    let rest = Value::Object(entry.rest());
+                    out.add_value(&rules::EXTENSION_URI, &at, &rest);
+                    continue;
+                };
+                extensions.push(Extension {
+                    uri,
+                    description: entry.text("description", Length::Prose, out),
+                    required: entry.flag("required", out).unwrap_or(false),
+                    params: entry.take("params", out).map(|(_, params)| params),
+                });
+            }
+            Value::String(uri) => {
+                out.add(&rules::MEMBER_COERCED, &at, &uri);
+                let uri = member::bounded(uri, &at, Length::Address, out);
+                extensions.extend(uri.map(|uri| Extension {
+                    uri,
+                    ..Extension::default()
+                }));
+            }
+            other => out.add_value(&rules::MEMBER_TYPE, &at, &other),
+        }
+    }
+    extensions
+}
+
+/// Takes `tools`, a list or an object of what the agent can do.
+fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
+    if !matches!(
+        members.peek("tools"),
+        Some(Value::Array(_) | Value::Object(_))
+    ) {
+        return Vec::new();
+    }
+    let Some((spot, value)) = members.take("tools", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    out.add_value(&rules::CAPABILITIES_TOOLS, &at, &value);
+    match value {
+        Value::Array(list) => skill::listed(list, &at, &[], out),
+        Value::Object(named) => skill::named(named, &at, &[], out),
+        _ => Vec::new(),
+    }
+}

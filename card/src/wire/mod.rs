@@ -1,0 +1,252 @@
+//! From members to the model: detects the family, then reads every member in whichever generation's
+//! form it is written.
+//!
+//! Real cards mix generations freely, so no version has a reader of its own for a whole card: each version
+//! module reads what is particular to that version, and this one puts the card together.
+
+mod capability;
+mod names;
+mod security;
+mod shape;
+mod skill;
+mod v0_1;
+pub(crate) mod v0_2;
+mod v0_3;
+mod v1_0;
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::pointer::Pointer;
+use crate::{AgentCard, Family, Interface, ParseError, Provider, rules};
+
+/// What was read.
+pub(crate) struct Read {
+    pub(crate) card: AgentCard,
+    pub(crate) family: Family,
+    pub(crate) reason: &'static str,
+}
+
+/// Members under which a whole card, or the part with its name, is found in real documents.
+pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
+
+/// The top-level members of every version.
+const CARD_MEMBERS: [&str; 22] = [
+    "name",
+    "description",
+    "version",
+    "provider",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "protocolVersion",
+    "capabilities",
+    "supportsAuthenticatedExtendedCard",
+    "authentication",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "documentationUrl",
+    "iconUrl",
+    "signatures",
+    "tools",
+];
+
+/// Reads the card from the members of its document.
+pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {
+    let mut members = Members::new(root, Pointer::Root);
+    let nested = lift_nested(&mut members, out);
+    let shape = shape::tell(&members);
+    let mut name = members.text("name", Length::Line, out);
+    let mut renamed = false;
+    if name.is_none() {
+        name = members.text("agentName", Length::Line, out);
+        if let Some(name) = &name {
+            renamed = true;
+            out.add(&rules::CARD_NAME, &Pointer::Root, name);
+        }
+    }
+    let Some(name) = name else {
+        return Err(ParseError::NotACard {
+            reason: "the object has no `name`".into(),
+        });
+    };
+    let (family, reason) = if nested {
+        (
+            Family::Nested,
+            "the name is inside a member of the document",
+        )
+    } else if renamed {
+        (Family::Nested, "the name is in `agent_name`")
+    } else {
+        (shape.family, shape.reason)
+    };
+
+    let (capabilities, tools) = capability::capabilities(&mut members, out);
+    let mut interfaces = v1_0::interfaces(&mut members, shape.entry_version.as_deref(), out);
+    let flat = v0_3::interfaces(&mut members, shape.flat_version.as_deref(), out);
+    merge(&mut interfaces, flat);
+    if interfaces.is_empty() {
+        out.add(
+            &rules::CARD_NO_ADDRESS,
+            &Pointer::Root,
+            &address_elsewhere(&members),
+        );
+    }
+    let mut security_schemes = security::schemes(&mut members, out);
+    let mut requirements = security::requirements(&mut members, &security_schemes, out);
+    let (labelled, alternatives) =
+        v0_1::authentication(&mut members, !security_schemes.is_empty(), out);
+    if !labelled.is_empty() {
+        security_schemes = labelled;
+        security_schemes.sort_by(|a, b| a.name.cmp(&b.name));
+        if requirements.is_empty() {
+            requirements = alternatives;
+        }
+    }
+    let mut skills = skill::skills(&mut members, &security_schemes, out);
+    if skills.is_empty() {
+        skills = tools;
+    }
+    let mut card = AgentCard {
+        name,
+        description: members.text("description", Length::Prose, out),
+        version: members.text("version", Length::Line, out),
+        provider: provider(&mut members, out),
+        interfaces,
+        capabilities,
+        skills,
+        input_modes: names::take_modes(&mut members, "defaultInputModes", out),
+        output_modes: names::take_modes(&mut members, "defaultOutputModes", out),
+        security_schemes,
+        security: requirements,
+        documentation_url: members.text("documentationUrl", Length::Address, out),
+        icon_url: members.text("iconUrl", Length::Address, out),
+        signatures: v0_3::signatures(&mut members, out),
+        unknown: Map::new(),
+    };
+    card.unknown = members.rest();
+    if family == Family::V0_1 {
+        // 0.1 alone gives the modes a default.
+        for modes in [&mut card.input_modes, &mut card.output_modes] {
+            if modes.is_empty() {
+                modes.push("text/plain".to_owned());
+            }
+        }
+    }
+    Ok(Read {
+        card,
+        family,
+        reason,
+    })
+}
+
+/// Lifts a nested card's members where the document itself has no name.
+fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
+    if members.peek("name").is_some() {
+        return false;
+    }
+    let named = |value: &Value| {
+        value
+            .get("name")
+            .and_then(Value::as_str)
+            .is_some_and(|name| !name.trim().is_empty())
+    };
+    for nest in NESTS {
+        if members.peek(nest).is_some_and(named) {
+            out.add(&rules::CARD_NESTED, &Pointer::Root, nest);
+            members.lift(nest, &CARD_MEMBERS);
+            return true;
+        }
+    }
+    false
+}
+
+/// Adds the flat addresses that the list of interfaces does not have yet, then drops repetitions.
+fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
+    let mut kept: Vec<Interface> = Vec::new();
+    // The versions kept so far for each address, binding and tenant.
+    let mut known: HashMap<(String, String, Option<String>), Vec<Option<String>>> = HashMap::new();
+    for interface in interfaces.drain(..).chain(flat) {
+        let key = (
+            interface.url.clone(),
+            interface.binding.clone(),
+            interface.tenant.clone(),
+        );
+        let versions = known.entry(key).or_default();
+        let version = &interface.protocol_version;
+        let repeats = if version.is_none() {
+            !versions.is_empty()
+        } else {
+            versions.contains(version)
+        };
+        if !repeats {
+            versions.push(version.clone());
+            kept.push(interface);
+        }
+    }
+    *interfaces = kept;
+}
+
+/// Where a card without an address has something like one, for the finding; it is never called.
+fn address_elsewhere(members: &Members<'_>) -> String {
+    const PLACES: [&str; 9] = [
+        "endpoint",
+        "endpoints",
+        "serviceUrl",
+        "serviceEndpoint",
+        "services",
+        "agentEndpoint",
+        "baseUrl",
+        "wellKnownURI",
+        "transport",
+    ];
+    let found: Vec<&str> = PLACES
+        .into_iter()
+        .filter(|name| members.peek(name).is_some())
+        .collect();
+    found.join(", ")
+}
+
+/// Takes `provider`: an object, or the organisation's name alone.
+fn provider(members: &mut Members<'_>, out: &mut Findings) -> Option<Provider> {
+    let (spot, value) = members.take("provider", out)?;
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let provider = match value {
+        Value::Object(inner) => {
+            let mut inner = Members::new(inner, at);
+            let mut organization = inner.text("organization", Length::Line, out);
+            if organization.is_none() {
+                organization = inner.text("name", Length::Line, out);
+                if let Some(name) = &organization {
+                    out.add(&rules::PROVIDER_NAME, &at.name("name"), name);
+                }
+            }
+            Provider {
+                organization,
+                url: inner.text("url", Length::Address, out),
+            }
+        }
+        Value::String(text) => {
+            out.add(&rules::PROVIDER_TEXT, &at, &text);
+            Provider {
+                organization: member::bounded(text, &at, Length::Line, out),
+                url: None,
+            }
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            members.keep(&spot, other);
+            return None;
+        }
+    };
+    (provider != Provider::default()).then_some(provider)
+}

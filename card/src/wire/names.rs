@@ -1,0 +1,207 @@
+//! Names that every generation spells in its own ways: protocol versions, bindings, modes.
+
+use serde_json::Value;
+
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::pointer::Pointer;
+use crate::rules;
+
+/// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for what is no version.
+pub(super) fn protocol_version(text: &str) -> Option<String> {
+    let text = text.trim();
+    let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+    let mut parts = text.split('.');
+    let number = |part: &str| -> Option<u8> {
+        let short = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+        if short { part.parse().ok() } else { None }
+    };
+    let major = number(parts.next()?)?;
+    let minor = match parts.next() {
+        Some(part) => {
+            let digits = part
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(part.len());
+            number(&part[..digits])?
+        }
+        None => 0,
+    };
+    Some(format!("{major}.{minor}"))
+}
+
+/// Takes a member that holds a protocol version.
+pub(super) fn take_version(
+    members: &mut Members<'_>,
+    name: &'static str,
+    out: &mut Findings,
+) -> Option<String> {
+    let (spot, value) = members.take(name, out)?;
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let text = member::text(value, &at, Length::Line, out).ok()??;
+    let version = protocol_version(&text);
+    if version.is_none() {
+        out.add(&rules::VERSION_UNREADABLE, &at, &text);
+    }
+    version
+}
+
+/// The binding a text names: a core binding in its exact spelling, or the text itself.
+pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
+    let core = match member::folded(text).as_str() {
+        "jsonrpc" | "jsonrpc2" | "jsonrpc20" => "JSONRPC",
+        "grpc" => "GRPC",
+        "httpjson" | "rest" | "restful" | "httprest" | "resthttp" | "restjson" => "HTTP+JSON",
+        _ => {
+            if !text.contains("://") && !text.starts_with("urn:") {
+                out.add(&rules::BINDING_UNKNOWN, at, text);
+            }
+            return text.to_owned();
+        }
+    };
+    if text != core {
+        out.add(&rules::BINDING_SPELLING, at, text);
+    }
+    core.to_owned()
+}
+
+/// Takes a member that holds media types: a list, one text, or an object of truth values.
+pub(super) fn take_modes(
+    members: &mut Members<'_>,
+    name: &'static str,
+    out: &mut Findings,
+) -> Vec<String> {
+    let Some((spot, value)) = members.take(name, out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let list = match value {
+        Value::Array(list) => list,
+        Value::String(_) => {
+            out.add_value(&rules::MODES_SHAPE, &at, &value);
+            vec![value]
+        }
+        Value::Object(flags) => {
+            out.add(&rules::MODES_SHAPE, &at, "an object");
+            flags
+                .into_iter()
+                .filter(|(_, wanted)| wanted.as_bool() == Some(true))
+                .map(|(name, _)| Value::String(name))
+                .collect()
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            members.keep(&spot, other);
+            return Vec::new();
+        }
+    };
+    let texts = member::texts(list, &at, Length::Line, out);
+    member::unique(
+        texts
+            .iter()
+            .enumerate()
+            .map(|(index, text)| mode(text, &at.index(index), out)),
+    )
+}
+
+/// A media type in lower case; the part names of the protocol are read as the type they stand for.
+fn mode(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
+    let mode = text.to_lowercase();
+    if is_media_type(&mode) {
+        return mode;
+    }
+    out.add(&rules::MODE, at, text);
+    let known = match mode.as_str() {
+        "text" | "plain" | "txt" => "text/plain",
+        "json" | "data" => "application/json",
+        "html" => "text/html",
+        "markdown" | "md" => "text/markdown",
+        "image" => "image/*",
+        "audio" => "audio/*",
+        "video" => "video/*",
+        "file" => "application/octet-stream",
+        "pdf" => "application/pdf",
+        "csv" => "text/csv",
+        "xml" => "application/xml",
+        _ => return mode,
+    };
+    known.to_owned()
+}
+
+/// Whether the text is `type/subtype` (RFC 6838 §4.2), perhaps with wildcards or parameters.
+fn is_media_type(text: &str) -> bool {
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    let restricted = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 127
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+*".contains(&b))
+    };
+    essence
+        .split_once('/')
+        .is_some_and(|(kind, subtype)| restricted(kind) && restricted(subtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_become_major_and_minor() {
+        for (text, version) in [
+            ("0.3.0", Some("0.3")),
+            (" v1.0 ", Some("1.0")),
+            ("1", Some("1.0")),
+            ("1.2.17", Some("1.2")),
+            ("0.3-rc1", Some("0.3")),
+            ("10.12", Some("10.12")),
+            ("latest", None),
+            ("2024-11-05", None),
+            ("2025.1", None),
+            ("1.", None),
+            ("", None),
+            ("1.+2", None),
+            ("٣.٠", None),
+        ] {
+            assert_eq!(protocol_version(text).as_deref(), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn bindings_are_compared_without_case_and_signs() {
+        let mut out = Findings::default();
+        for (text, name) in [
+            ("JSONRPC", "JSONRPC"),
+            ("json-rpc", "JSONRPC"),
+            ("JSON-RPC 2.0", "JSONRPC"),
+            ("http+json", "HTTP+JSON"),
+            ("REST", "HTTP+JSON"),
+            ("grpc", "GRPC"),
+            ("MCP", "MCP"),
+            ("https://example.org/b", "https://example.org/b"),
+        ] {
+            assert_eq!(binding(text, &Pointer::Root, &mut out), name);
+        }
+        let rules: Vec<_> = out.into_list().into_iter().map(|f| f.rule).collect();
+        assert_eq!(rules.iter().filter(|r| r.ends_with("spelling")).count(), 5);
+        assert_eq!(rules.iter().filter(|r| r.ends_with("unknown")).count(), 1);
+    }
+
+    #[test]
+    fn media_types_are_told_from_words() {
+        for good in [
+            "text/plain",
+            "image/*",
+            "*/*",
+            "text/plain; charset=utf-8",
+            "a/b+c",
+        ] {
+            assert!(is_media_type(good), "{good}");
+        }
+        for bad in ["text", "/", "text/", "te xt/plain", "text/pl/ain", ""] {
+            assert!(!is_media_type(bad), "{bad}");
+        }
+    }
+}

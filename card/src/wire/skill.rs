@@ -1,0 +1,126 @@
+//! Skills: objects in every version, texts and named tools in real cards.
+
+use serde_json::{Map, Value};
+
+use super::names::take_modes;
+use super::security;
+use crate::finding::Findings;
+use crate::member::{self, Length, MAX_LIST, Members};
+use crate::pointer::Pointer;
+use crate::{SecurityScheme, Skill, rules};
+
+/// Takes `skills`. `declared` are the card's own security schemes, which skills refer to.
+pub(super) fn skills(
+    members: &mut Members<'_>,
+    declared: &[SecurityScheme],
+    out: &mut Findings,
+) -> Vec<Skill> {
+    let Some((spot, value)) = members.take("skills", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    match value {
+        Value::Array(list) => listed(list, &at, declared, out),
+        Value::Object(named) if named.values().all(Value::is_object) => {
+            out.add(&rules::SKILL_SHAPE, &at, "an object");
+            self::named(named, &at, declared, out)
+        }
+        Value::String(_) => {
+            out.add_value(&rules::SKILL_SHAPE, &at, &value);
+            listed(vec![value], &at, declared, out)
+        }
+        other => {
+            out.add_value(&rules::SKILL_SHAPE, &at, &other);
+            members.keep(&spot, other);
+            Vec::new()
+        }
+    }
+}
+
+/// Skills in a list.
+pub(super) fn listed(
+    list: Vec<Value>,
+    at: &Pointer<'_>,
+    declared: &[SecurityScheme],
+    out: &mut Findings,
+) -> Vec<Skill> {
+    let mut skills = Vec::new();
+    for (index, value) in member::cut(list, at, out).into_iter().enumerate() {
+        skills.extend(skill(value, None, &at.index(index), declared, out));
+    }
+    skills
+}
+
+/// Skills by name.
+pub(super) fn named(
+    named: Map<String, Value>,
+    at: &Pointer<'_>,
+    declared: &[SecurityScheme],
+    out: &mut Findings,
+) -> Vec<Skill> {
+    if named.len() > MAX_LIST {
+        out.add(&rules::LIST_CUT, at, &format!("{} skills", named.len()));
+    }
+    let mut skills = Vec::new();
+    for (name, value) in named.into_iter().take(MAX_LIST) {
+        let at = at.name(&name);
+        skills.extend(skill(value, Some(&name), &at, declared, out));
+    }
+    skills
+}
+
+/// One skill; `key` is the name under which an object of skills has it.
+fn skill(
+    value: Value,
+    key: Option<&str>,
+    at: &Pointer<'_>,
+    declared: &[SecurityScheme],
+    out: &mut Findings,
+) -> Option<Skill> {
+    let members = match value {
+        Value::Object(members) => members,
+        Value::String(text) => {
+            out.add(&rules::SKILL_TEXT, at, &text);
+            let name = member::bounded(text, at, Length::Line, out).filter(|t| !t.is_empty())?;
+            return Some(Skill {
+                id: name.clone(),
+                name,
+                ..Skill::default()
+            });
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, at, &other);
+            return None;
+        }
+    };
+    let mut members = Members::new(members, *at);
+    let key = key.and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out));
+    let id = members.text("id", Length::Line, out).or(key);
+    let name = members.text("name", Length::Line, out);
+    let (id, name) = match (id, name) {
+        (Some(id), Some(name)) => (id, name),
+        (None, Some(name)) => {
+            out.add(&rules::SKILL_ID, at, &name);
+            (name.clone(), name)
+        }
+        (Some(id), None) => {
+            out.add(&rules::SKILL_NAME, at, &id);
+            (id.clone(), id)
+        }
+        (None, None) => {
+            out.add_value(&rules::SKILL_NAMELESS, at, &Value::Object(members.rest()));
+            return None;
+        }
+    };
+    Some(Skill {
+        id,
+        name,
+        description: members.text("description", Length::Prose, out),
+        tags: members.texts("tags", Length::Line, out),
+        examples: members.texts("examples", Length::Prose, out),
+        input_modes: take_modes(&mut members, "inputModes", out),
+        output_modes: take_modes(&mut members, "outputModes", out),
+        security: security::requirements(&mut members, declared, out),
+    })
+}

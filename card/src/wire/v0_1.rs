@@ -1,0 +1,96 @@
+//! The `authentication` member of 0.1: a list of scheme labels, any of which will do.
+
+use serde_json::Value;
+
+use super::v0_2::labelled;
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
+
+/// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
+///
+/// A card that has `securitySchemes` as well is of a later version and means those.
+pub(super) fn authentication(
+    members: &mut Members<'_>,
+    has_schemes: bool,
+    out: &mut Findings,
+) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
+    let Some((spot, value)) = members.take("authentication", out) else {
+        return (Vec::new(), Vec::new());
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    if has_schemes {
+        out.add_value(&rules::AUTHENTICATION_LATE, &at, &value);
+        members.keep(&spot, value);
+        return (Vec::new(), Vec::new());
+    }
+    let mut details = None;
+    let labels = match value {
+        Value::Object(inner) => {
+            let mut inner = Members::new(inner, at);
+            let mut labels = inner.texts("schemes", Length::Line, out);
+            if labels.is_empty() {
+                labels.extend(inner.text("type", Length::Line, out));
+            }
+            details = Some(inner);
+            labels
+        }
+        Value::Array(list) => {
+            out.add(&rules::MEMBER_COERCED, &at, "a list");
+            member::texts(list, &at, Length::Line, out)
+        }
+        Value::String(_) => {
+            out.add_value(&rules::MEMBER_COERCED, &at, &value);
+            member::texts(vec![value], &at, Length::Line, out)
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            members.keep(&spot, other);
+            Vec::new()
+        }
+    };
+    let mut schemes: Vec<SecurityScheme> = Vec::new();
+    for label in labels {
+        if schemes.iter().all(|scheme| scheme.name != label) {
+            let kind = detailed(&label, details.as_mut(), out);
+            schemes.push(SecurityScheme {
+                name: label,
+                kind,
+                description: None,
+            });
+        }
+    }
+    let requirements = schemes
+        .iter()
+        .map(|scheme| SecurityRequirement {
+            schemes: vec![(scheme.name.clone(), Vec::new())],
+        })
+        .collect();
+    (schemes, requirements)
+}
+
+/// The kind of a label, with where the key goes when the card says so: `{"apiKey": {"in": …, "name": …}}`
+/// or `apiKeyHeader`.
+fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) -> SchemeKind {
+    let mut kind = labelled(label);
+    if let (
+        SchemeKind::ApiKey {
+            location,
+            parameter,
+        },
+        Some(details),
+    ) = (&mut kind, details)
+    {
+        if let Some((spot, Value::Object(inner))) = details.take("apiKey", out) {
+            let parent = details.at();
+            let mut inner = Members::new(inner, spot.below(&parent));
+            *location = inner.text("in", Length::Line, out).unwrap_or_default();
+            *parameter = inner.text("name", Length::Line, out).unwrap_or_default();
+        } else if let Some(header) = details.text("apiKeyHeader", Length::Line, out) {
+            *location = "header".to_owned();
+            *parameter = header;
+        }
+    }
+    kind
+}

@@ -1,0 +1,100 @@
+//! Members as 0.2.4 to 0.3 write them: one flat address with `preferredTransport`, further ones in
+//! `additionalInterfaces` (0.3 §5.5.5, §5.6), and `signatures`.
+
+use serde_json::Value;
+
+use super::names::{binding, take_version};
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::{Interface, rules};
+
+/// Takes the flat address and its additions, the preferred one first. `version` is what dates them.
+pub(super) fn interfaces(
+    members: &mut Members<'_>,
+    version: Option<&str>,
+    out: &mut Findings,
+) -> Vec<Interface> {
+    // The shape has been judged already; here the member is taken and an unreadable text reported.
+    take_version(members, "protocolVersion", out);
+    let dated = |url, binding| Interface {
+        url,
+        binding,
+        protocol_version: version.map(str::to_owned),
+        tenant: None,
+    };
+    let at = members.at();
+    let preferred = match members.text("preferredTransport", Length::Line, out) {
+        Some(text) => binding(&text, &at.name("preferredTransport"), out),
+        None => "JSONRPC".to_owned(),
+    };
+    let mut interfaces = Vec::new();
+    if let Some(url) = members.text("url", Length::Address, out) {
+        interfaces.push(dated(url, preferred));
+    }
+    let Some((spot, value)) = members.take("additionalInterfaces", out) else {
+        return interfaces;
+    };
+    let list_at = spot.below(&at);
+    let Value::Array(list) = value else {
+        out.add_value(&rules::MEMBER_TYPE, &list_at, &value);
+        members.keep(&spot, value);
+        return interfaces;
+    };
+    for (index, entry) in member::cut(list, &list_at, out).into_iter().enumerate() {
+        let at = list_at.index(index);
+        let Value::Object(entry) = entry else {
+            out.add_value(&rules::MEMBER_TYPE, &at, &entry);
+            continue;
+        };
+        let mut entry = Members::new(entry, at);
+        let binding = ["transport", "protocolBinding", "type", "protocol"]
+            .into_iter()
+            .find_map(|name| {
+                let text = entry.text(name, Length::Line, out)?;
+                if name != "transport" {
+                    out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
+                }
+                Some(binding(&text, &at.name(name), out))
+            })
+            .unwrap_or_else(|| "JSONRPC".to_owned());
+        let own_version = take_version(&mut entry, "protocolVersion", out);
+        match entry.text("url", Length::Address, out) {
+            Some(url) => {
+                let mut interface = dated(url, binding);
+                interface.protocol_version = own_version.or(interface.protocol_version);
+                interfaces.push(interface);
+            }
+            None => out.add(&rules::INTERFACE_URL, &at, &binding),
+        }
+    }
+    interfaces
+}
+
+/// Takes `signatures` exactly as received.
+pub(super) fn signatures(members: &mut Members<'_>, out: &mut Findings) -> Vec<Value> {
+    let Some((spot, value)) = members.take("signatures", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    match value {
+        Value::Array(list) => {
+            let list = member::cut(list, &at, out);
+            for (index, entry) in list.iter().enumerate() {
+                if !entry.is_object() {
+                    out.add_value(&rules::SIGNATURES_SHAPE, &at.index(index), entry);
+                }
+            }
+            list
+        }
+        Value::Object(_) => {
+            out.add_value(&rules::SIGNATURES_SHAPE, &at, &value);
+            vec![value]
+        }
+        other => {
+            out.add_value(&rules::SIGNATURES_SHAPE, &at, &other);
+            members.keep(&spot, other);
+            Vec::new()
+        }
+    }
+}

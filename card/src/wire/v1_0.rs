@@ -1,0 +1,160 @@
+//! Members as 1.0 writes them: `supportedInterfaces`, wrapped security schemes, requirements with
+//! `schemes` (1.0 §4.4.6, §4.5).
+
+use serde_json::{Map, Value};
+
+use super::names::{binding, take_version};
+use crate::finding::Findings;
+use crate::member::{self, Length, Members};
+use crate::pointer::Pointer;
+use crate::{Interface, SchemeKind, rules};
+
+/// Takes `supportedInterfaces`, in the card's order, which is the order of preference.
+pub(super) fn interfaces(
+    members: &mut Members<'_>,
+    undated: Option<&str>,
+    out: &mut Findings,
+) -> Vec<Interface> {
+    let Some((spot, value)) = members.take("supportedInterfaces", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let list = match value {
+        Value::Array(list) => list,
+        Value::Object(_) => {
+            out.add_value(&rules::MEMBER_COERCED, &at, &value);
+            vec![value]
+        }
+        other => {
+            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            members.keep(&spot, other);
+            return Vec::new();
+        }
+    };
+    let mut interfaces = Vec::new();
+    for (index, entry) in member::cut(list, &at, out).into_iter().enumerate() {
+        let at = at.index(index);
+        match entry {
+            Value::Object(entry) => interfaces.extend(interface(entry, at, undated, out)),
+            Value::String(url) if url.contains("://") => {
+                out.add(&rules::MEMBER_COERCED, &at, &url);
+                let url = member::bounded(url, &at, Length::Address, out);
+                interfaces.extend(url.map(|url| Interface {
+                    url,
+                    binding: "JSONRPC".to_owned(),
+                    protocol_version: undated.map(str::to_owned),
+                    tenant: None,
+                }));
+            }
+            other => out.add_value(&rules::MEMBER_TYPE, &at, &other),
+        }
+    }
+    interfaces
+}
+
+/// One entry; `None` when it has no address.
+fn interface(
+    entry: Map<String, Value>,
+    at: Pointer<'_>,
+    undated: Option<&str>,
+    out: &mut Findings,
+) -> Option<Interface> {
+    let mut entry = Members::new(entry, at);
+    let named = entry.text("protocolBinding", Length::Line, out);
+    let binding = match named {
+        Some(text) => binding(&text, &at.name("protocolBinding"), out),
+        None => other_binding(&mut entry, out),
+    };
+    if let Some(text) = entry.peek("protocolVersion").and_then(Value::as_str)
+        && text.matches('.').count() > 1
+    {
+        out.add(&rules::VERSION_PATCH, &at.name("protocolVersion"), text);
+    }
+    let own_version = take_version(&mut entry, "protocolVersion", out);
+    let tenant = entry.text("tenant", Length::Line, out);
+    let Some(url) = entry.text("url", Length::Address, out) else {
+        out.add(&rules::INTERFACE_URL, &at, &binding);
+        return None;
+    };
+    Some(Interface {
+        url,
+        binding,
+        protocol_version: own_version.or_else(|| undated.map(str::to_owned)),
+        tenant,
+    })
+}
+
+/// The binding from the members that cards use in `protocolBinding`'s place.
+fn other_binding(entry: &mut Members<'_>, out: &mut Findings) -> String {
+    let at = entry.at();
+    for name in ["transport", "type", "protocol"] {
+        if let Some(text) = entry.text(name, Length::Line, out) {
+            out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
+            return binding(&text, &at.name(name), out);
+        }
+    }
+    "JSONRPC".to_owned()
+}
+
+/// The wrappers of 1.0 §4.5.1 and the kinds in them.
+const WRAPPERS: [&str; 5] = [
+    "apiKeySecurityScheme",
+    "httpAuthSecurityScheme",
+    "oauth2SecurityScheme",
+    "openIdConnectSecurityScheme",
+    "mtlsSecurityScheme",
+];
+
+/// Reads a scheme that is wrapped in a member naming its kind; `None` when it is written otherwise.
+pub(super) fn scheme(
+    members: &mut Members<'_>,
+    out: &mut Findings,
+) -> Option<(SchemeKind, Option<String>)> {
+    let wrapper = WRAPPERS
+        .into_iter()
+        .find(|name| members.peek(name).is_some())?;
+    let (spot, value) = members.take(wrapper, out)?;
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let Value::Object(inner) = value else {
+        out.add_value(&rules::MEMBER_TYPE, &at, &value);
+        return None;
+    };
+    let mut inner = Members::new(inner, at);
+    let description = inner.text("description", Length::Prose, out);
+    let kind = match wrapper {
+        "apiKeySecurityScheme" => SchemeKind::ApiKey {
+            location: lower(inner.text("location", Length::Line, out)),
+            parameter: inner.text("name", Length::Line, out).unwrap_or_default(),
+        },
+        "httpAuthSecurityScheme" => SchemeKind::Http {
+            scheme: lower(inner.text("scheme", Length::Line, out)),
+            bearer_format: inner.text("bearerFormat", Length::Line, out),
+        },
+        "oauth2SecurityScheme" => SchemeKind::Oauth2 {
+            flows: inner.take("flows", out).map_or(Value::Null, |(_, v)| v),
+            metadata_url: inner.text("oauth2MetadataUrl", Length::Address, out),
+        },
+        "openIdConnectSecurityScheme" => SchemeKind::OpenIdConnect {
+            url: inner
+                .text("openIdConnectUrl", Length::Address, out)
+                .unwrap_or_default(),
+        },
+        _ => SchemeKind::MutualTls,
+    };
+    Some((kind, description))
+}
+
+/// Locations and schemes are compared in lower case.
+fn lower(text: Option<String>) -> String {
+    text.unwrap_or_default().to_lowercase()
+}
+
+/// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` where `ProtoJSON` dropped the list.
+pub(super) fn scopes(value: Value, at: &Pointer<'_>, out: &mut Findings) -> Vec<String> {
+    let Value::Object(scopes) = value else {
+        return Vec::new();
+    };
+    Members::new(scopes, *at).texts("list", Length::Line, out)
+}

@@ -1,0 +1,159 @@
+//! What a caller must bring, in plain English.
+
+use std::collections::HashMap;
+
+use crate::facets::{declared, has_unread_security};
+use crate::member::unique;
+use crate::wire::v0_2::labelled;
+use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
+
+/// One sentence for each alternative, without a full stop: `` Send an API key in the header `X-Api-Key` ``.
+///
+/// Names in them are the card's own text in backticks, not escaped for any output. A card that requires
+/// nothing but declares schemes has one sentence for each scheme; a card without either has one sentence
+/// saying that nothing is asked.
+pub fn security_sentences(card: &AgentCard) -> Vec<String> {
+    let declared = declared(card);
+    let mut sentences: Vec<String> = Vec::new();
+    if card.security.is_empty() {
+        for scheme in &card.security_schemes {
+            sentences.push(capitalised(&demand(&scheme.kind, &[])));
+        }
+    }
+    for requirement in &card.security {
+        sentences.push(capitalised(&alternative(&declared, requirement)));
+    }
+    if sentences.is_empty() && has_unread_security(card) {
+        sentences.push(UNREAD.to_owned());
+    } else if sentences.is_empty() {
+        sentences.push(capitalised(NOTHING));
+    }
+    unique(sentences)
+}
+
+/// The sentence for security that could not be read.
+const UNREAD: &str = "The card describes its security in a form that is not understood";
+
+/// The clause for an open door.
+const NOTHING: &str = "call without credentials";
+
+/// What one alternative asks, joined by "and".
+fn alternative(
+    declared: &HashMap<&str, &SecurityScheme>,
+    requirement: &SecurityRequirement,
+) -> String {
+    let demands: Vec<String> = requirement
+        .schemes
+        .iter()
+        .map(|(name, scopes)| match declared.get(name.as_str()) {
+            Some(scheme) => demand(&scheme.kind, scopes),
+            None => match labelled(name) {
+                SchemeKind::Other { .. } => {
+                    format!("authenticate by `{name}`, which the card does not describe")
+                }
+                kind => demand(&kind, scopes),
+            },
+        })
+        .collect();
+    if demands.is_empty() {
+        NOTHING.to_owned()
+    } else {
+        demands.join(" and ")
+    }
+}
+
+/// What one scheme asks, as a clause that begins in lower case.
+fn demand(kind: &SchemeKind, scopes: &[String]) -> String {
+    match kind {
+        SchemeKind::ApiKey {
+            location,
+            parameter,
+        } => match (location.as_str(), parameter.as_str()) {
+            ("", "") => "send an API key; the card does not say where".to_owned(),
+            ("", name) => format!("send an API key as `{name}`"),
+            ("header", "") => "send an API key in a header".to_owned(),
+            ("header", name) => format!("send an API key in the header `{name}`"),
+            ("query", name) => format!("send an API key in the query parameter `{name}`"),
+            ("cookie", name) => format!("send an API key in the cookie `{name}`"),
+            (place, name) => format!("send an API key in `{place}` as `{name}`"),
+        },
+        SchemeKind::Http {
+            scheme,
+            bearer_format,
+        } => match (scheme.as_str(), bearer_format) {
+            ("bearer", Some(format)) => format!("send a bearer token ({format})"),
+            ("bearer", None) => "send a bearer token".to_owned(),
+            ("basic", _) => "send a user name and a password (HTTP Basic)".to_owned(),
+            ("", _) => "authenticate by HTTP; the card does not say how".to_owned(),
+            (other, _) => format!("authenticate by HTTP with the scheme `{other}`"),
+        },
+        SchemeKind::Oauth2 { .. } => {
+            let mut text = "get an access token by OAuth 2.0".to_owned();
+            if !scopes.is_empty() {
+                let scopes: Vec<String> = scopes.iter().map(|s| format!("`{s}`")).collect();
+                text.push_str(&format!(" with the scopes {}", scopes.join(", ")));
+            }
+            text
+        }
+        SchemeKind::OpenIdConnect { url } if url.is_empty() => {
+            "sign in by OpenID Connect".to_owned()
+        }
+        SchemeKind::OpenIdConnect { url } => format!("sign in by OpenID Connect at `{url}`"),
+        SchemeKind::MutualTls => "present a client certificate (mutual TLS)".to_owned(),
+        SchemeKind::None => NOTHING.to_owned(),
+        SchemeKind::Other { label } => format!("authenticate by `{label}`"),
+    }
+}
+
+/// Begins with a capital letter.
+fn capitalised(clause: &str) -> String {
+    let mut characters = clause.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    fn sentences(members: &str) -> Vec<String> {
+        let text = format!(r#"{{"name":"A","url":"https://a.example",{members}}}"#);
+        security_sentences(&parse(text.as_bytes()).unwrap().card)
+    }
+
+    #[test]
+    fn every_alternative_is_one_sentence() {
+        let told = sentences(
+            r#""securitySchemes": {
+                "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+                "jwt": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
+                "oauth": {"type": "oauth2", "flows": {}},
+                "tls": {"type": "mutualTLS"}
+            },
+            "security": [{"key": []}, {"jwt": [], "tls": []}, {"oauth": ["read", "write"]}, {}, {"gone": []}]"#,
+        );
+        assert_eq!(
+            told,
+            [
+                "Send an API key in the header `X-Api-Key`",
+                "Send a bearer token (JWT) and present a client certificate (mutual TLS)",
+                "Get an access token by OAuth 2.0 with the scopes `read`, `write`",
+                "Call without credentials",
+                "Authenticate by `gone`, which the card does not describe",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_card_without_security_asks_for_nothing() {
+        assert_eq!(sentences(r#""security": []"#), ["Call without credentials"]);
+        assert_eq!(
+            sentences(r#""authentication": {"schemes": ["apiKey"]}"#),
+            ["Send an API key; the card does not say where"]
+        );
+    }
+}

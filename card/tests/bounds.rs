@@ -1,0 +1,196 @@
+//! What happens at each bound and just beyond it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use a2a_card::{
+    MAX_CARD_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_LIST, ParseError, Parsed, lint, parse,
+};
+use serde_json::{Value, json};
+
+/// A card with one more member.
+fn with(name: &str, value: Value) -> Parsed {
+    let mut card = json!({"name": "A", "url": "https://a.agents-r-us.io"});
+    card[name] = value;
+    parse(card.to_string().as_bytes()).unwrap()
+}
+
+/// How often a rule was found broken.
+fn count(parsed: &Parsed, rule: &str) -> usize {
+    parsed.findings.iter().filter(|f| f.rule == rule).count()
+}
+
+#[test]
+fn size_ends_at_one_mebibyte() {
+    let frame = r#"{"name":"A","x":""}"#.len();
+    let card = |size: usize| format!(r#"{{"name":"A","x":"{}"}}"#, "y".repeat(size - frame));
+    assert_eq!(card(MAX_CARD_BYTES).len(), MAX_CARD_BYTES);
+    assert!(parse(card(MAX_CARD_BYTES).as_bytes()).is_ok());
+    let size = MAX_CARD_BYTES + 1;
+    let error = parse(card(size).as_bytes()).unwrap_err();
+    assert_eq!(error, ParseError::TooLarge { size });
+}
+
+#[test]
+fn depth_ends_at_sixty_four() {
+    // The card itself is the first level.
+    let card = |depth: usize| {
+        let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
+        format!(r#"{{"name":"A","x":{open}{close}}}"#)
+    };
+    assert!(parse(card(MAX_DEPTH).as_bytes()).is_ok());
+    let error = parse(card(MAX_DEPTH + 1).as_bytes()).unwrap_err();
+    assert_eq!(error, ParseError::TooDeep);
+    let bottomless = "[".repeat(MAX_CARD_BYTES);
+    assert_eq!(parse(bottomless.as_bytes()), Err(ParseError::TooDeep));
+}
+
+#[test]
+fn lists_end_at_a_thousand() {
+    let skills = |n: usize| -> Value {
+        (0..n)
+            .map(|i| json!({"id": i.to_string(), "name": "n", "tags": ["t"]}))
+            .collect()
+    };
+    let full = with("skills", skills(MAX_LIST));
+    assert_eq!(full.card.skills.len(), MAX_LIST);
+    assert_eq!(count(&full, "list.cut"), 0);
+    let cut = with("skills", skills(MAX_LIST + 1));
+    assert_eq!(cut.card.skills.len(), MAX_LIST);
+    assert_eq!(cut.card.skills[MAX_LIST - 1].id, "999");
+    assert_eq!(count(&cut, "list.cut"), 1);
+
+    let many: Value = vec!["x/y"; MAX_LIST + 1].into();
+    for name in ["defaultInputModes", "security", "signatures"] {
+        assert_eq!(count(&with(name, many.clone()), "list.cut"), 1, "{name}");
+    }
+    let interfaces: Value = (0..=MAX_LIST)
+        .map(|i| json!({"url": format!("https://{i}.io"), "protocolBinding": "JSONRPC"}))
+        .collect();
+    let cut = with("supportedInterfaces", interfaces);
+    assert_eq!(cut.card.interfaces.len(), MAX_LIST + 1, "and the flat one");
+    assert_eq!(count(&cut, "list.cut"), 1);
+    let schemes: serde_json::Map<String, Value> = (0..=MAX_LIST)
+        .map(|i| (i.to_string(), json!({"type": "mutualTLS"})))
+        .collect();
+    let cut = with("securitySchemes", schemes.into());
+    assert_eq!(cut.card.security_schemes.len(), MAX_LIST);
+    assert_eq!(count(&cut, "list.cut"), 1);
+}
+
+#[test]
+fn texts_end_at_their_lengths() {
+    let text = |n: usize| Value::from("é".repeat(n));
+    for (name, bound) in [("version", 1_024), ("description", 16_384)] {
+        let read = |n: usize| {
+            let parsed = with(name, text(n));
+            let card = &parsed.card;
+            let kept = card.version.as_ref().or(card.description.as_ref());
+            let kept = kept.map(|text| text.chars().count());
+            (kept, count(&parsed, "text.too-long"))
+        };
+        assert_eq!(read(bound), (Some(bound), 0), "{name}");
+        assert_eq!(read(bound + 1), (Some(bound), 1), "{name}");
+    }
+    let address = |n: usize| {
+        let start = "https://a.io/";
+        let parsed = with(
+            "iconUrl",
+            format!("{start}{}", "x".repeat(n - start.len())).into(),
+        );
+        (
+            parsed.card.icon_url.is_some(),
+            count(&parsed, "text.too-long"),
+        )
+    };
+    assert_eq!(address(4_096), (true, 0));
+    assert_eq!(address(4_097), (false, 1), "half an address is another one");
+}
+
+#[test]
+fn findings_end_at_a_thousand_and_say_so() {
+    let wrong = |n: usize| {
+        with(
+            "skills",
+            json!([{"id": "a", "name": "a", "tags": vec![true; n]}]),
+        )
+    };
+    let before = wrong(1).findings.len() - 1;
+    let full = wrong(MAX_FINDINGS - 1 - before);
+    assert_eq!(full.findings.len(), MAX_FINDINGS - 1);
+    assert_eq!(count(&full, "findings.cut"), 0);
+    let cut = wrong(MAX_LIST);
+    assert_eq!(cut.findings.len(), MAX_FINDINGS);
+    assert_eq!(cut.findings[MAX_FINDINGS - 1].rule, "findings.cut");
+
+    let skills: Value = (0..MAX_LIST)
+        .map(|i| json!({"id": i.to_string(), "name": "n"}))
+        .collect();
+    let bytes = json!({"name": "A", "skills": skills}).to_string();
+    let parsed = parse(bytes.as_bytes()).unwrap();
+    assert_eq!(lint(&parsed, bytes.as_bytes()).len(), MAX_FINDINGS);
+}
+
+#[test]
+fn a_hundred_thousand_odd_members_are_bounded_work() {
+    let duplicates = r#""a":1,"#.repeat(100_000);
+    let parsed = parse(format!(r#"{{{duplicates}"name":"A"}}"#).as_bytes()).unwrap();
+    assert_eq!(parsed.findings.len(), MAX_FINDINGS);
+    // Findings inside a member with a huge name point at an ancestor instead of repeating the name.
+    let (name, flaws) = ("n".repeat(500_000), r#""\u202e","#.repeat(2_000));
+    let card = format!(r#"{{"name":"A","{name}":[{flaws}1]}}"#);
+    let parsed = parse(card.as_bytes()).unwrap();
+    assert_eq!(parsed.findings.len(), MAX_FINDINGS);
+    assert!(
+        parsed
+            .findings
+            .iter()
+            .all(|finding| finding.pointer.len() < 2_000)
+    );
+}
+
+#[test]
+fn other_encodings_are_named() {
+    let card = r#"{"name":"A","url":"https://a.io"}"#;
+    let marked = format!("\u{feff}{card}");
+    let parsed = parse(marked.as_bytes()).unwrap();
+    assert_eq!(parsed.card, parse(card.as_bytes()).unwrap().card);
+    assert_eq!(count(&parsed, "json.bom"), 1);
+    let wide = |order: fn(u16) -> [u8; 2], mark: bool| -> Vec<u8> {
+        let mark = mark.then_some('\u{feff}').into_iter().collect::<String>();
+        format!("{mark}{card}")
+            .encode_utf16()
+            .flat_map(order)
+            .collect()
+    };
+    for bytes in [
+        wide(u16::to_le_bytes, true),
+        wide(u16::to_be_bytes, true),
+        wide(u16::to_le_bytes, false),
+        wide(u16::to_be_bytes, false),
+    ] {
+        let error = parse(&bytes).unwrap_err().to_string();
+        assert!(error.contains("UTF-16"), "{error}");
+    }
+    let latin = b"{\"name\":\"Caf\xe9\"}";
+    assert!(matches!(
+        parse(latin),
+        Err(ParseError::NotJson { line: 1, .. })
+    ));
+}
+
+#[test]
+fn every_error_is_one_line_that_helps() {
+    for (bytes, part) in [
+        ("{\"name\": 'A'}", "line 1"),
+        ("{\"name\":\"A\"} x", "trailing"),
+        ("17", "a number, not an object"),
+        ("null", "null, not an object"),
+        ("<html>", "HTML"),
+        ("", "empty"),
+        ("{}", "`name`"),
+        (r#"{"name": {"a": 1}}"#, "`name`"),
+    ] {
+        let error = parse(bytes.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(part), "{bytes}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads every card of `data/<family>/` and compares everything said about it with the `.expected.json`
+//! beside it. `UPDATE_EXPECT=1` rewrites those.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use a2a_card::{
+    Family, all_findings, auth_labels, capability_labels, content_digest, digest, parse,
+    security_sentences, signature_state, signing_summary, tags,
+};
+use serde_json::{Value, json};
+
+/// The cards of one folder, without the expectations beside them.
+fn cards(folder: &Path) -> Vec<PathBuf> {
+    let mut cards: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".json") && !name.ends_with(".expected.json")
+        })
+        .collect();
+    cards.sort();
+    cards
+}
+
+/// Everything that is said about a card.
+fn told(bytes: &[u8]) -> Value {
+    let digests = json!({"raw": digest(bytes), "content": content_digest(bytes)});
+    match parse(bytes) {
+        Err(error) => json!({"error": error.to_string(), "digests": digests}),
+        Ok(parsed) => json!({
+            "family": parsed.family.as_str(),
+            "reason": parsed.reason,
+            "card": parsed.card,
+            "findings": all_findings(&parsed, bytes),
+            "auth": auth_labels(&parsed.card),
+            "security": security_sentences(&parsed.card),
+            "tags": tags(&parsed.card),
+            "capabilities": capability_labels(&parsed.card),
+            "signature": signature_state(&parsed.card).as_str(),
+            "signing_summary": signing_summary(&parsed.card),
+            "digests": digests,
+        }),
+    }
+}
+
+#[test]
+fn every_family_reads_as_expected() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut wrong = Vec::new();
+    let folders = Family::ALL
+        .map(Family::as_str)
+        .into_iter()
+        .chain(["refused"]);
+    for folder in folders {
+        let cards = cards(&data.join(folder));
+        assert!(!cards.is_empty(), "{folder} has a card of its own");
+        for path in cards {
+            let told = told(&std::fs::read(&path).unwrap());
+            let family = told.get("family").and_then(Value::as_str);
+            assert_eq!(family.unwrap_or("refused"), folder, "{}", path.display());
+            let expected = path.with_extension("expected.json");
+            if update {
+                let text = serde_json::to_string_pretty(&told).unwrap();
+                std::fs::write(&expected, text + "\n").unwrap();
+                continue;
+            }
+            let bytes = std::fs::read(&expected).unwrap_or_default();
+            if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&told) {
+                wrong.push(format!("{}:\n{told:#}", path.display()));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "these differ; look at them, then run with UPDATE_EXPECT=1:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn the_fixtures_show_most_rules_of_reading() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut seen = std::collections::BTreeSet::new();
+    for family in Family::ALL {
+        for path in cards(&data.join(family.as_str())) {
+            let bytes = std::fs::read(&path).unwrap();
+            let parsed = parse(&bytes).unwrap();
+            seen.extend(parsed.findings.into_iter().map(|finding| finding.rule));
+        }
+    }
+    // These need bytes or sizes that a fixture does not hold; `bounds.rs` has them.
+    let elsewhere = ["findings.cut", "json.bom", "text.too-long", "list.cut"];
+    let unseen: Vec<&str> = a2a_card::rules()
+        .iter()
+        .filter(|rule| rule.of_reading())
+        .map(|rule| rule.id)
+        .filter(|id| !seen.contains(*id) && !elsewhere.contains(id))
+        .collect();
+    assert!(unseen.is_empty(), "no fixture breaks {unseen:?}");
+}

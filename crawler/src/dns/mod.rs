@@ -1,0 +1,34 @@
+//! Names to addresses.
+
+mod hickory;
+mod scripted;
+
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+
+pub use hickory::HickoryResolver;
+pub use scripted::StaticResolver;
+
+/// Most addresses of one answer that are looked at; a longer answer is a failure, because what is not
+/// looked at must not be dialled.
+pub const MAX_ADDRESSES: usize = 64;
+
+/// Turns a host name into addresses. Implementations neither judge nor filter them: the fetcher refuses
+/// the whole answer when the guard refuses one address of it.
+#[async_trait]
+pub trait Resolver: Send + Sync + std::fmt::Debug {
+    /// Every address of `host`, which is a lower-case A-label name without a trailing dot. Never empty.
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError>;
+}
+
+/// Why a name has no addresses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DnsError {
+    /// The name does not exist, or exists without an address. This is an answer.
+    #[error("the name does not exist in DNS, or has no address")]
+    NoSuchHost,
+    /// No answer for now: SERVFAIL, a timeout, a broken or endless answer. This is not absence.
+    #[error("the name could not be resolved: {0}")]
+    Failure(String),
+}

@@ -1,0 +1,68 @@
+//! A resolver that answers from a script, for tests and for closed networks without DNS.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{DnsError, Resolver};
+
+type Answer = Result<Vec<IpAddr>, DnsError>;
+
+/// Answers from a table; what is not in it does not exist. A host may be given several answers, which
+/// come one after another, the last one for ever: so a test can change an answer between check and use.
+#[derive(Debug, Default)]
+pub struct StaticResolver {
+    hosts: Mutex<HashMap<String, Script>>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    answers: Vec<Answer>,
+    asked: usize,
+}
+
+impl StaticResolver {
+    /// A resolver that knows no host.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives `host` these addresses from now on.
+    pub fn set(&self, host: &str, addresses: impl IntoIterator<Item = IpAddr>) {
+        self.script(host, vec![Ok(addresses.into_iter().collect())]);
+    }
+
+    /// Gives `host` these answers, one for each look-up, the last one for ever.
+    pub fn script(&self, host: &str, answers: Vec<Result<Vec<IpAddr>, DnsError>>) {
+        let script = Script { answers, asked: 0 };
+        self.hosts().insert(host.to_owned(), script);
+    }
+
+    /// How often `host` was looked up since it was set.
+    pub fn asked(&self, host: &str) -> usize {
+        self.hosts().get(host).map_or(0, |script| script.asked)
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, Script>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Resolver for StaticResolver {
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
+        let mut hosts = self.hosts();
+        let Some(script) = hosts.get_mut(host) else {
+            return Err(DnsError::NoSuchHost);
+        };
+        let turn = script.asked.min(script.answers.len().saturating_sub(1));
+        script.asked += 1;
+        script
+            .answers
+            .get(turn)
+            .cloned()
+            .unwrap_or(Err(DnsError::NoSuchHost))
+    }
+}

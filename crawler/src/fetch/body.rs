@@ -1,0 +1,230 @@
+//! Reading and decoding a body within bounds.
+
+use std::io::Read;
+
+use flate2::bufread::MultiGzDecoder;
+use reqwest::Response;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+use tokio::time::Instant;
+
+use super::failure::{FetchError, classify};
+use super::limits::FetchLimits;
+use crate::AttemptOutcome;
+
+/// Decoded bytes asked for at a time.
+const DECODE_STEP: usize = 16 * 1024;
+
+/// The one layer of content encoding that is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Identity,
+    Gzip,
+    Brotli,
+}
+
+/// Reads a body of at most `limits.body` bytes and takes off one layer of encoding, to at most as many
+/// bytes again.
+///
+/// Decoding begins when the body is complete: while a slow server is waited for, the memory it holds is
+/// what it has sent, and no decoder's window.
+pub(super) async fn read(
+    mut response: Response,
+    headers: &HeaderMap,
+    limits: &FetchLimits,
+) -> Result<Vec<u8>, FetchError> {
+    let encoding = encoding(headers)?;
+    let announced = response.content_length().unwrap_or(0);
+    if announced > limits.body as u64 {
+        return Err(too_large(limits.body));
+    }
+    let started = Instant::now();
+    // What is announced is not yet sent: no more than a usual card is set aside for it.
+    let mut raw = Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(DECODE_STEP));
+    loop {
+        // The moment at which this many bytes would be too slow.
+        let owed = std::time::Duration::from_secs_f64(
+            raw.len() as f64 / f64::from(limits.min_rate.max(1)),
+        );
+        let chunk = tokio::time::timeout_at(started + limits.rate_grace + owed, response.chunk())
+            .await
+            .map_err(|_| {
+                FetchError::new(
+                    AttemptOutcome::Timeout,
+                    &format!(
+                        "the body came slower than {} bytes a second",
+                        limits.min_rate
+                    ),
+                )
+            })?
+            .map_err(|error| broken_body(&error))?;
+        let Some(chunk) = chunk else { break };
+        if raw.len() + chunk.len() > limits.body {
+            return Err(too_large(limits.body));
+        }
+        raw.extend_from_slice(&chunk);
+    }
+    decode(raw, encoding, limits.body)
+}
+
+/// A body that broke off is the server's fault and is told apart from a server that cannot be reached.
+fn broken_body(error: &reqwest::Error) -> FetchError {
+    let mut failure = classify(error);
+    if failure.outcome == AttemptOutcome::Unreachable {
+        failure = FetchError::new(
+            AttemptOutcome::BadBody,
+            "the body ended before it was complete",
+        );
+    }
+    failure
+}
+
+fn too_large(limit: usize) -> FetchError {
+    FetchError::new(
+        AttemptOutcome::BadBody,
+        &format!("the body is larger than {limit} bytes"),
+    )
+}
+
+/// What the head says about the encoding; more than one layer, or another kind, is refused.
+fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
+    let mut found = Encoding::Identity;
+    let names = headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|b| *b == b','))
+        .map(|name| name.trim_ascii().to_ascii_lowercase())
+        .filter(|name| !name.is_empty() && name != b"identity");
+    for name in names {
+        let layer = match name.as_slice() {
+            b"gzip" | b"x-gzip" => Encoding::Gzip,
+            b"br" => Encoding::Brotli,
+            _ => {
+                return Err(FetchError::new(
+                    AttemptOutcome::BadBody,
+                    "the body has a content encoding that was not asked for; send gzip, br or none",
+                ));
+            }
+        };
+        if found != Encoding::Identity {
+            return Err(FetchError::new(
+                AttemptOutcome::BadBody,
+                "the body is encoded more than once; send one content encoding at most",
+            ));
+        }
+        found = layer;
+    }
+    Ok(found)
+}
+
+fn decode(raw: Vec<u8>, encoding: Encoding, limit: usize) -> Result<Vec<u8>, FetchError> {
+    match encoding {
+        Encoding::Identity => Ok(raw),
+        Encoding::Gzip => inflate(MultiGzDecoder::new(raw.as_slice()), "gzip", limit),
+        Encoding::Brotli => inflate(
+            brotli::Decompressor::new(raw.as_slice(), DECODE_STEP),
+            "br",
+            limit,
+        ),
+    }
+}
+
+/// Decodes until the end, or until the first byte beyond `limit`.
+fn inflate(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, FetchError> {
+    let mut out = Vec::new();
+    let beyond = (limit as u64).saturating_add(1);
+    match decoder.take(beyond).read_to_end(&mut out) {
+        Ok(_) if out.len() > limit => Err(too_large(limit)),
+        Ok(_) => Ok(out),
+        Err(_) => Err(FetchError::new(
+            AttemptOutcome::BadBody,
+            &format!("the body says it is {name}, and does not decode as such"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    const LIMIT: usize = 64 * 1024;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn brotli(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        brotli::CompressorWriter::new(&mut out, 4096, 9, 22)
+            .write_all(bytes)
+            .unwrap();
+        out
+    }
+
+    #[test]
+    fn both_encodings_hold_the_bound_to_the_byte() {
+        let fits = vec![b'a'; LIMIT];
+        let beyond = vec![b'a'; LIMIT + 1];
+        for (encoding, encode) in [
+            (Encoding::Gzip, gzip as fn(&[u8]) -> Vec<u8>),
+            (Encoding::Brotli, brotli),
+        ] {
+            assert_eq!(decode(encode(&fits), encoding, LIMIT).unwrap(), fits);
+            let error = decode(encode(&beyond), encoding, LIMIT).unwrap_err();
+            assert_eq!(error.outcome, AttemptOutcome::BadBody);
+            assert!(error.detail.contains("larger"), "{error}");
+            for broken in [&b"not compressed at all"[..], &encode(&fits)[..10]] {
+                let error = decode(broken.to_vec(), encoding, LIMIT).unwrap_err();
+                assert_eq!(error.outcome, AttemptOutcome::BadBody);
+            }
+        }
+    }
+
+    #[test]
+    fn bombs_stop_at_the_bound() {
+        let zeros = vec![0; 64 * 1024 * 1024];
+        for (encoding, bomb) in [
+            (Encoding::Gzip, gzip(&zeros)),
+            (Encoding::Brotli, brotli(&zeros)),
+        ] {
+            assert!(bomb.len() < 100 * 1024);
+            assert!(
+                decode(bomb, encoding, LIMIT)
+                    .unwrap_err()
+                    .detail
+                    .contains("larger")
+            );
+        }
+    }
+
+    #[test]
+    fn one_layer_is_taken_off() {
+        let read = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
+            }
+            encoding(&headers)
+        };
+        assert_eq!(read(&[]).unwrap(), Encoding::Identity);
+        assert_eq!(read(&["identity"]).unwrap(), Encoding::Identity);
+        assert_eq!(read(&["GZIP"]).unwrap(), Encoding::Gzip);
+        assert_eq!(read(&["br, identity"]).unwrap(), Encoding::Brotli);
+        for refused in [
+            &["gzip, gzip"][..],
+            &["gzip", "br"],
+            &["zstd"],
+            &["deflate"],
+            &["x"],
+        ] {
+            assert_eq!(read(refused).unwrap_err().outcome, AttemptOutcome::BadBody);
+        }
+    }
+}

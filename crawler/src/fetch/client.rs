@@ -1,0 +1,158 @@
+//! The one HTTP client, and how it resolves and trusts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::phase::PhaseLayer;
+use super::{FetchLimits, FetcherError};
+use crate::dns::{DnsError, Resolver};
+use crate::guard::{Guard, GuardRefusal};
+
+/// Bytes that a server may send on an HTTP/2 stream before it must be read.
+const HTTP2_WINDOW: u32 = 256 * 1024;
+
+/// Builds the client: no proxies, redirects, cookies, referer, retries or decoding of its own.
+pub(super) fn build(
+    guard: Arc<Guard>,
+    resolver: Arc<dyn Resolver>,
+    limits: &FetchLimits,
+    user_agent: &str,
+    extra_ca: &[Vec<u8>],
+) -> Result<reqwest::Client, FetcherError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls_config(extra_ca)?)
+        .user_agent(
+            HeaderValue::from_str(user_agent)
+                .map_err(|_| FetcherError::UserAgent(user_agent.to_owned()))?,
+        )
+        .default_headers(headers)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .dns_resolver(GuardedResolver {
+            guard,
+            resolver,
+            limits: *limits,
+        })
+        .connector_layer(PhaseLayer)
+        .connect_timeout(limits.dns + limits.connect)
+        .pool_max_idle_per_host(limits.idle_connections)
+        .pool_idle_timeout(limits.idle_timeout)
+        .http2_max_header_list_size(limits.header_bytes)
+        .http2_initial_stream_window_size(HTTP2_WINDOW)
+        .http2_initial_connection_window_size(HTTP2_WINDOW)
+        .build()
+        .map_err(|error| FetcherError::Client(error.to_string()))
+}
+
+/// TLS 1.2 and 1.3, the system's roots and the operator's own. A machine without roots still gets a
+/// client, which then trusts the operator's only.
+fn tls_config(extra_ca: &[Vec<u8>]) -> Result<ClientConfig, FetcherError> {
+    let mut roots = RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    for error in native.errors {
+        tracing::warn!(%error, "a system root certificate could not be read");
+    }
+    roots.add_parsable_certificates(native.certs);
+    for file in extra_ca {
+        for certificate in read_certificates(file)? {
+            roots
+                .add(certificate)
+                .map_err(|error| FetcherError::Certificate(error.to_string()))?;
+        }
+    }
+    if roots.is_empty() {
+        tracing::warn!(
+            "no root certificates found: every https fetch will fail until some are installed"
+        );
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| FetcherError::Client(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The certificates of one file, PEM (one or more) or DER.
+fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, FetcherError> {
+    if !file.windows(11).any(|window| window == b"-----BEGIN ") {
+        return Ok(vec![CertificateDer::from(file.to_vec())]);
+    }
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(file)
+        .collect::<Result<_, _>>()
+        .map_err(|error| FetcherError::Certificate(error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(FetcherError::Certificate(
+            "the file holds no CERTIFICATE section".to_owned(),
+        ));
+    }
+    Ok(certificates)
+}
+
+/// Why a name could not be dialled. Travels through the client's error chain.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NameError {
+    /// The resolver's word.
+    #[error(transparent)]
+    Dns(#[from] DnsError),
+    /// The guard's word on one of the addresses.
+    #[error(transparent)]
+    Refused(#[from] GuardRefusal),
+}
+
+/// What the client resolves through: the addresses it is handed, and no others, are what it dials.
+#[derive(Debug)]
+struct GuardedResolver {
+    guard: Arc<Guard>,
+    resolver: Arc<dyn Resolver>,
+    limits: FetchLimits,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = Arc::clone(&self.guard);
+        let resolver = Arc::clone(&self.resolver);
+        let limits = self.limits;
+        Box::pin(async move {
+            let addresses = checked(&guard, resolver.as_ref(), &limits, name.as_str()).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Resolves once and checks every address. One that is refused refuses them all, because a name with
+/// a public and a private address is an attack or a mistake, and never a card's host.
+async fn checked(
+    guard: &Guard,
+    resolver: &dyn Resolver,
+    limits: &FetchLimits,
+    host: &str,
+) -> Result<Vec<SocketAddr>, NameError> {
+    let addresses = tokio::time::timeout(limits.dns, resolver.resolve(host))
+        .await
+        .map_err(|_| DnsError::Failure(format!("no answer within {:?}", limits.dns)))??;
+    if addresses.is_empty() {
+        return Err(DnsError::NoSuchHost.into());
+    }
+    for address in &addresses {
+        guard.check_address(*address)?;
+    }
+    // Port 0 stands for the URL's own port.
+    Ok(addresses
+        .into_iter()
+        .take(limits.addresses)
+        .map(|address| SocketAddr::new(address, 0))
+        .collect())
+}

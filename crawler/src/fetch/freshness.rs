@@ -1,0 +1,287 @@
+//! How long an answer may be called fresh (RFC 9111, as a shared cache) and how to ask again (RFC 9110).
+
+use std::time::SystemTime;
+
+use reqwest::header::{
+    AGE, AsHeaderName, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, LAST_MODIFIED, RETRY_AFTER,
+};
+use time::OffsetDateTime;
+
+use crate::{Freshness, Validators};
+
+/// The longest wait an origin can ask for: 7 days, in seconds.
+pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
+/// Longest `ETag` that is kept; a longer one is ignored.
+const MAX_ETAG: usize = 512;
+/// Longest `Last-Modified` that is kept.
+const MAX_LAST_MODIFIED: usize = 64;
+
+/// What a 200 or a 304 says about its own keeping. `asked` is the URL before redirects. Of a 304, the
+/// validators that were `sent` stay where it names no others (RFC 9111 section 4.3.4).
+pub fn freshness(
+    headers: &HeaderMap,
+    asked: &str,
+    sent: Option<&Validators>,
+    now: OffsetDateTime,
+) -> Freshness {
+    let sent = sent.cloned().unwrap_or_default();
+    let etag = text(headers, ETAG, MAX_ETAG).or(sent.etag);
+    let last_modified = text(headers, LAST_MODIFIED, MAX_LAST_MODIFIED).or(sent.last_modified);
+    let validators = (etag.is_some() || last_modified.is_some()).then(|| Validators {
+        url: asked.to_owned(),
+        etag,
+        last_modified,
+    });
+    Freshness {
+        validators,
+        max_age: max_age(headers, now),
+    }
+}
+
+/// Seconds an answer stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less
+/// `Age` (RFC 9111 sections 4.2.1 and 4.2.3). Zero where a shared cache must not reuse it or cannot
+/// read what it says; `None` where it says nothing.
+pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
+    let control = CacheControl::of(headers);
+    if control.unusable {
+        return Some(0);
+    }
+    let lifetime = match control.s_maxage.or(control.max_age) {
+        Some(seconds) => seconds,
+        None => {
+            let expires = headers.get(EXPIRES)?;
+            let Some(expires) = expires.to_str().ok().and_then(http_date) else {
+                // An unreadable date, "0" above all, means already expired (RFC 9111 section 5.3).
+                return Some(0);
+            };
+            let date = one(headers, DATE).and_then(http_date).unwrap_or(now);
+            seconds_between(date, expires)
+        }
+    };
+    let age = one(headers, AGE).and_then(delta_seconds).unwrap_or(0);
+    Some(lifetime.saturating_sub(age))
+}
+
+/// What `Retry-After` asks for, in seconds from `now`, at most [`MAX_RETRY_AFTER`]; both forms of
+/// RFC 9110 section 10.2.3. `None` where it is missing or unreadable.
+pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
+    let value = one(headers, RETRY_AFTER)?.trim();
+    let seconds =
+        delta_seconds(value).or_else(|| http_date(value).map(|date| seconds_between(now, date)))?;
+    Some(seconds.min(MAX_RETRY_AFTER))
+}
+
+/// The directives of `Cache-Control` that bind a shared cache.
+#[derive(Debug, Default)]
+struct CacheControl {
+    /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is no number.
+    unusable: bool,
+    s_maxage: Option<u32>,
+    max_age: Option<u32>,
+}
+
+impl CacheControl {
+    /// The first of repeated directives counts (RFC 9111 section 4.2.1).
+    fn of(headers: &HeaderMap) -> Self {
+        let mut control = Self::default();
+        for value in headers.get_all(CACHE_CONTROL) {
+            let Ok(value) = value.to_str() else {
+                control.unusable = true;
+                continue;
+            };
+            for directive in split_unquoted(value) {
+                let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "no-store" | "no-cache" | "private" => control.unusable = true,
+                    "s-maxage" => control.lifetime(argument, |c| &mut c.s_maxage),
+                    "max-age" => control.lifetime(argument, |c| &mut c.max_age),
+                    _ => {}
+                }
+            }
+        }
+        control
+    }
+
+    fn lifetime(&mut self, argument: &str, field: impl Fn(&mut Self) -> &mut Option<u32>) {
+        match delta_seconds(argument.trim().trim_matches('"')) {
+            Some(seconds) => {
+                field(self).get_or_insert(seconds);
+            }
+            None => self.unusable = true,
+        }
+    }
+}
+
+/// The members of a comma-separated list; commas inside quotes do not separate.
+fn split_unquoted(value: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    value
+        .split(move |c| {
+            quoted ^= c == '"';
+            c == ',' && !quoted
+        })
+        .map(str::trim)
+        .filter(|member| !member.is_empty())
+}
+
+/// A number of seconds; what does not fit 32 bits is as long as can be (RFC 9111 section 1.2.2).
+fn delta_seconds(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u32::MAX))
+}
+
+/// All three forms of RFC 9110 section 5.6.7.
+fn http_date(text: &str) -> Option<OffsetDateTime> {
+    let date: SystemTime = httpdate::parse_http_date(text.trim()).ok()?;
+    Some(OffsetDateTime::from(date))
+}
+
+/// Zero where `until` lies before `from`.
+fn seconds_between(from: OffsetDateTime, until: OffsetDateTime) -> u32 {
+    let seconds = (until - from).whole_seconds().max(0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
+/// A header's first value as visible ASCII.
+fn one(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn text(headers: &HeaderMap, name: impl AsHeaderName, limit: usize) -> Option<String> {
+    one(headers, name)
+        .filter(|value| !value.is_empty() && value.len() <= limit)
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use reqwest::header::{HeaderName, HeaderValue};
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(1994-11-06 08:49:37 UTC);
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            })
+    }
+
+    #[test]
+    fn lifetimes_come_in_the_order_of_the_rfc() {
+        for (pairs, expected) in [
+            (&[][..], None),
+            (&[("cache-control", "public")], None),
+            (&[("cache-control", "max-age=60")], Some(60)),
+            (&[("cache-control", "Max-Age=60 , S-MaxAge=30")], Some(30)),
+            (&[("cache-control", "max-age=\"60\"")], Some(60)),
+            (&[("cache-control", "max-age=60, max-age=10")], Some(60)),
+            (
+                &[("cache-control", "public"), ("cache-control", "max-age=5")],
+                Some(5),
+            ),
+            (&[("cache-control", "max-age=60"), ("age", "20")], Some(40)),
+            (&[("cache-control", "max-age=60"), ("age", "90")], Some(0)),
+            (&[("cache-control", "max-age=60"), ("age", "x")], Some(60)),
+            (
+                &[("cache-control", "max-age=99999999999999")],
+                Some(u32::MAX),
+            ),
+            (&[("cache-control", "max-age=60, no-store")], Some(0)),
+            (&[("cache-control", "no-cache")], Some(0)),
+            (
+                &[("cache-control", "no-cache=\"set-cookie, x\", max-age=60")],
+                Some(0),
+            ),
+            (&[("cache-control", "private, max-age=60")], Some(0)),
+            (&[("cache-control", "max-age=-1")], Some(0)),
+            (&[("cache-control", "max-age")], Some(0)),
+            (
+                &[("cache-control", "ext=\"max-age=1, no-store\", max-age=7")],
+                Some(7),
+            ),
+            (
+                &[
+                    ("expires", "Sun, 06 Nov 1994 09:49:37 GMT"),
+                    ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                ],
+                Some(3600),
+            ),
+            (&[("expires", "Sunday, 06-Nov-94 08:50:37 GMT")], Some(60)),
+            (&[("expires", "Sun Nov  6 08:50:37 1994")], Some(60)),
+            (&[("expires", "Sun, 06 Nov 1994 08:49:36 GMT")], Some(0)),
+            (&[("expires", "0")], Some(0)),
+            (
+                &[
+                    ("cache-control", "max-age=1"),
+                    ("expires", "Sun, 06 Nov 1994 09:49:37 GMT"),
+                ],
+                Some(1),
+            ),
+        ] {
+            assert_eq!(max_age(&headers(pairs), NOW), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_in_both_forms_and_capped() {
+        for (value, expected) in [
+            ("120", Some(120)),
+            ("0", Some(0)),
+            ("604800", Some(MAX_RETRY_AFTER)),
+            ("604801", Some(MAX_RETRY_AFTER)),
+            ("99999999999999999999", Some(MAX_RETRY_AFTER)),
+            ("Sun, 06 Nov 1994 08:51:37 GMT", Some(120)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("Sat, 06 Nov 2094 08:49:37 GMT", Some(MAX_RETRY_AFTER)),
+            ("soon", None),
+            ("-5", None),
+        ] {
+            assert_eq!(
+                retry_after(&headers(&[("retry-after", value)]), NOW),
+                expected,
+                "{value}"
+            );
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), NOW), None);
+    }
+
+    #[test]
+    fn a_304_refreshes_what_it_names_and_keeps_the_rest() {
+        let sent = Validators {
+            url: "https://a.example.com/".to_owned(),
+            etag: Some("\"1\"".to_owned()),
+            last_modified: Some("then".to_owned()),
+        };
+        let kept = freshness(&HeaderMap::new(), &sent.url, Some(&sent), NOW);
+        assert_eq!(kept.validators.as_ref(), Some(&sent));
+        let answer = headers(&[("etag", "W/\"2\""), ("cache-control", "max-age=9")]);
+        let refreshed = freshness(&answer, &sent.url, Some(&sent), NOW);
+        let validators = refreshed.validators.unwrap();
+        assert_eq!(validators.etag.as_deref(), Some("W/\"2\""));
+        assert_eq!(validators.last_modified.as_deref(), Some("then"));
+        assert_eq!(refreshed.max_age, Some(9));
+    }
+
+    #[test]
+    fn an_oversized_validator_is_ignored() {
+        for (length, kept) in [(MAX_ETAG, true), (MAX_ETAG + 1, false)] {
+            let mut map = HeaderMap::new();
+            map.insert(ETAG, HeaderValue::from_str(&"e".repeat(length)).unwrap());
+            let found = freshness(&map, "https://a.example.com/", None, NOW);
+            assert_eq!(found.validators.is_some(), kept);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The one door out: a guarded GET with a bound on everything.
+//!
+//! [`Fetcher::get`] is the low level that every purpose shares (cards, challenges, key sets, catalogs);
+//! [`Fetcher::fetch_source`] asks for cards on top of it.
+
+mod body;
+mod client;
+mod failure;
+mod freshness;
+mod limits;
+mod phase;
+mod redirect;
+mod sentence;
+mod source;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Response;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use time::OffsetDateTime;
+use tokio::time::Instant;
+use url::Url;
+
+pub use failure::FetchError;
+pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
+pub use limits::FetchLimits;
+pub use sentence::{MAX_DETAIL, bounded};
+
+use crate::dns::Resolver;
+use crate::guard::Guard;
+use crate::{AttemptOutcome, Clock, Validators};
+
+/// What a [`Fetcher`] is made of, beside its resolver and clock.
+#[derive(Debug)]
+pub struct FetcherConfig {
+    /// Judges every URL, address and peer.
+    pub guard: Guard,
+    /// How much one fetch may take.
+    pub limits: FetchLimits,
+    /// Where an owner who wonders about our requests can read what they are. Part of the user agent.
+    pub contact: Option<Url>,
+    /// Further root certificates, each PEM (one or more) or DER.
+    pub extra_ca: Vec<Vec<u8>>,
+}
+
+/// Why there is no fetcher.
+#[derive(Debug, thiserror::Error)]
+pub enum FetcherError {
+    /// A root certificate that cannot be read.
+    #[error("extra_ca: {0}")]
+    Certificate(String),
+    /// A contact that cannot stand in a header.
+    #[error("the user agent {0:?} cannot be sent; check the contact")]
+    UserAgent(String),
+    /// The client library's word.
+    #[error("the HTTP client could not be made: {0}")]
+    Client(String),
+}
+
+/// Makes guarded requests. One is shared by everything that serves one purpose; it holds one pool of
+/// connections, so what was checked when a connection was made holds for every request on it.
+#[derive(Debug)]
+pub struct Fetcher {
+    guard: Arc<Guard>,
+    limits: FetchLimits,
+    client: reqwest::Client,
+    clock: Arc<dyn Clock>,
+}
+
+/// What to ask for, beyond the URL.
+#[derive(Debug, Clone, Copy)]
+pub struct GetOptions<'a> {
+    /// The `Accept` header.
+    pub accept: &'static str,
+    /// Asks conditionally: `If-None-Match` where there is an `ETag`, else `If-Modified-Since`.
+    pub validators: Option<&'a Validators>,
+    /// Fewer redirects than the limits allow.
+    pub redirects: usize,
+    /// Fewer bytes of body than the limits allow.
+    pub body: usize,
+}
+
+impl Default for GetOptions<'_> {
+    /// JSON, unconditionally, within the fetcher's limits.
+    fn default() -> Self {
+        Self {
+            accept: "application/json",
+            validators: None,
+            redirects: usize::MAX,
+            body: usize::MAX,
+        }
+    }
+}
+
+/// One fetch, redirects included.
+#[derive(Debug)]
+pub struct Fetched {
+    /// When it began.
+    pub at: OffsetDateTime,
+    /// The URL asked, before redirects.
+    pub url: Url,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The answer, or why there is none.
+    pub answer: Result<Answer, FetchError>,
+}
+
+/// What came back. Any status but a followed or refused redirection.
+#[derive(Debug)]
+pub struct Answer {
+    /// The URL that gave it, after redirects.
+    pub url: Url,
+    /// The HTTP status.
+    pub status: u16,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body after content decoding, of a 200; of other answers it is not read.
+    pub body: Vec<u8>,
+    /// The address spoken to.
+    pub address: Option<IpAddr>,
+    /// Whether every hop came over valid TLS.
+    pub tls: bool,
+}
+
+/// What is known of a fetch so far, kept outside of it so that a timeout does not lose it.
+#[derive(Debug, Default)]
+struct Trail {
+    status: Option<u16>,
+    address: Option<IpAddr>,
+}
+
+impl Fetcher {
+    /// A fetcher that resolves through `resolver` and tells the time by `clock`.
+    pub fn new(
+        config: FetcherConfig,
+        resolver: Arc<dyn Resolver>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, FetcherError> {
+        let guard = Arc::new(config.guard);
+        let agent = user_agent(config.contact.as_ref());
+        let client = client::build(
+            Arc::clone(&guard),
+            resolver,
+            &config.limits,
+            &agent,
+            &config.extra_ca,
+        )?;
+        Ok(Self {
+            guard,
+            limits: config.limits,
+            client,
+            clock,
+        })
+    }
+
+    /// The guard that every request passes.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// The longest that a visit can take: a lease that is shorter may be given to two crawlers.
+    pub fn longest_visit(&self) -> Duration {
+        let paths = 2;
+        let requests = u32::try_from(crate::MAX_SOURCES_PER_VISIT * paths).unwrap_or(u32::MAX);
+        self.limits.total.saturating_mul(requests)
+    }
+
+    /// Asks one URL and follows its redirects. Never takes longer than [`FetchLimits::total`].
+    pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> Fetched {
+        let at = self.clock.now();
+        let started = Instant::now();
+        let mut trail = Trail::default();
+        let followed = tokio::time::timeout_at(
+            started + self.limits.total,
+            self.follow(url, options, &mut trail),
+        )
+        .await;
+        let answer = followed
+            .unwrap_or_else(|_| {
+                Err(FetchError::new(
+                    AttemptOutcome::Timeout,
+                    &format!("the fetch was not complete within {:?}", self.limits.total),
+                ))
+            })
+            .map_err(|error| FetchError {
+                status: trail.status,
+                address: trail.address,
+                ..error
+            });
+        Fetched {
+            at,
+            url: url.clone(),
+            elapsed: started.elapsed(),
+            answer,
+        }
+    }
+
+    async fn follow(
+        &self,
+        url: &Url,
+        options: &GetOptions<'_>,
+        trail: &mut Trail,
+    ) -> Result<Answer, FetchError> {
+        let mut url = self.guard.check_parsed(url.clone())?;
+        let most = options.redirects.min(self.limits.redirects);
+        let mut asked = Vec::new();
+        let mut tls = true;
+        loop {
+            tls &= url.scheme() == "https";
+            asked.push(url.clone());
+            *trail = Trail::default();
+            let response = self.send(url, options, trail).await?;
+            let status = response.status().as_u16();
+            if let Some(refused) = redirect::refused_status(status) {
+                return Err(refused);
+            }
+            if !redirect::is_followed(status) {
+                return self.answer(response, options, tls, trail).await;
+            }
+            url = redirect::next_hop(&self.guard, &asked, response.headers(), most)?;
+        }
+    }
+
+    /// One request on one connection, to the head of its answer.
+    async fn send(
+        &self,
+        url: Url,
+        options: &GetOptions<'_>,
+        trail: &mut Trail,
+    ) -> Result<Response, FetchError> {
+        let mut request = self
+            .client
+            .get(url)
+            .header(ACCEPT, HeaderValue::from_static(options.accept));
+        if let Some((name, value)) = condition(options.validators) {
+            request = request.header(name, value);
+        }
+        let response = phase::with_first_byte_limit(self.limits.first_byte, request.send())
+            .await
+            .map_err(|_| {
+                FetchError::new(
+                    AttemptOutcome::Timeout,
+                    &format!(
+                        "the server did not begin to answer within {:?}",
+                        self.limits.first_byte
+                    ),
+                )
+            })?
+            .map_err(|error| failure::classify(&error))?;
+        trail.status = Some(response.status().as_u16());
+        trail.address = response.remote_addr().map(|peer| peer.ip());
+        // The last word on where we are: not what DNS said, but who is at the other end.
+        if let Some(peer) = trail.address {
+            self.guard.check_address(peer)?;
+        }
+        if response.headers().len() > self.limits.headers {
+            return Err(FetchError::new(
+                AttemptOutcome::BadBody,
+                &format!(
+                    "the answer has more than {} header fields",
+                    self.limits.headers
+                ),
+            ));
+        }
+        Ok(response)
+    }
+
+    async fn answer(
+        &self,
+        mut response: Response,
+        options: &GetOptions<'_>,
+        tls: bool,
+        trail: &Trail,
+    ) -> Result<Answer, FetchError> {
+        let url = response.url().clone();
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let body = if status == 200 {
+            let limits = FetchLimits {
+                body: options.body.min(self.limits.body),
+                ..self.limits
+            };
+            body::read(response, &headers, &limits).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Answer {
+            url,
+            status,
+            headers,
+            body,
+            address: trail.address,
+            tls,
+        })
+    }
+}
+
+/// The one condition to send. An entity tag says more than a date, and a server that sees both is to
+/// ignore the date (RFC 9110 section 13.1.3).
+fn condition(
+    validators: Option<&Validators>,
+) -> Option<(reqwest::header::HeaderName, HeaderValue)> {
+    let validators = validators?;
+    let (name, value) = match (&validators.etag, &validators.last_modified) {
+        (Some(etag), _) => (IF_NONE_MATCH, etag),
+        (None, Some(date)) => (IF_MODIFIED_SINCE, date),
+        (None, None) => return None,
+    };
+    Some((name, HeaderValue::from_str(value).ok()?))
+}
+
+/// `a2a-registry/<version> (+<contact>)`.
+fn user_agent(contact: Option<&Url>) -> String {
+    let product = concat!("a2a-registry/", env!("CARGO_PKG_VERSION"));
+    match contact {
+        Some(contact) => format!("{product} (+{contact})"),
+        None => product.to_owned(),
+    }
+}

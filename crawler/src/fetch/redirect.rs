@@ -1,0 +1,177 @@
+//! Where a redirect leads, and whether it is followed.
+
+use reqwest::header::{HeaderMap, LOCATION};
+use url::Url;
+
+use super::failure::FetchError;
+use super::sentence::bounded;
+use crate::AttemptOutcome;
+use crate::guard::{Guard, MAX_URL_BYTES};
+
+/// Characters of a target shown in a detail.
+const SHOWN: usize = 120;
+
+/// Whether the status says that the same thing lies elsewhere. 303 says that something else does, 300
+/// leaves a choice, 305 and 306 are dead: none of them leads to a card.
+pub(super) const fn is_followed(status: u16) -> bool {
+    matches!(status, 301 | 302 | 307 | 308)
+}
+
+/// A redirection of a kind that is not followed. 304 is none.
+pub(super) fn refused_status(status: u16) -> Option<FetchError> {
+    (matches!(status, 300..=399) && status != 304 && !is_followed(status)).then(|| {
+        bad(&format!(
+            "the server answered {status}, which is not followed; redirect with 301, 302, 307 or 308, or serve the card here"
+        ))
+    })
+}
+
+/// The next hop: exactly one `Location`, through the whole guard, on the same site, never from https to
+/// http, and not asked before.
+pub(super) fn next_hop(
+    guard: &Guard,
+    asked: &[Url],
+    headers: &HeaderMap,
+    most: usize,
+) -> Result<Url, FetchError> {
+    let Some(current) = asked.last() else {
+        return Err(bad("there is nothing to be redirected from"));
+    };
+    if asked.len() > most {
+        return Err(bad(&format!("the server redirects more than {most} times")));
+    }
+    let mut locations = headers.get_all(LOCATION).iter();
+    let (Some(location), None) = (locations.next(), locations.next()) else {
+        return Err(bad("the server redirects without exactly one Location"));
+    };
+    let text = location.to_str().ok().filter(|text| {
+        !text.is_empty() && text.len() <= MAX_URL_BYTES && !text.contains(['\\', ' ', '\t'])
+    });
+    let Some(text) = text else {
+        return Err(bad("the server redirects to something that is no URL"));
+    };
+    let shown = bounded(text, SHOWN);
+    let mut target = current.join(text).map_err(|error| {
+        bad(&format!(
+            "the server redirects to {shown}, which is no URL: {error}"
+        ))
+    })?;
+    // A fragment is for the reader of a page; a server never sees it.
+    target.set_fragment(None);
+    let target = guard.check_parsed(target).map_err(|refusal| {
+        FetchError::new(
+            AttemptOutcome::Refused,
+            &format!("the server redirects to {shown}: {refusal}"),
+        )
+    })?;
+    if !Guard::same_site(current, &target) {
+        return Err(bad(&format!(
+            "the server redirects to {shown}, on another registrable domain; register the card where it lies"
+        )));
+    }
+    if current.scheme() == "https" && target.scheme() != "https" {
+        return Err(bad(&format!("the server redirects from https to {shown}")));
+    }
+    if asked.contains(&target) {
+        return Err(bad(&format!(
+            "the server redirects in a circle, to {shown}"
+        )));
+    }
+    Ok(target)
+}
+
+fn bad(detail: &str) -> FetchError {
+    FetchError::new(AttemptOutcome::BadRedirect, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+    use crate::guard::{AllowPorts, GuardConfig};
+
+    fn hop(from: &str, locations: &[&str]) -> Result<String, AttemptOutcome> {
+        let guard = Guard::new(GuardConfig {
+            allow_http: true,
+            allow_ports: AllowPorts::List(vec![80, 443, 8443]),
+            ..GuardConfig::default()
+        });
+        let mut headers = HeaderMap::new();
+        for location in locations {
+            headers.append(
+                LOCATION,
+                HeaderValue::from_bytes(location.as_bytes()).unwrap(),
+            );
+        }
+        next_hop(&guard, &[from.parse().unwrap()], &headers, 3)
+            .map(String::from)
+            .map_err(|error| error.outcome)
+    }
+
+    /// Inputs 95 to 104.
+    #[test]
+    fn only_a_proper_hop_on_the_same_site_is_followed() {
+        use AttemptOutcome::{BadRedirect, Refused};
+        let from = "https://a.example.com/x/y?z";
+        for (location, expected) in [
+            (
+                "https://b.example.com/card",
+                Ok("https://b.example.com/card"),
+            ),
+            ("/card#part", Ok("https://a.example.com/card")),
+            ("card", Ok("https://a.example.com/x/card")),
+            ("//b.example.com/", Ok("https://b.example.com/")),
+            (
+                "https://a.example.com:8443/",
+                Ok("https://a.example.com:8443/"),
+            ),
+            ("https://10.0.0.1/", Err(Refused)),
+            ("https://8.8.8.8/", Err(Refused)),
+            ("//169.254.169.254", Err(Refused)),
+            ("https://a.example.com:22/", Err(Refused)),
+            ("https://user@a.example.com/", Err(Refused)),
+            ("file:///etc/passwd", Err(Refused)),
+            ("https://localhost/", Err(Refused)),
+            ("http://a.example.com/", Err(BadRedirect)),
+            ("https://example.org/", Err(BadRedirect)),
+            ("https://a.example.com/x/y?z", Err(BadRedirect)),
+            ("https://a.example.com/x/y?z#w", Err(BadRedirect)),
+            ("https:\\\\b.example.com", Err(BadRedirect)),
+            ("https://[", Err(BadRedirect)),
+            ("", Err(BadRedirect)),
+            ("/\u{e4}", Err(BadRedirect)),
+        ] {
+            assert_eq!(
+                hop(from, &[location]),
+                expected.map(str::to_owned),
+                "{location}"
+            );
+        }
+        assert_eq!(hop(from, &[]), Err(BadRedirect));
+        assert_eq!(hop(from, &["/a", "/b"]), Err(BadRedirect));
+        assert_eq!(
+            hop("http://a.example.com/", &["https://a.example.com/"]).unwrap(),
+            "https://a.example.com/"
+        );
+        assert_eq!(
+            hop("https://one.github.io/", &["https://two.github.io/"]),
+            Err(BadRedirect)
+        );
+    }
+
+    #[test]
+    fn other_redirections_are_named() {
+        for status in [300, 303, 305, 306, 310, 399] {
+            assert_eq!(
+                refused_status(status).unwrap().outcome,
+                AttemptOutcome::BadRedirect
+            );
+        }
+        for status in [200, 299, 301, 302, 304, 307, 308, 400] {
+            assert_eq!(refused_status(status), None);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Making text of strangers fit to be read.
+
+/// Most characters of an attempt's detail.
+pub const MAX_DETAIL: usize = 300;
+
+/// `text` without control, format and escape characters, on one line, cut at `limit` characters. Text of
+/// a server or a card may hold terminal escapes or direction overrides; nothing of it reaches a log or
+/// a page unless it came through here.
+pub fn bounded(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    for c in text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+    {
+        if is_hidden(c) || (c == ' ' && out.ends_with(' ')) {
+            continue;
+        }
+        if length == limit {
+            // The last character gives way to the mark, so that the bound holds.
+            out.pop();
+            out.push('…');
+            break;
+        }
+        out.push(c);
+        length += 1;
+    }
+    out
+}
+
+/// Whether a character is invisible or changes how others are shown.
+const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_becomes_one_plain_bounded_line() {
+        assert_eq!(
+            bounded("a\u{1b}[31mred\r\n\tb\u{202e}c\u{200b}d\u{e0041}", 100),
+            "a[31mred bcd"
+        );
+        assert_eq!(bounded(&"x".repeat(300), MAX_DETAIL), "x".repeat(300));
+        let cut = bounded(&"ü".repeat(301), MAX_DETAIL);
+        assert_eq!(cut.chars().count(), MAX_DETAIL);
+        assert!(cut.ends_with('…'));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_hidden_comes_through(text in "\\PC*|[\\x00-\\x{2fff}]*", limit in 1_usize..400) {
+            let out = bounded(&text, limit);
+            proptest::prop_assert!(out.chars().count() <= limit);
+            proptest::prop_assert!(!out.chars().any(|c| c.is_control() || is_hidden(c)));
+        }
+    }
+}

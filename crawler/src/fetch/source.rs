@@ -1,0 +1,235 @@
+//! Asking a source for its card.
+
+use a2a_card::ParseError;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use url::Url;
+
+use super::freshness::{freshness, retry_after};
+use super::sentence::{MAX_DETAIL, bounded};
+use super::{Answer, Fetched, Fetcher, GetOptions};
+use crate::{
+    Attempt, AttemptOutcome, FetchedCard, Freshness, Slot, SourceOutcome, SourceTask, Validators,
+    Verdict,
+};
+
+/// Where cards of protocol 0.3 and later lie.
+pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
+/// Where cards lay before.
+pub const AGENT_PATH: &str = "/.well-known/agent.json";
+
+impl Fetcher {
+    /// Asks for one source's card: one URL, or both well-known paths. Always makes an attempt, and
+    /// never fails: what went wrong is in the attempts and the verdict.
+    ///
+    /// Of the well-known paths `agent.json` is asked after 404, 410 or a body that is no card. Where it
+    /// has nothing either (404, 410), the first answer decides, because it says what is wrong.
+    pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
+        let validators = task.validators.as_ref();
+        let (attempts, verdict) = match &task.slot {
+            Slot::Url { url } => {
+                let (attempt, verdict) = self.fetch_card(url, validators).await;
+                (vec![attempt], verdict)
+            }
+            Slot::WellKnown { origin } => self.fetch_well_known(origin, validators).await,
+        };
+        SourceOutcome {
+            source_key: task.source_key,
+            attempts,
+            verdict,
+        }
+    }
+
+    async fn fetch_well_known(
+        &self,
+        origin: &Url,
+        validators: Option<&Validators>,
+    ) -> (Vec<Attempt>, Verdict) {
+        let (first, verdict) = self
+            .fetch_card(&well_known(origin, AGENT_CARD_PATH), validators)
+            .await;
+        if !may_lie_elsewhere(&verdict) {
+            return (vec![first], verdict);
+        }
+        let (second, other) = self
+            .fetch_card(&well_known(origin, AGENT_PATH), validators)
+            .await;
+        let decides = if has_nothing(&other) { verdict } else { other };
+        (vec![first, second], decides)
+    }
+
+    /// Asks one URL for a card; conditionally where the validators are of this very URL.
+    pub async fn fetch_card(
+        &self,
+        url: &Url,
+        validators: Option<&Validators>,
+    ) -> (Attempt, Verdict) {
+        let validators = validators.filter(|v| v.url == url.as_str());
+        let options = GetOptions {
+            validators,
+            ..GetOptions::default()
+        };
+        let fetched = self.get(url, &options).await;
+        self.judge(fetched, validators)
+    }
+
+    fn judge(&self, fetched: Fetched, validators: Option<&Validators>) -> (Attempt, Verdict) {
+        let mut attempt = Attempt {
+            at: fetched.at,
+            url: fetched.url.to_string(),
+            outcome: AttemptOutcome::BadStatus,
+            status: None,
+            address: None,
+            detail: String::new(),
+            elapsed_ms: u32::try_from(fetched.elapsed.as_millis()).unwrap_or(u32::MAX),
+        };
+        let (judgement, detail) = match fetched.answer {
+            Err(error) => {
+                attempt.status = error.status;
+                attempt.address = error.address;
+                (failed(error.outcome), error.detail)
+            }
+            Ok(answer) => {
+                attempt.status = Some(answer.status);
+                attempt.address = answer.address;
+                let moved = answer.url != fetched.url;
+                let seen_at = answer.url.clone();
+                let now = self.clock.now();
+                let (judgement, mut detail) = read_answer(answer, &attempt.url, validators, now);
+                if moved {
+                    detail = format!(
+                        "{detail}, after a redirect to {}",
+                        bounded(seen_at.as_str(), 120)
+                    );
+                }
+                (judgement, detail)
+            }
+        };
+        attempt.detail = bounded(&detail, MAX_DETAIL);
+        attempt.outcome = match &judgement {
+            Verdict::Fetched(_) => AttemptOutcome::Card,
+            Verdict::NotModified(_) => AttemptOutcome::NotModified,
+            Verdict::Failed { outcome, .. } => *outcome,
+        };
+        (attempt, judgement)
+    }
+}
+
+/// What an answer means: the verdict and a sentence.
+fn read_answer(
+    answer: Answer,
+    asked: &str,
+    validators: Option<&Validators>,
+    now: time::OffsetDateTime,
+) -> (Verdict, String) {
+    match answer.status {
+        200 => read_card(answer, asked, now),
+        304 if validators.is_some() => {
+            let freshness = freshness(&answer.headers, asked, validators, now);
+            (Verdict::NotModified(freshness), "not modified".to_owned())
+        }
+        status => read_status(status, &answer.headers, now),
+    }
+}
+
+fn read_card(answer: Answer, asked: &str, now: time::OffsetDateTime) -> (Verdict, String) {
+    match a2a_card::parse(&answer.body) {
+        Ok(parsed) => {
+            let name = bounded(&parsed.card.name, 80);
+            let freshness: Freshness = freshness(&answer.headers, asked, None, now);
+            let card = FetchedCard {
+                url: answer.url.into(),
+                bytes: answer.body,
+                parsed,
+                tls: answer.tls,
+                freshness,
+            };
+            (
+                Verdict::Fetched(Box::new(card)),
+                format!("the card of {name:?}"),
+            )
+        }
+        Err(error) => (
+            failed(AttemptOutcome::NotACard),
+            no_card(&answer.headers, &answer.body, &error),
+        ),
+    }
+}
+
+/// Says what stands where a card should.
+fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
+    let declared = headers.get(CONTENT_TYPE).is_some_and(|value| {
+        value
+            .as_bytes()
+            .to_ascii_lowercase()
+            .starts_with(b"text/html")
+    });
+    let markup = body.trim_ascii_start().first() == Some(&b'<');
+    if body.trim_ascii().is_empty() {
+        "the server answered 200 with an empty body instead of a card".to_owned()
+    } else if declared || markup {
+        "the server answered 200 with an HTML page instead of a card; serve the card's JSON here, or answer 404"
+            .to_owned()
+    } else {
+        format!("the server answered 200 with something that is no card: {error}")
+    }
+}
+
+fn read_status(status: u16, headers: &HeaderMap, now: time::OffsetDateTime) -> (Verdict, String) {
+    let retry = retry_after(headers, now);
+    let (outcome, hint) = match status {
+        404 => (AttemptOutcome::NotFound, "there is no card here"),
+        410 => (AttemptOutcome::Gone, "the card was taken away"),
+        401 | 403 => (
+            AttemptOutcome::Forbidden,
+            "the card must be readable without credentials",
+        ),
+        429 => (
+            AttemptOutcome::Throttled,
+            "the registry will ask less often",
+        ),
+        503 if retry.is_some() => (AttemptOutcome::Throttled, "the registry will ask later"),
+        500..=599 => (AttemptOutcome::BadStatus, "the server failed"),
+        _ => (AttemptOutcome::BadStatus, "a card is served with 200"),
+    };
+    let verdict = Verdict::Failed {
+        outcome,
+        retry_after: retry,
+    };
+    (verdict, format!("the server answered {status}: {hint}"))
+}
+
+const fn failed(outcome: AttemptOutcome) -> Verdict {
+    Verdict::Failed {
+        outcome,
+        retry_after: None,
+    }
+}
+
+fn well_known(origin: &Url, path: &str) -> Url {
+    let mut url = origin.clone();
+    url.set_path(path);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+/// Whether the other well-known path is worth asking.
+const fn may_lie_elsewhere(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Failed {
+            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone | AttemptOutcome::NotACard,
+            ..
+        }
+    )
+}
+
+const fn has_nothing(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Failed {
+            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone,
+            ..
+        }
+    )
+}

@@ -1,0 +1,280 @@
+//! The guard: which targets may be asked at all. Pure, so that a registration can be judged without a
+//! packet being sent; the fetcher asks the same guard again for every hop, every resolved address and
+//! every peer.
+
+mod address;
+mod name;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use url::{Host, Url};
+
+pub use address::{Block, SPECIAL_V4, SPECIAL_V6};
+pub use refusal::GuardRefusal;
+
+use name::NamePattern;
+
+/// Most bytes of a URL that is asked.
+pub const MAX_URL_BYTES: usize = 2048;
+
+/// What an operator opens and closes. The default asks only public https hosts on port 443.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuardConfig {
+    /// Networks that are asked although they are special, and whose IP literals are hosts like any
+    /// other. Exactly what is named is opened: `127.0.0.0/8` does not open `::ffff:127.0.0.0/104`.
+    pub allow_networks: Vec<IpNet>,
+    /// Names that are asked although they are special: `intranet`, `*.corp.internal` or `*`. Their
+    /// addresses are checked all the same.
+    pub allow_names: Vec<String>,
+    /// Whether plain http is asked.
+    pub allow_http: bool,
+    /// Which ports are asked.
+    pub allow_ports: AllowPorts,
+    /// Networks that are never asked, whatever else is allowed.
+    pub deny_networks: Vec<IpNet>,
+}
+
+/// Which ports are asked. Port 0 never is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowPorts {
+    /// Every port.
+    Any,
+    /// These ports.
+    List(Vec<u16>),
+}
+
+impl Default for AllowPorts {
+    fn default() -> Self {
+        Self::List(vec![443])
+    }
+}
+
+/// A domain as it is registered, in its normal form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Lower-case A-label host, with `:port` unless it is the scheme's default.
+    pub name: String,
+    /// Scheme, host and port, with the path `/`.
+    pub origin: Url,
+}
+
+impl Domain {
+    /// The domain that a URL which passed [`Guard::check_url`] belongs to.
+    pub fn of(url: &Url) -> Self {
+        let mut origin = url.clone();
+        origin.set_path("/");
+        origin.set_query(None);
+        origin.set_fragment(None);
+        let host = url.host_str().unwrap_or_default();
+        let name = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        Self { name, origin }
+    }
+}
+
+/// Judges targets by one [`GuardConfig`].
+#[derive(Debug)]
+pub struct Guard {
+    config: GuardConfig,
+    allow_names: Vec<NamePattern>,
+}
+
+impl Guard {
+    /// A guard that opens exactly what `config` names.
+    pub fn new(config: GuardConfig) -> Self {
+        let allow_names = config
+            .allow_names
+            .iter()
+            .map(|p| NamePattern::new(p))
+            .collect();
+        Self {
+            config,
+            allow_names,
+        }
+    }
+
+    /// Reads a URL once, the WHATWG way, and judges all that can be judged without DNS: scheme, port,
+    /// credentials, fragment, IP literals in every spelling, the name's form and meaning. Gives the URL
+    /// in its normal form, without a trailing dot of the host.
+    ///
+    /// Text that parsers are known to read differently (control characters, spaces, backslashes,
+    /// percent escapes in the host, a missing `//`) is refused rather than interpreted.
+    pub fn check_url(&self, text: &str) -> Result<Url, GuardRefusal> {
+        check_text(text)?;
+        let url = Url::parse(text).map_err(|error| not_a_url(error.to_string()))?;
+        self.check_parsed(url)
+    }
+
+    /// As [`check_url`](Self::check_url), for a URL that is read already, such as a redirect's target.
+    pub fn check_parsed(&self, mut url: Url) -> Result<Url, GuardRefusal> {
+        if url.as_str().len() > MAX_URL_BYTES {
+            return Err(GuardRefusal::UrlTooLong {
+                bytes: url.as_str().len(),
+            });
+        }
+        let scheme = url.scheme();
+        if !(scheme == "https" || scheme == "http" && self.config.allow_http) {
+            return Err(GuardRefusal::Scheme {
+                found: scheme.chars().take(20).collect(),
+            });
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(GuardRefusal::UserInfo);
+        }
+        if url.fragment().is_some() {
+            return Err(GuardRefusal::Fragment);
+        }
+        if let Some(without_dot) = url
+            .host_str()
+            .and_then(|host| host.strip_suffix('.'))
+            .map(str::to_owned)
+        {
+            url.set_host(Some(&without_dot))
+                .map_err(|error| not_a_url(error.to_string()))?;
+        }
+        match url.host() {
+            Some(Host::Domain(host)) => self.check_name(host)?,
+            Some(Host::Ipv4(address)) => self.check_literal(address.into())?,
+            Some(Host::Ipv6(address)) => self.check_literal(address.into())?,
+            None => return Err(not_a_url("it has no host".to_owned())),
+        }
+        match url.port_or_known_default() {
+            Some(port) if self.port_is_open(port) => Ok(url),
+            port => Err(GuardRefusal::Port {
+                port: port.unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// Reads and judges a bare `host` or `host:port` as a registration gives it. A bare domain means
+    /// https.
+    pub fn check_domain(&self, text: &str) -> Result<Domain, GuardRefusal> {
+        let not_a_domain = |reason: &str| GuardRefusal::NotADomain {
+            reason: reason.to_owned(),
+        };
+        if text.is_empty() {
+            return Err(not_a_domain("it is empty"));
+        }
+        if text.contains(['/', '?', '#', '@', '\\']) {
+            return Err(not_a_domain(
+                "it holds more than a host and a port (a whole URL is registered as card_url)",
+            ));
+        }
+        let url = self
+            .check_url(&format!("https://{text}/"))
+            .map_err(|refusal| match refusal {
+                GuardRefusal::NotAUrl { reason } => GuardRefusal::NotADomain { reason },
+                other => other,
+            })?;
+        Ok(Domain::of(&url))
+    }
+
+    /// Judges an address that a name resolved to, or that a connection reached.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), GuardRefusal> {
+        if self
+            .config
+            .deny_networks
+            .iter()
+            .any(|net| net.contains(&address))
+        {
+            return Err(GuardRefusal::DeniedNetwork { address });
+        }
+        if self.is_opened(address) {
+            return Ok(());
+        }
+        match address::special_block(address) {
+            Some(block) => Err(GuardRefusal::Address { address, block }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a redirect from one URL to the other stays within one registrable domain; for IP
+    /// literals, within one host.
+    pub fn same_site(one: &Url, other: &Url) -> bool {
+        match (one.host(), other.host()) {
+            (Some(Host::Domain(one)), Some(Host::Domain(other))) => {
+                name::same_registrable_domain(one, other)
+            }
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        }
+    }
+
+    fn check_name(&self, host: &str) -> Result<(), GuardRefusal> {
+        name::check_spelling(host)?;
+        if self.allow_names.iter().any(|pattern| pattern.admits(host)) {
+            return Ok(());
+        }
+        name::check_meaning(host)
+    }
+
+    fn check_literal(&self, address: IpAddr) -> Result<(), GuardRefusal> {
+        if self.is_opened(address) {
+            self.check_address(address)
+        } else {
+            Err(GuardRefusal::IpLiteral { address })
+        }
+    }
+
+    fn is_opened(&self, address: IpAddr) -> bool {
+        self.config
+            .allow_networks
+            .iter()
+            .any(|net| net.contains(&address))
+    }
+
+    fn port_is_open(&self, port: u16) -> bool {
+        port != 0
+            && match &self.config.allow_ports {
+                AllowPorts::Any => true,
+                AllowPorts::List(ports) => ports.contains(&port),
+            }
+    }
+}
+
+/// Refuses text that URL parsers disagree about.
+fn check_text(text: &str) -> Result<(), GuardRefusal> {
+    if text.len() > MAX_URL_BYTES {
+        return Err(GuardRefusal::UrlTooLong { bytes: text.len() });
+    }
+    if text.chars().any(|c| c <= ' ' || c == '\u{7f}') {
+        return Err(not_a_url(
+            "it holds spaces or control characters".to_owned(),
+        ));
+    }
+    if text.contains('\\') {
+        return Err(not_a_url("it holds a backslash".to_owned()));
+    }
+    // A scheme that is never fetched is named as such, whatever else is wrong with the text.
+    if let Ok(url) = Url::parse(text)
+        && !matches!(url.scheme(), "https" | "http")
+    {
+        return Err(GuardRefusal::Scheme {
+            found: url.scheme().chars().take(20).collect(),
+        });
+    }
+    let Some((_, rest)) = text.split_once("://") else {
+        return Err(not_a_url("it does not begin with https://".to_owned()));
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() {
+        return Err(not_a_url("it has no host".to_owned()));
+    }
+    if authority.contains('@') {
+        return Err(GuardRefusal::UserInfo);
+    }
+    if authority.contains('%') {
+        return Err(not_a_url("its host holds percent escapes".to_owned()));
+    }
+    Ok(())
+}
+
+fn not_a_url(reason: String) -> GuardRefusal {
+    GuardRefusal::NotAUrl { reason }
+}

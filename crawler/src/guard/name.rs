@@ -1,0 +1,169 @@
+//! Which host names are asked.
+
+use super::GuardRefusal;
+
+/// Most bytes of a host name, without the root dot (RFC 1035 section 2.3.4).
+const MAX_NAME: usize = 253;
+/// Most bytes of one label.
+const MAX_LABEL: usize = 63;
+
+/// Names, and all names below them, that never mean a public host.
+const SPECIAL_NAMES: &[(&str, &str)] = &[
+    ("localhost", "this machine (RFC 6761)"),
+    ("localdomain", "this machine"),
+    ("local", "a name of the local link (RFC 6762)"),
+    ("internal", "a name for private use"),
+    ("arpa", "a name of the network's own infrastructure"),
+    ("onion", "a Tor service (RFC 7686)"),
+    ("i2p", "an I2P service"),
+    ("alt", "a name outside of DNS (RFC 9476)"),
+    ("test", "a name for tests (RFC 6761)"),
+    ("invalid", "a name that never exists (RFC 6761)"),
+    ("example", "a name for documentation (RFC 6761)"),
+    ("metadata.goog", "a cloud's metadata service"),
+];
+
+/// Checks the spelling of a host that is no IP literal: lower-case ASCII labels of letters, digits and
+/// hyphens (RFC 1123 section 2.1), none empty, none longer than 63 bytes, 253 bytes in all.
+pub(super) fn check_spelling(host: &str) -> Result<(), GuardRefusal> {
+    let bad = |reason| Err(GuardRefusal::BadHost { reason });
+    if host.is_empty() {
+        return bad("it is empty");
+    }
+    if host.len() > MAX_NAME {
+        return bad("it is longer than 253 bytes");
+    }
+    for label in host.split('.') {
+        if label.is_empty() {
+            return bad("it has an empty label (two dots in a row)");
+        }
+        if label.len() > MAX_LABEL {
+            return bad("a label is longer than 63 bytes");
+        }
+        if label.starts_with('-') || label.ends_with('-') {
+            return bad("a label begins or ends with a hyphen");
+        }
+        if !label
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        {
+            return bad("a label holds something else than letters, digits and hyphens");
+        }
+    }
+    Ok(())
+}
+
+/// Checks what a well-spelt host name stands for: no special name, no single label, no public suffix,
+/// and a top-level domain that exists.
+pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
+    for (name, meaning) in SPECIAL_NAMES {
+        if is_at_or_below(host, name) {
+            return Err(GuardRefusal::SpecialName {
+                host: host.to_owned(),
+                meaning,
+            });
+        }
+    }
+    if !host.contains('.') {
+        return Err(GuardRefusal::SpecialName {
+            host: host.to_owned(),
+            meaning: "a single label, which means a host of some local network,",
+        });
+    }
+    match psl::suffix(host.as_bytes()) {
+        Some(suffix) if suffix.is_known() => {
+            if suffix.as_bytes().len() == host.len() {
+                return Err(GuardRefusal::PublicSuffix {
+                    host: host.to_owned(),
+                });
+            }
+            Ok(())
+        }
+        _ => Err(GuardRefusal::UnknownSuffix {
+            host: host.to_owned(),
+        }),
+    }
+}
+
+/// Whether `host` is `name` or a name below it.
+fn is_at_or_below(host: &str, name: &str) -> bool {
+    host.strip_suffix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// One entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NamePattern {
+    /// Every name.
+    Any,
+    /// Every name that ends in this, which begins with a dot.
+    Below(String),
+    /// This name.
+    Exact(String),
+}
+
+impl NamePattern {
+    /// Reads a pattern; case and one trailing dot do not matter.
+    pub(super) fn new(pattern: &str) -> Self {
+        let pattern = pattern.trim().to_ascii_lowercase();
+        let pattern = pattern.strip_suffix('.').unwrap_or(&pattern);
+        match pattern.strip_prefix('*') {
+            Some("") => Self::Any,
+            Some(rest) if rest.starts_with('.') => Self::Below(rest.to_owned()),
+            _ => Self::Exact(pattern.to_owned()),
+        }
+    }
+
+    /// Whether the pattern admits a host in its normal form.
+    pub(super) fn admits(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Below(suffix) => host.len() > suffix.len() && host.ends_with(suffix.as_str()),
+            Self::Exact(name) => host == name,
+        }
+    }
+}
+
+/// Whether two hosts belong to one registrable domain. Hosts that have none (a bare suffix, a single
+/// label) belong only to themselves.
+pub(super) fn same_registrable_domain(one: &str, other: &str) -> bool {
+    one == other
+        || match (psl::domain_str(one), psl::domain_str(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_admit_exactly_what_they_name() {
+        let below = NamePattern::new("*.Corp.Internal.");
+        assert!(below.admits("a.corp.internal"));
+        assert!(below.admits("a.b.corp.internal"));
+        assert!(!below.admits("corp.internal"));
+        assert!(!below.admits("evilcorp.internal"));
+        let exact = NamePattern::new("intranet");
+        assert!(exact.admits("intranet"));
+        assert!(!exact.admits("a.intranet"));
+        assert!(NamePattern::new("*").admits("anything.at.all"));
+        // A star without a dot is no suffix: it would admit names of strangers.
+        assert!(!NamePattern::new("*corp.com").admits("evilcorp.com"));
+    }
+
+    #[test]
+    fn registrable_domains_follow_the_list() {
+        assert!(same_registrable_domain("a.example.com", "www.example.com"));
+        assert!(same_registrable_domain("example.co.uk", "x.example.co.uk"));
+        assert!(!same_registrable_domain("one.co.uk", "two.co.uk"));
+        assert!(!same_registrable_domain("one.github.io", "two.github.io"));
+        assert!(!same_registrable_domain("intranet", "extranet"));
+        assert!(same_registrable_domain("intranet", "intranet"));
+        assert!(same_registrable_domain(
+            "a.corp.internal",
+            "b.corp.internal"
+        ));
+    }
+}

@@ -1,0 +1,17 @@
+//! Guarded, polite fetching of agent cards.
+//!
+//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`schedule`] says when to ask
+//! again, [`liveness`] what came of it, and [`worker`] is the loop around it all. Who owns the sources
+//! implements [`Frontier`] and [`Sink`].
+
+mod clock;
+pub mod dns;
+pub mod fetch;
+pub mod guard;
+pub mod liveness;
+pub mod schedule;
+mod visit;
+pub mod worker;
+
+pub use clock::{Clock, SystemClock};
+pub use visit::*;

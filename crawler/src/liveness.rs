@@ -1,0 +1,273 @@
+//! Whether a source's card can be called reachable, judged from a few facts about past looks. Pure.
+//!
+//! While many fetches fail at once the fault is likely ours: whoever notices that stops calling
+//! [`History::after`], and every verdict stays what it is.
+
+use time::{Duration, OffsetDateTime};
+
+use crate::AttemptOutcome;
+
+/// 404: gone after this long …
+pub const NOT_FOUND_PERIOD: Duration = Duration::hours(24);
+/// … and this many looks.
+pub const NOT_FOUND_LOOKS: u32 = 3;
+/// 410: gone after this many looks …
+pub const GONE_LOOKS: u32 = 2;
+/// … this far apart.
+pub const GONE_SPACING: Duration = Duration::hours(1);
+/// NXDOMAIN: gone after this long.
+pub const NO_SUCH_HOST_PERIOD: Duration = Duration::hours(72);
+/// Invalid TLS: stale at once, gone after this long.
+pub const TLS_INVALID_PERIOD: Duration = Duration::hours(24);
+/// Whatever else keeps a card from being read, timeouts and server errors above all: gone after this long.
+pub const UNREACHABLE_PERIOD: Duration = Duration::days(7);
+/// Gone for this long means retired.
+pub const RETIREMENT_PERIOD: Duration = Duration::days(30);
+
+/// Whether the card can be reached. It says nothing about the agent behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Liveness {
+    /// The last look found a card.
+    Fresh,
+    /// The last look failed; the last good card is served with the reason.
+    Stale,
+    /// It failed for so long that the card leaves the default search.
+    Gone,
+}
+
+impl Liveness {
+    /// The name shown in the API and kept in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Stale => "stale",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// What is remembered of a source's looks since the last good one. All that a verdict needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct History {
+    /// When the first of the failures in a row was, whatever their causes.
+    pub failing_since: Option<OffsetDateTime>,
+    /// The cause in force: the latest definite one, or else the latest transient one.
+    pub cause: Option<Cause>,
+}
+
+/// Why looks fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cause {
+    /// How those looks ended; never `Card` or `NotModified`.
+    pub outcome: AttemptOutcome,
+    /// When the first look that ended so was.
+    pub since: OffsetDateTime,
+    /// When the latest was.
+    pub latest: OffsetDateTime,
+    /// How many there were.
+    pub looks: u32,
+}
+
+impl History {
+    /// The history after one more look at `now` that ended in `outcome`.
+    ///
+    /// A good look clears it. A transient failure (a timeout, say) between two definite ones (a 404)
+    /// neither confirms nor refutes them, so it does not start their count anew.
+    pub fn after(self, outcome: AttemptOutcome, now: OffsetDateTime) -> Self {
+        if is_good(outcome) {
+            return Self::default();
+        }
+        let failing_since = Some(self.failing_since.unwrap_or(now));
+        let cause = match self.cause {
+            Some(cause) if cause.outcome == outcome => Cause {
+                latest: now,
+                looks: cause.looks.saturating_add(1),
+                ..cause
+            },
+            Some(cause) if is_definite(cause.outcome) && !is_definite(outcome) => cause,
+            _ => Cause {
+                outcome,
+                since: now,
+                latest: now,
+                looks: 1,
+            },
+        };
+        Self {
+            failing_since,
+            cause: Some(cause),
+        }
+    }
+
+    /// The verdict at `now`, and for everything but [`Liveness::Fresh`] why.
+    pub fn judge(&self, now: OffsetDateTime) -> (Liveness, Option<String>) {
+        let (Some(cause), Some(failing_since)) = (self.cause, self.failing_since) else {
+            return (Liveness::Fresh, None);
+        };
+        let lasted = now - cause.since;
+        let gone = match cause.outcome {
+            AttemptOutcome::NotFound => {
+                lasted >= NOT_FOUND_PERIOD && cause.looks >= NOT_FOUND_LOOKS
+            }
+            AttemptOutcome::Gone => {
+                cause.looks >= GONE_LOOKS && cause.latest - cause.since >= GONE_SPACING
+            }
+            AttemptOutcome::NoSuchHost => lasted >= NO_SUCH_HOST_PERIOD,
+            AttemptOutcome::TlsInvalid => lasted >= TLS_INVALID_PERIOD,
+            // The origin is there and serves something: a mistake keeps the last good version.
+            AttemptOutcome::NotACard => return (Liveness::Stale, Some(reason(cause))),
+            _ => false,
+        };
+        let liveness = if gone || now - failing_since >= UNREACHABLE_PERIOD {
+            Liveness::Gone
+        } else {
+            Liveness::Stale
+        };
+        (liveness, Some(reason(cause)))
+    }
+}
+
+/// Whether what has been gone since `gone_since` is to be retired.
+pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
+    now - gone_since >= RETIREMENT_PERIOD
+}
+
+const fn is_good(outcome: AttemptOutcome) -> bool {
+    matches!(outcome, AttemptOutcome::Card | AttemptOutcome::NotModified)
+}
+
+/// Whether an outcome says something about the card, rather than about the moment.
+const fn is_definite(outcome: AttemptOutcome) -> bool {
+    matches!(
+        outcome,
+        AttemptOutcome::NotFound
+            | AttemptOutcome::Gone
+            | AttemptOutcome::NoSuchHost
+            | AttemptOutcome::TlsInvalid
+            | AttemptOutcome::NotACard
+    )
+}
+
+fn reason(cause: Cause) -> String {
+    let what = match cause.outcome {
+        AttemptOutcome::NotFound => "the origin answers 404",
+        AttemptOutcome::Gone => "the origin answers 410",
+        AttemptOutcome::NoSuchHost => "the name does not resolve",
+        AttemptOutcome::TlsInvalid => "the TLS certificate or handshake is not valid",
+        AttemptOutcome::NotACard => "the origin serves something that is no card",
+        AttemptOutcome::Forbidden => "the origin asks for credentials",
+        AttemptOutcome::Throttled => "the origin asks to be left alone for a while",
+        AttemptOutcome::BadStatus => "the origin answers with an error",
+        AttemptOutcome::BadRedirect => "the origin redirects where the registry does not follow",
+        AttemptOutcome::BadBody => "the origin's answer is too large or broken",
+        AttemptOutcome::Refused => "the registry's guard refuses the target",
+        AttemptOutcome::DnsFailure => "the name cannot be resolved for now",
+        AttemptOutcome::Unreachable => "the origin cannot be reached",
+        AttemptOutcome::Timeout => "the origin does not answer in time",
+        AttemptOutcome::Card | AttemptOutcome::NotModified => "the last look failed",
+    };
+    let since = cause.since.to_offset(time::UtcOffset::UTC);
+    format!(
+        "{what} since {} {:02}:{:02} UTC",
+        since.date(),
+        since.hour(),
+        since.minute()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use AttemptOutcome::{
+        Card, DnsFailure, Forbidden, Gone, NoSuchHost, NotACard, NotFound, NotModified, Timeout,
+        TlsInvalid,
+    };
+    use time::macros::datetime;
+
+    use super::*;
+
+    const START: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
+
+    /// Looks at these minutes after the start, judged at the last number.
+    fn judged(looks: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
+        let history = looks
+            .iter()
+            .fold(History::default(), |history, (outcome, minute)| {
+                history.after(*outcome, START + Duration::minutes(*minute))
+            });
+        let (liveness, reason) = history.judge(START + Duration::minutes(at));
+        assert_eq!(liveness == Liveness::Fresh, reason.is_none());
+        liveness
+    }
+
+    const HOUR: i64 = 60;
+    const DAY: i64 = 24 * HOUR;
+
+    #[test]
+    fn each_cause_has_its_own_limit() {
+        use Liveness::{Fresh, Gone as G, Stale};
+        for (looks, at, expected) in [
+            (&[][..], 0, Fresh),
+            (&[(Card, 0)], 99 * DAY, Fresh),
+            (&[(NotFound, 0), (NotModified, 5)], 5, Fresh),
+            (&[(NotFound, 0)], 0, Stale),
+            (&[(NotFound, 0), (NotFound, 10)], 3 * DAY, Stale),
+            (
+                &[(NotFound, 0), (NotFound, 10), (NotFound, 20)],
+                DAY - 1,
+                Stale,
+            ),
+            (&[(NotFound, 0), (NotFound, 10), (NotFound, 20)], DAY, G),
+            (&[(Gone, 0)], 6 * DAY, Stale),
+            (&[(Gone, 0), (Gone, 59)], 2 * DAY, Stale),
+            (&[(Gone, 0), (Gone, 60)], 60, G),
+            (&[(NoSuchHost, 0)], 3 * DAY - 1, Stale),
+            (&[(NoSuchHost, 0)], 3 * DAY, G),
+            (&[(TlsInvalid, 0)], 0, Stale),
+            (&[(TlsInvalid, 0)], DAY - 1, Stale),
+            (&[(TlsInvalid, 0)], DAY, G),
+            (&[(Timeout, 0)], 7 * DAY - 1, Stale),
+            (&[(Timeout, 0)], 7 * DAY, G),
+            (&[(Forbidden, 0)], 7 * DAY, G),
+            (&[(DnsFailure, 0), (Timeout, 6 * DAY)], 7 * DAY, G),
+            (&[(NotACard, 0)], 99 * DAY, Stale),
+        ] {
+            assert_eq!(judged(looks, at), expected, "{looks:?} at {at}");
+        }
+    }
+
+    #[test]
+    fn a_transient_failure_neither_confirms_nor_refutes() {
+        let looks = [
+            (NotFound, 0),
+            (Timeout, 5),
+            (NotFound, 10),
+            (DnsFailure, 15),
+            (NotFound, 20),
+        ];
+        assert_eq!(judged(&looks, DAY - 1), Liveness::Stale);
+        assert_eq!(judged(&looks, DAY), Liveness::Gone);
+        // Another definite cause does count anew: a repaired DNS that leads to a 404 is a new fact.
+        let looks = [(NoSuchHost, 0), (NotFound, 71 * HOUR)];
+        assert_eq!(judged(&looks, 72 * HOUR), Liveness::Stale);
+        // A success between two failures wipes the slate.
+        let looks = [(Gone, 0), (Card, 30), (Gone, 90)];
+        assert_eq!(judged(&looks, 91), Liveness::Stale);
+    }
+
+    #[test]
+    fn retirement_follows_thirty_days_later() {
+        assert!(!is_retired(
+            START,
+            START + RETIREMENT_PERIOD - Duration::SECOND
+        ));
+        assert!(is_retired(START, START + RETIREMENT_PERIOD));
+    }
+
+    #[test]
+    fn the_reason_names_cause_and_moment() {
+        let (_, reason) = History::default().after(NotFound, START).judge(START);
+        assert_eq!(
+            reason.as_deref(),
+            Some("the origin answers 404 since 2026-11-20 12:00 UTC")
+        );
+    }
+}

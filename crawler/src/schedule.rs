@@ -1,0 +1,233 @@
+//! When a source is asked again. Pure: the moment and the random number are handed in.
+
+use time::{Duration, OffsetDateTime};
+
+/// No source is asked more often, whatever its server says: `no-store` means this, never a hot loop.
+pub const MIN_INTERVAL: Duration = Duration::minutes(15);
+/// No source is asked less often while it answers.
+pub const MAX_INTERVAL: Duration = Duration::hours(24);
+/// Where the adaptive interval starts.
+pub const FIRST_INTERVAL: Duration = Duration::hours(6);
+/// How much the interval grows when the card is what it was.
+pub const UNCHANGED_FACTOR: f64 = 1.5;
+/// How much the interval shrinks when the card changed.
+pub const CHANGED_FACTOR: f64 = 0.5;
+/// How far a due time strays from its interval, to either side, so that sources drift apart.
+pub const JITTER: f64 = 0.1;
+/// The ceiling of the wait after a first failure; it doubles with each further one.
+pub const FIRST_BACKOFF: Duration = Duration::minutes(5);
+/// The ceiling of the wait after many failures.
+pub const MAX_BACKOFF: Duration = Duration::hours(24);
+/// No failed source is asked again sooner, however the dice fall: the spacing between visits of a host.
+pub const MIN_BACKOFF: Duration = Duration::seconds(60);
+/// The longest wait a server can ask for.
+pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
+/// A source is asked unconditionally at least this often, so that no 304 hides a dropped signature.
+pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
+
+/// What the last look found, as far as the schedule cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// A card where none was before.
+    First,
+    /// Another card than before.
+    Changed,
+    /// The card that was there before.
+    Unchanged,
+    /// No card.
+    Failed {
+        /// Failures in a row, this one included.
+        failures: u32,
+        /// Seconds the server asked for.
+        retry_after: Option<u32>,
+    },
+}
+
+/// When to ask next, and what to remember for the time after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextDue {
+    /// The moment.
+    pub at: OffsetDateTime,
+    /// The adaptive interval, to be handed in next time.
+    pub interval: Duration,
+}
+
+/// When a source is due after a look at `now`.
+///
+/// After a card: the server's own freshness (`max_age`, in seconds) or else the adaptive `interval`,
+/// within [`MIN_INTERVAL`] and [`MAX_INTERVAL`], then up to [`JITTER`] sooner or later. After a
+/// failure: full-jitter backoff, and never before `Retry-After` ends. `random` lies in 0..1; what lies
+/// outside is taken as the nearest end.
+pub fn next_due(
+    now: OffsetDateTime,
+    look: Look,
+    interval: Option<Duration>,
+    max_age: Option<u32>,
+    random: f64,
+) -> NextDue {
+    let random = if random.is_finite() {
+        random.clamp(0.0, 1.0)
+    } else {
+        0.5
+    };
+    let before = interval
+        .unwrap_or(FIRST_INTERVAL)
+        .clamp(MIN_INTERVAL, MAX_INTERVAL);
+    let (wait, interval) = match look {
+        Look::Failed {
+            failures,
+            retry_after,
+        } => (backoff(failures, retry_after, random), before),
+        Look::First => (steady(FIRST_INTERVAL, max_age, random), FIRST_INTERVAL),
+        Look::Changed => {
+            let interval = (before * CHANGED_FACTOR).max(MIN_INTERVAL);
+            (steady(interval, max_age, random), interval)
+        }
+        Look::Unchanged => {
+            let interval = (before * UNCHANGED_FACTOR).min(MAX_INTERVAL);
+            (steady(interval, max_age, random), interval)
+        }
+    };
+    NextDue {
+        at: now.saturating_add(wait),
+        interval,
+    }
+}
+
+/// Whether the next request must ask for the whole card. `last_full` is when the card last came in
+/// full; `None` where it never did.
+pub fn needs_full_fetch(last_full: Option<OffsetDateTime>, now: OffsetDateTime) -> bool {
+    last_full.is_none_or(|at| now - at >= FULL_FETCH_INTERVAL)
+}
+
+fn steady(interval: Duration, max_age: Option<u32>, random: f64) -> Duration {
+    let wait = max_age.map_or(interval, |seconds| Duration::seconds(seconds.into()));
+    wait.clamp(MIN_INTERVAL, MAX_INTERVAL) * (1.0 - JITTER + 2.0 * JITTER * random)
+}
+
+fn backoff(failures: u32, retry_after: Option<u32>, random: f64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let ceiling = (FIRST_BACKOFF * 2_i32.pow(doublings)).min(MAX_BACKOFF);
+    let asked_for = retry_after.map_or(Duration::ZERO, |s| Duration::seconds(s.into()));
+    (ceiling * random)
+        .max(MIN_BACKOFF)
+        .max(asked_for.min(MAX_RETRY_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
+    /// The middle of the jitter: no jitter.
+    const MIDDLE: f64 = 0.5;
+
+    fn wait(look: Look, interval: Option<Duration>, max_age: Option<u32>, random: f64) -> Duration {
+        next_due(NOW, look, interval, max_age, random).at - NOW
+    }
+
+    #[test]
+    fn intervals_adapt_within_their_bounds() {
+        let mut interval = None;
+        let mut seen = Vec::new();
+        for look in [
+            Look::First,
+            Look::Unchanged,
+            Look::Unchanged,
+            Look::Unchanged,
+            Look::Unchanged,
+        ] {
+            let due = next_due(NOW, look, interval, None, MIDDLE);
+            interval = Some(due.interval);
+            seen.push((due.at - NOW).whole_minutes());
+        }
+        assert_eq!(seen, [360, 540, 810, 1215, 1440]);
+        for _ in 0..10 {
+            interval = Some(next_due(NOW, Look::Changed, interval, None, MIDDLE).interval);
+        }
+        assert_eq!(interval, Some(MIN_INTERVAL));
+    }
+
+    #[test]
+    fn the_servers_word_counts_within_the_bounds() {
+        assert_eq!(
+            wait(Look::Unchanged, None, Some(3600), MIDDLE),
+            Duration::hours(1)
+        );
+        assert_eq!(wait(Look::Unchanged, None, Some(0), MIDDLE), MIN_INTERVAL);
+        assert_eq!(
+            wait(Look::Unchanged, None, Some(u32::MAX), MIDDLE),
+            MAX_INTERVAL
+        );
+        // What the server says does not stop the interval from learning.
+        let due = next_due(NOW, Look::Changed, None, Some(60), MIDDLE);
+        assert_eq!(due.interval, Duration::hours(3));
+    }
+
+    #[test]
+    fn jitter_is_a_tenth_to_either_side() {
+        assert_eq!(wait(Look::First, None, None, 0.0), Duration::minutes(324));
+        assert_eq!(wait(Look::First, None, None, 1.0), Duration::minutes(396));
+    }
+
+    #[test]
+    fn failures_back_off_and_a_wish_to_wait_is_obeyed() {
+        let failed = |failures, retry_after, random| {
+            wait(
+                Look::Failed {
+                    failures,
+                    retry_after,
+                },
+                None,
+                None,
+                random,
+            )
+        };
+        assert_eq!(failed(1, None, 1.0), FIRST_BACKOFF);
+        assert_eq!(failed(2, None, 1.0), Duration::minutes(10));
+        assert_eq!(failed(2, None, 0.5), Duration::minutes(5));
+        assert_eq!(failed(9, None, 1.0), Duration::minutes(1280));
+        assert_eq!(failed(10, None, 1.0), MAX_BACKOFF);
+        assert_eq!(failed(u32::MAX, None, 1.0), MAX_BACKOFF);
+        assert_eq!(failed(5, None, 0.0), MIN_BACKOFF);
+        assert_eq!(failed(1, Some(7200), 0.0), Duration::hours(2));
+        assert_eq!(failed(1, Some(1), 1.0), FIRST_BACKOFF);
+        assert_eq!(failed(1, Some(u32::MAX), 0.0), MAX_RETRY_AFTER);
+    }
+
+    #[test]
+    fn a_full_fetch_is_due_after_a_week() {
+        assert!(needs_full_fetch(None, NOW));
+        assert!(!needs_full_fetch(
+            Some(NOW - FULL_FETCH_INTERVAL + Duration::SECOND),
+            NOW
+        ));
+        assert!(needs_full_fetch(Some(NOW - FULL_FETCH_INTERVAL), NOW));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_input_breaks_the_bounds(
+            minutes in -10_000_i64..10_000_000, max_age: Option<u32>, failures: u32,
+            retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4,
+        ) {
+            let look = match kind {
+                0 => Look::First,
+                1 => Look::Changed,
+                2 => Look::Unchanged,
+                _ => Look::Failed { failures, retry_after },
+            };
+            let interval = Some(Duration::minutes(minutes));
+            let due = next_due(NOW, look, interval, max_age, random);
+            proptest::prop_assert!(due.interval >= MIN_INTERVAL && due.interval <= MAX_INTERVAL);
+            let wait = due.at - NOW;
+            if let Look::Failed { .. } = look {
+                proptest::prop_assert!(wait >= MIN_BACKOFF && wait <= MAX_RETRY_AFTER);
+            } else {
+                proptest::prop_assert!(wait >= MIN_INTERVAL * 0.89 && wait <= MAX_INTERVAL * 1.11);
+            }
+        }
+    }
+}

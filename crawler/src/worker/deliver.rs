@@ -1,0 +1,132 @@
+//! Handing outcomes to the sink in groups.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Finished, WorkerConfig, lease};
+use crate::{Frontier, Outcome, Sink, Undelivered, Visit};
+
+/// What the deliverer works with.
+pub(super) struct Deliverer {
+    pub(super) queue: mpsc::Receiver<Finished>,
+    pub(super) frontier: Arc<dyn Frontier>,
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) config: WorkerConfig,
+    pub(super) under_way: Arc<AtomicUsize>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// A group on its way: outcomes, and the visits they came of, to be given back in need.
+#[derive(Default)]
+struct Group {
+    visits: Vec<Visit>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Group {
+    fn push(&mut self, finished: Finished) {
+        self.visits.push(finished.visit);
+        self.outcomes.push(finished.outcome);
+    }
+}
+
+/// Delivers until the queue is closed and empty.
+pub(super) async fn run(mut deliverer: Deliverer) {
+    while let Some(first) = deliverer.queue.recv().await {
+        let group = deliverer.gather(first).await;
+        deliverer.deliver(group).await;
+    }
+}
+
+impl Deliverer {
+    /// Takes what is there, and waits for more only while more is under way, a little.
+    async fn gather(&mut self, first: Finished) -> Group {
+        let deadline = Instant::now() + self.config.group_wait;
+        let mut group = Group::default();
+        group.push(first);
+        while group.outcomes.len() < self.config.group_size {
+            if let Ok(next) = self.queue.try_recv() {
+                group.push(next);
+                continue;
+            }
+            if self.under_way.load(Ordering::SeqCst) == 0 || self.cancel.is_cancelled() {
+                break;
+            }
+            match tokio::time::timeout_at(deadline, self.queue.recv()).await {
+                Ok(Some(next)) => group.push(next),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        group
+    }
+
+    async fn deliver(&self, group: Group) {
+        let Group {
+            mut visits,
+            outcomes,
+        } = group;
+        let count = outcomes.len();
+        let Err(undelivered) = self.sink.deliver(outcomes).await else {
+            tracing::debug!(count, "outcomes delivered");
+            return;
+        };
+        if count > 1 {
+            tracing::warn!(error = %undelivered.error, count, "a group was not kept; trying its outcomes one by one");
+        }
+        let mut refused = Vec::new();
+        // A single outcome has been offered once already.
+        let offered = u32::from(count == 1);
+        for outcome in undelivered.group {
+            let visit = take_visit(&mut visits, &outcome);
+            if !self.deliver_one(outcome, offered).await {
+                refused.extend(visit);
+            }
+        }
+        lease::give_back(self.frontier.as_ref(), refused).await;
+    }
+
+    /// Offers one outcome until it is kept or the attempts are used up. Once cancelled there is one
+    /// attempt and no waiting.
+    async fn deliver_one(&self, outcome: Outcome, mut offered: u32) -> bool {
+        let mut outcome = outcome;
+        let (domain_key, lease) = (outcome.domain_key, outcome.lease);
+        loop {
+            if offered > 0 {
+                let wait = tokio::time::sleep(self.config.backoff(offered));
+                tokio::select! {
+                    () = wait => {}
+                    () = self.cancel.cancelled() => {}
+                }
+            }
+            let Undelivered { mut group, error } = match self.sink.deliver(vec![outcome]).await {
+                Ok(()) => return true,
+                Err(undelivered) => undelivered,
+            };
+            offered += 1;
+            let again = group.pop();
+            match again {
+                Some(same)
+                    if offered < self.config.delivery_attempts && !self.cancel.is_cancelled() =>
+                {
+                    outcome = same;
+                }
+                _ => {
+                    tracing::error!(%error, domain_key, lease, offered, "an outcome was not kept; its visit is given back");
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// The visit an outcome came of. They are in the same order, so the first one is nearly always it.
+fn take_visit(visits: &mut Vec<Visit>, outcome: &Outcome) -> Option<Visit> {
+    let position = visits
+        .iter()
+        .position(|v| v.domain_key == outcome.domain_key && v.lease == outcome.lease)?;
+    Some(visits.remove(position))
+}

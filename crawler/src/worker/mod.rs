@@ -1,0 +1,201 @@
+//! The loop that leases visits, makes them, and delivers what came of them.
+//!
+//! One task leases and starts visits, each visit is a task of its own, and one task delivers. Between
+//! them lies a bounded channel: a sink that is slow stops the fetching, and nothing piles up.
+
+mod deliver;
+mod lease;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::fetch::Fetcher;
+use crate::{Frontier, MAX_SOURCES_PER_VISIT, Outcome, Sink, Visit};
+
+use lease::{Leases, Woken};
+
+/// How the worker works. The defaults are what production uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerConfig {
+    /// Most visits under way at once: 64.
+    pub concurrency: usize,
+    /// Most outcomes delivered together: 200.
+    pub group_size: usize,
+    /// How long an outcome waits for others while further visits are under way: 20 ms.
+    pub group_wait: Duration,
+    /// How often one outcome is offered to the sink before its visit is given back: 3.
+    pub delivery_attempts: u32,
+    /// The wait after a failed delivery or lease, doubled with each further one: 100 ms.
+    pub first_backoff: Duration,
+    /// The longest such wait: 10 s.
+    pub max_backoff: Duration,
+    /// How long the worker trusts that it is told what becomes due before it looks by itself: 30 s.
+    pub idle_poll: Duration,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            group_size: 200,
+            group_wait: Duration::from_millis(20),
+            delivery_attempts: 3,
+            first_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(10),
+            idle_poll: Duration::from_secs(30),
+        }
+    }
+}
+
+impl WorkerConfig {
+    /// The wait after so many failures in a row.
+    fn backoff(&self, failures: u32) -> Duration {
+        self.first_backoff
+            .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
+            .min(self.max_backoff)
+    }
+}
+
+/// A visit that was made, on its way to the sink.
+#[derive(Debug)]
+struct Finished {
+    visit: Visit,
+    outcome: Outcome,
+    /// Counts the visit as under way until the deliverer has it.
+    _under_way: UnderWay,
+}
+
+/// Counts the visits that were leased and whose outcome is not yet with the deliverer, so that it
+/// knows when waiting for company is in vain.
+#[derive(Debug)]
+struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    fn new(counter: &Arc<AtomicUsize>) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(counter))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Works until `cancel` is cancelled: leases what is due, makes visits, at most
+/// [`WorkerConfig::concurrency`] at once, and delivers their outcomes in groups.
+///
+/// Once cancelled it leases nothing more, breaks off fetches under way, gives their visits back,
+/// delivers what is finished and returns. A call to the frontier or the sink is never broken off,
+/// because a lease or a group might be lost with it.
+pub async fn run(
+    frontier: Arc<dyn Frontier>,
+    sink: Arc<dyn Sink>,
+    fetcher: Arc<Fetcher>,
+    config: WorkerConfig,
+    cancel: CancellationToken,
+) {
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let (finished, queue) = mpsc::channel(config.group_size.max(1));
+    let deliverer = tokio::spawn(deliver::run(deliver::Deliverer {
+        queue,
+        frontier: Arc::clone(&frontier),
+        sink,
+        config,
+        under_way: Arc::clone(&under_way),
+        cancel: cancel.clone(),
+    }));
+
+    let unmade = lease_and_visit(&frontier, fetcher, config, &cancel, finished, &under_way).await;
+    lease::give_back(frontier.as_ref(), unmade).await;
+    // The last sender is gone, so the deliverer ends when its queue is empty.
+    if let Err(error) = deliverer.await {
+        tracing::error!(%error, "delivering outcomes broke off; their leases will run out");
+    }
+}
+
+/// The main loop. Gives the visits that were leased and not made.
+async fn lease_and_visit(
+    frontier: &Arc<dyn Frontier>,
+    fetcher: Arc<Fetcher>,
+    config: WorkerConfig,
+    cancel: &CancellationToken,
+    finished: mpsc::Sender<Finished>,
+    under_way: &Arc<AtomicUsize>,
+) -> Vec<Visit> {
+    let mut visits: JoinSet<Option<Visit>> = JoinSet::new();
+    let mut unmade = Vec::new();
+    let mut leases = Leases::new(Arc::clone(frontier), config);
+    loop {
+        leases.want(config.concurrency.max(1).saturating_sub(visits.len()));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            Some(ended) = visits.join_next() => unmade.extend(visit_of(ended)),
+            Woken(leased) = leases.next() => {
+                for visit in leased {
+                    let under_way = UnderWay::new(under_way);
+                    let visiting = make_visit(
+                        visit, Arc::clone(&fetcher), cancel.clone(), finished.clone(), under_way,
+                    );
+                    visits.spawn(visiting);
+                }
+            }
+        }
+    }
+    unmade.extend(leases.stop().await);
+    while let Some(ended) = visits.join_next().await {
+        unmade.extend(visit_of(ended));
+    }
+    unmade
+}
+
+/// Makes one visit and hands its outcome on. Gives the visit back where that was broken off.
+async fn make_visit(
+    visit: Visit,
+    fetcher: Arc<Fetcher>,
+    cancel: CancellationToken,
+    finished: mpsc::Sender<Finished>,
+    under_way: UnderWay,
+) -> Option<Visit> {
+    let outcome = tokio::select! {
+        biased;
+        outcome = ask_sources(&visit, &fetcher) => outcome,
+        () = cancel.cancelled() => return Some(visit),
+    };
+    let finished_visit = Finished {
+        visit,
+        outcome,
+        _under_way: under_way,
+    };
+    match finished.send(finished_visit).await {
+        Ok(()) => None,
+        Err(unsent) => Some(unsent.0.visit),
+    }
+}
+
+/// Asks a visit's sources one after another.
+async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Outcome {
+    let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
+    for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
+        sources.push(fetcher.fetch_source(task).await);
+    }
+    Outcome {
+        domain_key: visit.domain_key,
+        lease: visit.lease,
+        sources,
+    }
+}
+
+fn visit_of(ended: Result<Option<Visit>, tokio::task::JoinError>) -> Option<Visit> {
+    ended.unwrap_or_else(|error| {
+        tracing::error!(%error, "a visit broke off; its lease will run out");
+        None
+    })
+}

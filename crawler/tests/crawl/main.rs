@@ -1,0 +1,14 @@
+//! The crawler over real sockets: what it sends, what it takes, and what it never touches.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod body;
+mod get;
+mod http2;
+mod name_server;
+mod names;
+mod redirects;
+mod source;
+mod support;
+mod tls;
+mod worker;

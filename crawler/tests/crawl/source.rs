@@ -1,0 +1,392 @@
+//! Asking sources for cards: both well-known paths, conditions, and what each answer settles.
+
+use a2a_crawler::AttemptOutcome::{
+    self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
+    Throttled,
+};
+use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, Validators, Verdict};
+
+use crate::support::{Canary, HOST, Reply, Request, Server, fetcher};
+
+const CARD: &str = "/.well-known/agent-card.json";
+const OLD: &str = "/.well-known/agent.json";
+
+fn card(name: &str) -> String {
+    serde_json::json!({
+        "protocolVersion": "0.3.0", "name": name, "description": "Books flights.", "version": "1.0.0",
+        "url": "https://agents.example.com/a2a", "preferredTransport": "JSONRPC", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "book", "name": "Book", "description": "Books.", "tags": ["travel"]}],
+    })
+    .to_string()
+}
+
+fn well_known(server: &Server, validators: Option<Validators>) -> SourceTask {
+    SourceTask {
+        source_key: 7,
+        slot: Slot::WellKnown {
+            origin: server.url("/ignored?x=y"),
+        },
+        validators,
+    }
+}
+
+fn one_url(server: &Server, path: &str, validators: Option<Validators>) -> SourceTask {
+    SourceTask {
+        source_key: 7,
+        slot: Slot::Url {
+            url: server.url(path),
+        },
+        validators,
+    }
+}
+
+/// The attempts as (path, outcome), after checking what holds for every one.
+fn attempts(outcome: &SourceOutcome) -> Vec<(String, AttemptOutcome)> {
+    assert_eq!(outcome.source_key, 7);
+    outcome
+        .attempts
+        .iter()
+        .map(|attempt| {
+            assert!(
+                !attempt.detail.is_empty() && attempt.detail.chars().count() <= 300,
+                "{attempt:?}"
+            );
+            assert!(!attempt.detail.chars().any(char::is_control), "{attempt:?}");
+            let url: url::Url = attempt.url.parse().unwrap();
+            (url.path().to_owned(), attempt.outcome)
+        })
+        .collect()
+}
+
+fn failed(outcome: &SourceOutcome) -> (AttemptOutcome, Option<u32>) {
+    match &outcome.verdict {
+        Verdict::Failed {
+            outcome,
+            retry_after,
+        } => (*outcome, *retry_after),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A server with one answer for each well-known path.
+async fn pair(first: Reply, second: Reply) -> Server {
+    Server::start(move |request: &Request| match request.path.as_str() {
+        CARD => first.clone(),
+        OLD => second.clone(),
+        other => panic!("{other} was asked"),
+    })
+    .await
+}
+
+fn status(status: u16) -> Reply {
+    Reply::new(status, "", "")
+}
+
+fn html() -> Reply {
+    Reply::new(
+        200,
+        "content-type: text/html; charset=utf-8\r\n",
+        "<!doctype html><title>Shop</title>",
+    )
+}
+
+#[tokio::test]
+async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
+    let body = card("Flights");
+    let reply = Reply::new(
+        200,
+        "etag: \"1\"\r\nlast-modified: Sun, 06 Nov 1994 08:49:37 GMT\r\ncache-control: max-age=60\r\n",
+        &body,
+    );
+    let server = pair(reply, status(500)).await;
+    let outcome = fetcher().fetch_source(&well_known(&server, None)).await;
+    assert_eq!(attempts(&outcome), [(CARD.to_owned(), Card)]);
+    assert_eq!(outcome.attempts[0].status, Some(200));
+    assert_eq!(outcome.attempts[0].address, Some(server.at.ip()));
+    let Verdict::Fetched(fetched) = outcome.verdict else {
+        panic!()
+    };
+    assert_eq!(fetched.bytes, body.as_bytes());
+    assert_eq!(fetched.parsed.card.name, "Flights");
+    assert_eq!(fetched.url, server.url(CARD).as_str());
+    assert!(!fetched.tls);
+    assert_eq!(fetched.freshness.max_age, Some(60));
+    let validators = fetched.freshness.validators.unwrap();
+    assert_eq!(validators.url, server.url(CARD).as_str());
+    assert_eq!(validators.etag.as_deref(), Some("\"1\""));
+}
+
+#[tokio::test]
+async fn the_older_path_is_asked_after_404_410_and_no_card() {
+    for (first, outcome) in [
+        (status(404), NotFound),
+        (status(410), Gone),
+        (html(), NotACard),
+        (Reply::json("{}"), NotACard),
+    ] {
+        let server = pair(first, Reply::json(card("Flights"))).await;
+        let found = fetcher().fetch_source(&well_known(&server, None)).await;
+        assert_eq!(
+            attempts(&found),
+            [(CARD.to_owned(), outcome), (OLD.to_owned(), Card)]
+        );
+        assert!(matches!(found.verdict, Verdict::Fetched(_)));
+    }
+}
+
+#[tokio::test]
+async fn the_older_path_is_not_asked_after_other_failures() {
+    for (first, outcome) in [
+        (status(500), BadStatus),
+        (status(403), Forbidden),
+        (status(429), Throttled),
+        (status(303), BadRedirect),
+    ] {
+        let server = pair(first, Reply::json(card("Flights"))).await;
+        let found = fetcher().fetch_source(&well_known(&server, None)).await;
+        assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
+        assert_eq!(failed(&found), (outcome, None));
+    }
+}
+
+/// Where the older path has nothing either, the first answer says what is wrong.
+#[tokio::test]
+async fn the_telling_answer_decides() {
+    for (first, second, outcome) in [
+        (status(404), status(404), NotFound),
+        (status(404), status(410), NotFound),
+        (status(410), status(404), Gone),
+        (html(), status(404), NotACard),
+        (status(404), html(), NotACard),
+        (status(404), status(500), BadStatus),
+        (html(), html(), NotACard),
+    ] {
+        let server = pair(first, second).await;
+        let found = fetcher().fetch_source(&well_known(&server, None)).await;
+        assert_eq!(found.attempts.len(), 2);
+        assert_eq!(failed(&found), (outcome, None));
+    }
+}
+
+#[tokio::test]
+async fn a_card_that_is_what_it_was_is_not_sent_again() {
+    let server = Server::start(|request| match request.header("if-none-match") {
+        Some("\"1\"") => Reply::new(304, "etag: \"2\"\r\ncache-control: max-age=9\r\n", ""),
+        _ => Reply::json(card("Flights")),
+    })
+    .await;
+    let sent = Validators {
+        url: server.url(CARD).into(),
+        etag: Some("\"1\"".to_owned()),
+        last_modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
+    };
+    let found = fetcher()
+        .fetch_source(&well_known(&server, Some(sent.clone())))
+        .await;
+    assert_eq!(attempts(&found), [(CARD.to_owned(), NotModified)]);
+    let Verdict::NotModified(freshness) = found.verdict else {
+        panic!()
+    };
+    let refreshed = Freshness {
+        validators: Some(Validators {
+            etag: Some("\"2\"".to_owned()),
+            ..sent
+        }),
+        max_age: Some(9),
+    };
+    assert_eq!(freshness, refreshed);
+}
+
+/// A source whose card lies at the older path still asks the newer one first, without a condition that
+/// is not its own.
+#[tokio::test]
+async fn each_path_is_asked_with_its_own_validators() {
+    let server =
+        Server::start(
+            |request| match (request.path.as_str(), request.header("if-none-match")) {
+                (CARD, None) => Reply::new(404, "", ""),
+                (OLD, Some("\"1\"")) => Reply::new(304, "", ""),
+                other => panic!("{other:?}"),
+            },
+        )
+        .await;
+    let sent = Validators {
+        url: server.url(OLD).into(),
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+    };
+    let found = fetcher()
+        .fetch_source(&well_known(&server, Some(sent.clone())))
+        .await;
+    assert_eq!(
+        attempts(&found),
+        [(CARD.to_owned(), NotFound), (OLD.to_owned(), NotModified)]
+    );
+    let Verdict::NotModified(freshness) = found.verdict else {
+        panic!()
+    };
+    assert_eq!(freshness.validators, Some(sent));
+}
+
+#[tokio::test]
+async fn a_304_to_no_condition_is_an_error() {
+    let server = Server::always(status(304)).await;
+    let found = fetcher()
+        .fetch_source(&one_url(&server, "/card", None))
+        .await;
+    assert_eq!(failed(&found), (BadStatus, None));
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_card_is_named() {
+    for reply in [
+        html(),
+        Reply::json("\n <html>"),
+        Reply::new(200, "content-type: TEXT/HTML\r\n", "hello"),
+    ] {
+        let server = Server::always(reply).await;
+        let found = fetcher()
+            .fetch_source(&one_url(&server, "/card", None))
+            .await;
+        assert_eq!(failed(&found), (NotACard, None));
+        assert!(
+            found.attempts[0].detail.contains("HTML page"),
+            "{:?}",
+            found.attempts
+        );
+    }
+    let server = Server::always(Reply::json(" ")).await;
+    let found = fetcher()
+        .fetch_source(&one_url(&server, "/card", None))
+        .await;
+    assert!(
+        found.attempts[0].detail.contains("empty"),
+        "{:?}",
+        found.attempts
+    );
+}
+
+#[tokio::test]
+async fn each_status_settles_something() {
+    let later = "retry-after: 120\r\n";
+    for (status, headers, outcome, retry_after) in [
+        (404, "", NotFound, None),
+        (410, "", Gone, None),
+        (401, "", Forbidden, None),
+        (403, "", Forbidden, None),
+        (429, later, Throttled, Some(120)),
+        (429, "", Throttled, None),
+        (503, later, Throttled, Some(120)),
+        (503, "", BadStatus, None),
+        (500, "", BadStatus, None),
+        (204, "", BadStatus, None),
+        (206, "", BadStatus, None),
+        (418, "", BadStatus, None),
+        (
+            429,
+            "retry-after: 99999999\r\n",
+            Throttled,
+            Some(7 * 24 * 60 * 60),
+        ),
+    ] {
+        let server = Server::always(Reply::raw(format!(
+            "HTTP/1.1 {status} X\r\n{headers}content-length: 0\r\n\r\n"
+        )))
+        .await;
+        let found = fetcher()
+            .fetch_source(&one_url(&server, "/card", None))
+            .await;
+        assert_eq!(failed(&found), (outcome, retry_after), "{status}");
+        assert_eq!(found.attempts[0].status, Some(status));
+        attempts(&found);
+    }
+}
+
+#[tokio::test]
+async fn a_moved_card_says_where_it_lies_and_keeps_its_validators() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/card" => Reply::redirect("/moved"),
+        _ => Reply::new(200, "etag: \"1\"\r\n", card("Flights")),
+    })
+    .await;
+    let found = fetcher()
+        .fetch_source(&one_url(&server, "/card", None))
+        .await;
+    assert!(
+        found.attempts[0].detail.contains("/moved"),
+        "{:?}",
+        found.attempts
+    );
+    let Verdict::Fetched(fetched) = found.verdict else {
+        panic!()
+    };
+    assert_eq!(fetched.url, server.url("/moved").as_str());
+    // What is asked next time is the source's own URL.
+    assert_eq!(
+        fetched.freshness.validators.unwrap().url,
+        server.url("/card").as_str()
+    );
+}
+
+#[tokio::test]
+async fn a_refused_target_is_an_attempt_without_a_packet() {
+    let canary = Canary::new();
+    for host in ["127.0.0.2", "localhost", "intranet"] {
+        let task = SourceTask {
+            source_key: 7,
+            slot: Slot::WellKnown {
+                origin: format!("http://{host}:{}/", canary.at.port())
+                    .parse()
+                    .unwrap(),
+            },
+            validators: None,
+        };
+        let found = fetcher().fetch_source(&task).await;
+        assert_eq!(attempts(&found), [(CARD.to_owned(), Refused)]);
+        assert_eq!(found.attempts[0].address, None);
+    }
+    canary.assert_untouched();
+}
+
+/// Names of cards and words of servers are shown to owners; neither may command a terminal.
+#[tokio::test]
+async fn hostile_text_is_made_fit_to_read() {
+    let server = Server::always(Reply::json(card(
+        "\u{1b}]0;pwned\u{7}\u{202e}evil $(id) <script>",
+    )))
+    .await;
+    let found = fetcher()
+        .fetch_source(&one_url(&server, "/card", None))
+        .await;
+    assert_eq!(attempts(&found)[0].1, Card);
+    assert!(!found.attempts[0].detail.contains(['\u{202e}', '\u{1b}']));
+    let server = Server::always(Reply::json("\u{1b}[2J{{{")).await;
+    let found = fetcher()
+        .fetch_source(&one_url(&server, "/card", None))
+        .await;
+    assert_eq!(attempts(&found)[0].1, NotACard);
+}
+
+/// Many fetches share one fetcher and its connections, and each gets its own answer.
+#[tokio::test]
+async fn concurrent_fetches_do_not_mix() {
+    let server = Server::start(|request| Reply::json(card(&request.path))).await;
+    let fetcher = fetcher();
+    let fetches = (0..100).map(|n| {
+        let task = one_url(&server, &format!("/{n}"), None);
+        let fetcher = &fetcher;
+        async move { fetcher.fetch_source(&task).await }
+    });
+    for (n, found) in futures::future::join_all(fetches)
+        .await
+        .into_iter()
+        .enumerate()
+    {
+        let Verdict::Fetched(fetched) = found.verdict else {
+            panic!()
+        };
+        assert_eq!(fetched.parsed.card.name, format!("/{n}"));
+        assert!(fetched.url.starts_with(&format!("http://{HOST}:")));
+    }
+}

@@ -1,0 +1,262 @@
+//! An HTTP/1 server that writes exactly the bytes it is told to.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use url::Url;
+
+use super::{HOST, Identity, OPEN};
+
+/// The head of a request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub path: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Request {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn read(head: &str) -> Self {
+        let mut lines = head.split("\r\n");
+        let path = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+        let headers = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        Self { path, headers }
+    }
+}
+
+/// What is written, and what happens then.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    bytes: Vec<u8>,
+    then: Then,
+}
+
+#[derive(Debug, Clone)]
+enum Then {
+    KeepAlive,
+    Close,
+    Hang,
+    /// Writes this again and again, with this pause, until the other side goes away.
+    Repeat(Vec<u8>, Duration),
+}
+
+impl Reply {
+    /// Exactly these bytes, and the connection stays open.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            then: Then::KeepAlive,
+        }
+    }
+
+    /// A status, header lines (each ending in CRLF) and a body with its true length.
+    pub fn new(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
+        let mut bytes = format!(
+            "HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n",
+            body.len()
+        )
+        .into_bytes();
+        bytes.extend_from_slice(body);
+        Self::raw(bytes)
+    }
+
+    pub fn json(body: impl AsRef<[u8]>) -> Self {
+        Self::new(200, "content-type: application/json\r\n", body)
+    }
+
+    pub fn redirect(location: &str) -> Self {
+        Self::new(302, &format!("location: {location}\r\n"), "")
+    }
+
+    pub fn then_close(mut self) -> Self {
+        self.then = Then::Close;
+        self
+    }
+
+    pub fn then_hang(mut self) -> Self {
+        self.then = Then::Hang;
+        self
+    }
+
+    pub fn then_repeat(mut self, bytes: impl Into<Vec<u8>>, pause: Duration) -> Self {
+        self.then = Then::Repeat(bytes.into(), pause);
+        self
+    }
+}
+
+type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
+
+/// A running server. Stops when dropped.
+pub struct Server {
+    pub at: SocketAddr,
+    scheme: &'static str,
+    requests: Arc<Mutex<Vec<Request>>>,
+    count: watch::Receiver<usize>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    pub async fn start(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::bind(OPEN.into(), None, handler).await
+    }
+
+    pub async fn always(reply: Reply) -> Self {
+        Self::start(move |_| reply.clone()).await
+    }
+
+    pub async fn with_tls(identity: &Identity, reply: Reply) -> Self {
+        Self::bind(OPEN.into(), Some(identity.acceptor(None)), move |_| {
+            reply.clone()
+        })
+        .await
+    }
+
+    pub async fn bind(
+        address: IpAddr,
+        tls: Option<TlsAcceptor>,
+        handler: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (sender, count) = watch::channel(0);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let task = tokio::spawn(accept(
+            listener,
+            tls,
+            Arc::new(handler),
+            Arc::clone(&requests),
+            sender,
+        ));
+        Self {
+            at,
+            scheme,
+            requests,
+            count,
+            task,
+        }
+    }
+
+    /// A URL of this server under [`HOST`].
+    pub fn url(&self, path: &str) -> Url {
+        self.url_of(HOST, path)
+    }
+
+    pub fn url_of(&self, host: &str, path: &str) -> Url {
+        format!("{}://{host}:{}{path}", self.scheme, self.at.port())
+            .parse()
+            .unwrap()
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// Waits until this many requests have arrived.
+    pub fn arrived(&self, count: usize) -> impl Future<Output = ()> + use<> {
+        let mut counter = self.count.clone();
+        async move {
+            counter.wait_for(|arrived| *arrived >= count).await.unwrap();
+        }
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    handler: Arc<Handler>,
+    requests: Arc<Mutex<Vec<Request>>>,
+    count: watch::Sender<usize>,
+) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            return;
+        };
+        let (handler, requests, count, tls) = (
+            Arc::clone(&handler),
+            Arc::clone(&requests),
+            count.clone(),
+            tls.clone(),
+        );
+        tokio::spawn(async move {
+            match tls {
+                None => serve(stream, &handler, &requests, &count).await,
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, &handler, &requests, &count).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    handler: &Arc<Handler>,
+    requests: &Mutex<Vec<Request>>,
+    count: &watch::Sender<usize>,
+) {
+    let mut buffer = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end;
+            }
+            if stream.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+                return;
+            }
+        };
+        let request = Request::read(std::str::from_utf8(&buffer[..end]).unwrap());
+        buffer.drain(..end + 4);
+        let reply = handler(&request);
+        requests.lock().unwrap().push(request);
+        count.send_modify(|count| *count += 1);
+        if stream.write_all(&reply.bytes).await.is_err() || stream.flush().await.is_err() {
+            return;
+        }
+        match reply.then {
+            Then::KeepAlive => {}
+            Then::Close => {
+                let _closed = stream.shutdown().await;
+                return;
+            }
+            Then::Hang => {
+                // Ends when the other side does.
+                let mut rest = Vec::new();
+                let _read = stream.read_to_end(&mut rest).await;
+                return;
+            }
+            Then::Repeat(bytes, pause) => loop {
+                if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(pause).await;
+            },
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A certificate authority for one test.
+
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// Signs identities.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A server's certificate and key.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Authority {
+    /// Authorities of one name are taken for one another, so each test names its own.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self {
+            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
+        }
+    }
+
+    pub fn pem(&self) -> Vec<u8> {
+        self.issuer.pem().into_bytes()
+    }
+
+    pub fn der(&self) -> Vec<u8> {
+        self.issuer.der().to_vec()
+    }
+
+    /// A valid certificate for a host.
+    pub fn identity(&self, host: &str) -> Identity {
+        self.sign(CertificateParams::new(vec![host.to_owned()]).unwrap())
+    }
+
+    /// A certificate that ran out long ago.
+    pub fn expired_identity(&self, host: &str) -> Identity {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 1, 1);
+        self.sign(params)
+    }
+
+    fn sign(&self, params: CertificateParams) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Identity {
+            certificate: certificate.der().clone(),
+            key: key.serialize_der(),
+        }
+    }
+}
+
+impl Identity {
+    /// Speaks HTTP/1.1, or with `alpn` whatever that names.
+    pub fn acceptor(&self, alpn: Option<&[u8]>) -> TlsAcceptor {
+        let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)
+            .unwrap();
+        config.alpn_protocols = alpn.into_iter().map(<[u8]>::to_vec).collect();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}

@@ -1,0 +1,384 @@
+//! The worker with a real fetcher between a scripted frontier and a scripted sink.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use a2a_crawler::worker::{WorkerConfig, run};
+use a2a_crawler::{Frontier, Outcome, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit};
+use async_trait::async_trait;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Reply, Server, fetcher};
+
+/// Waits for an event; where it never comes the test fails rather than hangs.
+async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(&T) -> bool) -> T {
+    let wait = tokio::time::timeout(Duration::from_secs(60), receiver.wait_for(event));
+    wait.await.expect("it never happened").unwrap().clone()
+}
+
+/// Keeps visits in a queue, and counts what is asked of it.
+struct Queue {
+    due: Mutex<VecDeque<Visit>>,
+    /// Fails so many leases first.
+    failing: Mutex<u32>,
+    returned: watch::Sender<Vec<i64>>,
+    leases: watch::Sender<usize>,
+    waking: Waking,
+    /// Held while a lease is being given, so that a test can stop the world inside one.
+    gate: Option<Arc<Notify>>,
+}
+
+#[derive(Clone, Copy)]
+enum Waking {
+    Never,
+    Always,
+}
+
+impl Queue {
+    fn new(visits: Vec<Visit>) -> Self {
+        Self {
+            due: Mutex::new(visits.into()),
+            failing: Mutex::new(0),
+            returned: watch::Sender::new(Vec::new()),
+            leases: watch::Sender::new(0),
+            waking: Waking::Never,
+            gate: None,
+        }
+    }
+
+    async fn returned(&self, count: usize) -> Vec<i64> {
+        let mut receiver = self.returned.subscribe();
+        let mut keys = reached(&mut receiver, |keys| keys.len() >= count).await;
+        keys.sort_unstable();
+        keys
+    }
+}
+
+#[async_trait]
+impl Frontier for Queue {
+    async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
+        self.leases.send_modify(|count| *count += 1);
+        if let Some(gate) = &self.gate {
+            gate.notified().await;
+        }
+        {
+            let mut failing = self.failing.lock().unwrap();
+            if *failing > 0 {
+                *failing -= 1;
+                return Err(OwnerError("the database is away".to_owned()));
+            }
+        }
+        let mut due = self.due.lock().unwrap();
+        let count = limit.min(due.len());
+        Ok(due.drain(..count).collect())
+    }
+
+    async fn wait(&self) {
+        match self.waking {
+            Waking::Never => std::future::pending().await,
+            Waking::Always => {}
+        }
+    }
+
+    async fn give_back(&self, visits: Vec<Visit>) -> Result<(), OwnerError> {
+        self.returned
+            .send_modify(|keys| keys.extend(visits.iter().map(|visit| visit.domain_key)));
+        Ok(())
+    }
+}
+
+/// Remembers groups, and refuses what it is told to.
+struct Store {
+    kept: watch::Sender<Vec<Vec<i64>>>,
+    refused_groups: Mutex<usize>,
+    refuses: fn(&[Outcome]) -> bool,
+    /// Deliveries wait while it is shut.
+    open: watch::Sender<bool>,
+    entered: watch::Sender<usize>,
+}
+
+impl Store {
+    fn new(refuses: fn(&[Outcome]) -> bool) -> Self {
+        Self {
+            kept: watch::Sender::new(Vec::new()),
+            refused_groups: Mutex::new(0),
+            refuses,
+            open: watch::Sender::new(true),
+            entered: watch::Sender::new(0),
+        }
+    }
+
+    /// The groups, when this many outcomes are kept.
+    async fn kept(&self, count: usize) -> Vec<Vec<i64>> {
+        let mut receiver = self.kept.subscribe();
+        reached(&mut receiver, |groups| {
+            groups.iter().map(Vec::len).sum::<usize>() >= count
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Sink for Store {
+    async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered> {
+        self.entered.send_modify(|count| *count += 1);
+        let mut open = self.open.subscribe();
+        open.wait_for(|open| *open).await.unwrap();
+        if (self.refuses)(&group) {
+            *self.refused_groups.lock().unwrap() += 1;
+            let error = OwnerError("not this one".to_owned());
+            return Err(Undelivered { group, error });
+        }
+        self.kept.send_modify(|groups| {
+            groups.push(group.iter().map(|outcome| outcome.domain_key).collect())
+        });
+        Ok(())
+    }
+}
+
+fn visits(server: &Server, count: i64) -> Vec<Visit> {
+    (1..=count)
+        .map(|key| Visit {
+            domain_key: key,
+            domain: format!("{key}.example.com"),
+            lease: key * 10,
+            sources: vec![SourceTask {
+                source_key: key * 100,
+                slot: Slot::Url {
+                    url: server.url(&format!("/{key}")),
+                },
+                validators: None,
+            }],
+        })
+        .collect()
+}
+
+fn config() -> WorkerConfig {
+    WorkerConfig {
+        first_backoff: Duration::from_millis(1),
+        max_backoff: Duration::from_millis(5),
+        ..WorkerConfig::default()
+    }
+}
+
+/// With an hour to wait for company, an outcome is delivered when its group is full or when it is known
+/// that none comes.
+fn patient_config() -> WorkerConfig {
+    WorkerConfig {
+        group_wait: Duration::from_secs(3600),
+        ..config()
+    }
+}
+
+struct Running {
+    frontier: Arc<Queue>,
+    sink: Arc<Store>,
+    cancel: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> Running {
+    let (frontier, sink, cancel) = (Arc::new(frontier), Arc::new(sink), CancellationToken::new());
+    let task = tokio::spawn(run(
+        frontier.clone(),
+        sink.clone(),
+        Arc::new(fetcher()),
+        config,
+        cancel.clone(),
+    ));
+    Running {
+        frontier,
+        sink,
+        cancel,
+        task,
+    }
+}
+
+impl Running {
+    async fn stop(self) {
+        self.cancel.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+fn sorted(groups: &[Vec<i64>]) -> Vec<i64> {
+    let mut keys: Vec<i64> = groups.iter().flatten().copied().collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[tokio::test]
+async fn a_single_outcome_is_delivered_at_once() {
+    let server = Server::always(Reply::new(404, "", "")).await;
+    let running = start(
+        Queue::new(visits(&server, 1)),
+        Store::new(|_| false),
+        patient_config(),
+    );
+    assert_eq!(running.sink.kept(1).await, [[1]]);
+    running.stop().await;
+}
+
+/// Company is waited for while it is on its way, up to the size of a group.
+#[tokio::test]
+async fn outcomes_gather_in_groups_of_the_allowed_size() {
+    let server = Server::always(Reply::new(404, "", "")).await;
+    let config = WorkerConfig {
+        group_size: 8,
+        ..patient_config()
+    };
+    let running = start(
+        Queue::new(visits(&server, 30)),
+        Store::new(|_| false),
+        config,
+    );
+    let groups = running.sink.kept(30).await;
+    assert_eq!(sorted(&groups), (1..=30).collect::<Vec<_>>());
+    let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [8, 8, 8, 6]);
+    running.stop().await;
+}
+
+/// A slow visit holds nobody up.
+#[tokio::test]
+async fn an_outcome_waits_for_company_only_a_little() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/1" => Reply::new(404, "", ""),
+        _ => Reply::raw("").then_hang(),
+    })
+    .await;
+    let running = start(
+        Queue::new(visits(&server, 2)),
+        Store::new(|_| false),
+        config(),
+    );
+    assert_eq!(running.sink.kept(1).await, [[1]]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_group_is_tried_one_by_one() {
+    let server = Server::always(Reply::new(404, "", "")).await;
+    // Groups fail, and so does one outcome in them, whatever it is tried with.
+    let sink = Store::new(|group| group.len() > 1 || group[0].domain_key == 3);
+    let running = start(Queue::new(visits(&server, 6)), sink, patient_config());
+    let groups = running.sink.kept(5).await;
+    assert_eq!(sorted(&groups), [1, 2, 4, 5, 6]);
+    assert_eq!(running.frontier.returned(1).await, [3]);
+    // The group once, and the outcome that is refused as often as it may be offered.
+    assert_eq!(*running.sink.refused_groups.lock().unwrap(), 4);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn no_more_visits_than_allowed_are_under_way() {
+    let server = Server::always(Reply::raw("").then_hang()).await;
+    let config = WorkerConfig {
+        concurrency: 4,
+        ..config()
+    };
+    let running = start(
+        Queue::new(visits(&server, 50)),
+        Store::new(|_| false),
+        config,
+    );
+    server.arrived(4).await;
+    assert_eq!(running.frontier.due.lock().unwrap().len(), 46);
+    let frontier = running.frontier.clone();
+    running.stop().await;
+    assert_eq!(frontier.returned(4).await, [1, 2, 3, 4]);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/1" | "/2" => Reply::new(404, "", ""),
+        _ => Reply::raw("").then_hang(),
+    })
+    .await;
+    let sink = Store::new(|_| false);
+    sink.open.send_replace(false);
+    let config = WorkerConfig {
+        group_size: 2,
+        ..patient_config()
+    };
+    let running = start(Queue::new(visits(&server, 20)), sink, config);
+    let (frontier, sink) = (running.frontier.clone(), running.sink.clone());
+    let mut entered = sink.entered.subscribe();
+    entered.wait_for(|count| *count == 1).await.unwrap();
+    let stopping = tokio::spawn(running.stop());
+    // Leases are back while the sink is still busy, and what it is busy with is not lost.
+    let returned = frontier.returned(18).await;
+    assert_eq!(returned, (3..=20).collect::<Vec<_>>());
+    sink.open.send_replace(true);
+    stopping.await.unwrap();
+    assert_eq!(sorted(&sink.kept.borrow()), [1, 2]);
+}
+
+/// A lease that is on its way when the worker is stopped is waited for, and its visits go back.
+#[tokio::test]
+async fn a_lease_on_its_way_is_not_lost() {
+    let server = Server::always(Reply::new(404, "", "")).await;
+    let gate = Arc::new(Notify::new());
+    let mut frontier = Queue::new(visits(&server, 5));
+    frontier.gate = Some(gate.clone());
+    let running = start(frontier, Store::new(|_| false), config());
+    running
+        .frontier
+        .leases
+        .subscribe()
+        .wait_for(|count| *count == 1)
+        .await
+        .unwrap();
+    let frontier = running.frontier.clone();
+    running.cancel.cancel();
+    gate.notify_one();
+    running.task.await.unwrap();
+    assert_eq!(frontier.returned(5).await, [1, 2, 3, 4, 5]);
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_frontier_that_recovers_is_asked_again() {
+    let server = Server::always(Reply::new(404, "", "")).await;
+    let frontier = Queue::new(visits(&server, 3));
+    *frontier.failing.lock().unwrap() = 5;
+    let running = start(frontier, Store::new(|_| false), config());
+    assert_eq!(sorted(&running.sink.kept(3).await), [1, 2, 3]);
+    running.stop().await;
+}
+
+/// Virtual time: how often an idle frontier is asked in ten minutes.
+async fn leases_in_ten_minutes(frontier: Queue) -> usize {
+    let running = start(frontier, Store::new(|_| false), WorkerConfig::default());
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let leases = *running.frontier.leases.borrow();
+    running.stop().await;
+    leases
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_worker_polls_seldom() {
+    let leases = leases_in_ten_minutes(Queue::new(Vec::new())).await;
+    assert!((20..=21).contains(&leases), "{leases}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_wakes_for_nothing_makes_no_busy_loop() {
+    let mut frontier = Queue::new(Vec::new());
+    frontier.waking = Waking::Always;
+    let leases = leases_in_ten_minutes(frontier).await;
+    assert!(leases <= 30_001, "{leases}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_fails_is_asked_less_and_less() {
+    let frontier = Queue::new(Vec::new());
+    *frontier.failing.lock().unwrap() = u32::MAX;
+    let leases = leases_in_ten_minutes(frontier).await;
+    assert!((60..=80).contains(&leases), "{leases}");
+}

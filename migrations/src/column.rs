@@ -1,0 +1,29 @@
+//! Short names for the column definitions and references that every step is made of.
+
+use sea_orm_migration::prelude::*;
+
+/// A reference to another table's key; rows that are pointed at cannot go away.
+pub(crate) fn references(
+    from_table: &'static str,
+    from_column: &'static str,
+    to_table: &'static str,
+) -> ForeignKeyCreateStatement {
+    ForeignKey::create()
+        .name(format!("fk_{from_table}_{from_column}"))
+        .from(from_table, from_column)
+        .to(to_table, "id")
+        .on_delete(ForeignKeyAction::Restrict)
+        .take()
+}
+
+/// A plain index over some columns, named after them.
+pub(crate) fn index(table: &'static str, columns: &[&'static str]) -> IndexCreateStatement {
+    let mut statement = Index::create();
+    statement
+        .name(format!("ix_{table}_{}", columns.join("_")))
+        .table(table);
+    for column in columns {
+        statement.col(*column);
+    }
+    statement
+}

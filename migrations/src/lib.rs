@@ -1,0 +1,30 @@
+//! The schema of the registry, step by step, for SQLite and PostgreSQL.
+//!
+//! A step is history: it uses identifiers of its own, never those of the code that runs today, and is
+//! not changed once released. A change of schema comes in two releases: the first only adds (old code
+//! still runs beside it), the second takes away what nobody reads any more. Moments are signed 64-bit
+//! microseconds since 1970 UTC; derived JSON is TEXT on both engines.
+
+use sea_orm_migration::prelude::*;
+
+mod column;
+mod m0001_accounts;
+mod m0002_domains;
+mod m0003_agents;
+mod m0004_events;
+
+/// Every step, oldest first.
+#[derive(Debug)]
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![
+            Box::new(m0001_accounts::Migration),
+            Box::new(m0002_domains::Migration),
+            Box::new(m0003_agents::Migration),
+            Box::new(m0004_events::Migration),
+        ]
+    }
+}

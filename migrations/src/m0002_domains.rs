@@ -1,0 +1,146 @@
+//! Domains, their proofs, what is asked of them, and what came of it.
+
+use sea_orm_migration::{prelude::*, schema::*};
+
+use crate::column::{index, references};
+
+/// Domains and sources.
+#[derive(Debug, DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager
+            .create_table(
+                Table::create()
+                    .table("domains")
+                    .col(big_pk_auto("id"))
+                    .col(text("name"))
+                    .col(text("scheme"))
+                    .col(text("state"))
+                    .col(big_integer("generation"))
+                    .col(uuid_null("account_id"))
+                    .col(big_integer("created_at"))
+                    .col(big_integer_null("deleted_at"))
+                    .col(big_integer_null("visit_due_at"))
+                    .col(big_integer("not_before"))
+                    .col(big_integer_null("wanted_at"))
+                    .col(big_integer_null("lease"))
+                    .col(big_integer_null("leased_until"))
+                    .foreign_key(&mut references("domains", "account_id", "accounts"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(
+                Index::create()
+                    .name("ux_domains_name_live")
+                    .table("domains")
+                    .col("name")
+                    .unique()
+                    .and_where(Expr::col("deleted_at").is_null())
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("domains", &["visit_due_at"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("proofs")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("domain_id"))
+                    .col(text("method"))
+                    .col(text("actor"))
+                    .col(text_null("reason"))
+                    .col(big_integer("proved_at"))
+                    .col(big_integer_null("ended_at"))
+                    .foreign_key(&mut references("proofs", "domain_id", "domains"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("proofs", &["domain_id"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("sources")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("domain_id"))
+                    .col(text("kind"))
+                    .col(text("url"))
+                    .col(uuid_null("agent_id"))
+                    .col(uuid_null("approve_as"))
+                    .col(text_null("validator_url"))
+                    .col(text_null("etag"))
+                    .col(text_null("last_modified"))
+                    .col(text_null("seen_digest"))
+                    .col(big_integer("next_due_at"))
+                    .col(big_integer("interval_us"))
+                    .col(boolean("full_wanted"))
+                    .col(big_integer_null("last_success_at"))
+                    .col(big_integer_null("last_full_at"))
+                    .col(text_null("failing_as"))
+                    .col(big_integer_null("failing_since"))
+                    .col(integer("failures"))
+                    .col(big_integer_null("cause_since"))
+                    .col(big_integer_null("cause_latest"))
+                    .col(integer("cause_looks"))
+                    .col(text("liveness"))
+                    .col(text_null("liveness_reason"))
+                    .col(big_integer("created_at"))
+                    .col(big_integer_null("ended_at"))
+                    .foreign_key(&mut references("sources", "domain_id", "domains"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(
+                Index::create()
+                    .name("ux_sources_live")
+                    .table("sources")
+                    .col("domain_id")
+                    .col("kind")
+                    .col("url")
+                    .unique()
+                    .and_where(Expr::col("ended_at").is_null())
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("sources", &["agent_id"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("attempts")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("source_id"))
+                    .col(big_integer("at"))
+                    .col(text("url"))
+                    .col(text("outcome"))
+                    .col(integer_null("status"))
+                    .col(text_null("address"))
+                    .col(text("detail"))
+                    .col(integer("elapsed_ms"))
+                    .foreign_key(&mut references("attempts", "source_id", "sources"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("attempts", &["source_id", "id"]))
+            .await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in ["attempts", "sources", "proofs", "domains"] {
+            manager
+                .drop_table(Table::drop().table(table).take())
+                .await?;
+        }
+        Ok(())
+    }
+}

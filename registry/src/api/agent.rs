@@ -1,0 +1,296 @@
+//! Agents as callers see them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::timestamp::Timestamp;
+
+/// One agent in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Hit {
+    /// What the index keeps ready.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// How it matched.
+    #[serde(flatten)]
+    pub matched: Match,
+}
+
+/// How an agent matched a search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Match {
+    /// Relevance, where a text was searched for. It says nothing about trust.
+    #[serde(default)]
+    pub score: Option<f32>,
+    /// Pieces of text that matched.
+    #[serde(default)]
+    pub highlights: Vec<HighlightView>,
+    /// Ids of the skills that matched.
+    #[serde(default)]
+    pub matched_skills: Vec<String>,
+    /// The parts of the score, where asked for.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub explain: Option<Value>,
+}
+
+/// A piece of text in which something matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HighlightView {
+    /// The field it is from.
+    pub field: String,
+    /// The skill it is from, by id.
+    pub skill: Option<String>,
+    /// The text in order, matching and other pieces in turn.
+    pub fragments: Vec<Fragment>,
+}
+
+/// A piece of a highlighted text, as the card writes it: escape it before showing it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fragment {
+    /// The piece.
+    pub text: String,
+    /// Whether it matched.
+    pub matched: bool,
+}
+
+/// What every list shows of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Summary {
+    /// The registry's identifier.
+    pub id: Uuid,
+    /// The agent's URN, once its domain was proved.
+    pub urn: Option<String>,
+    /// The card's name.
+    pub name: String,
+    /// The card's description.
+    pub description: Option<String>,
+    /// The agent's own version.
+    pub version: Option<String>,
+    /// Who runs it.
+    pub provider: Option<Provider>,
+    /// The domain that publishes the card.
+    pub domain: String,
+    /// Where it can be reached, in the order to try.
+    pub interfaces: Vec<Interface>,
+    /// What it says it can do.
+    pub capabilities: Capabilities,
+    /// Its skills.
+    pub skills: Vec<HitSkill>,
+    /// The tags of all skills.
+    pub tags: Vec<String>,
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or the card's own text.
+    pub auth: Vec<String>,
+    /// Set by curators, never by the card.
+    pub labels: BTreeMap<String, String>,
+    /// What is known about the card's origin.
+    pub trust: Trust,
+    /// Where the agent stands.
+    pub lifecycle: ShownLifecycle,
+    /// Who may find it.
+    pub visibility: Visibility,
+    /// Whether the card could be reached lately, as of the last change of this entry.
+    pub liveness: Liveness,
+    /// SHA-256 of the card served.
+    pub card_digest: String,
+    /// Where to go on.
+    pub links: Links,
+}
+
+/// The organisation behind an agent, as its card names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Provider {
+    /// The organisation.
+    pub organization: Option<String>,
+    /// Its site.
+    pub url: Option<String>,
+}
+
+/// One address at which an agent speaks one protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Interface {
+    /// The address as the card writes it.
+    pub url: String,
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text.
+    pub binding: String,
+    /// `Major.Minor`; null when nothing dates it.
+    pub protocol_version: Option<String>,
+    /// Copied by clients into every request.
+    pub tenant: Option<String>,
+}
+
+/// What an agent says it can do beyond answering.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Capabilities {
+    /// Streams answers.
+    pub streaming: bool,
+    /// Pushes task updates.
+    pub push_notifications: bool,
+    /// Gives a fuller card to authenticated callers.
+    pub extended_agent_card: bool,
+    /// URIs of protocol extensions.
+    pub extensions: Vec<String>,
+}
+
+/// A skill in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HitSkill {
+    /// Its id inside the card.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Its keywords.
+    pub tags: Vec<String>,
+}
+
+/// What is known about a card's origin: a ladder, not a tick (design.md invariant 9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Trust {
+    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1` and above: see the README.
+    pub level: Option<String>,
+    /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
+    pub domain: String,
+    /// `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    pub signature: String,
+}
+
+/// Whether the card could be reached lately.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Liveness {
+    /// `fresh`, `stale` or `gone`.
+    pub state: LivenessState,
+    /// Why it is not fresh.
+    pub reason: Option<String>,
+    /// When the card was last seen.
+    pub last_seen: Option<Timestamp>,
+    /// When its content last changed.
+    pub last_changed: Option<Timestamp>,
+    /// When it will be looked at again.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Where to go on from an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Links {
+    /// This agent in the API.
+    #[serde(rename = "self")]
+    pub this: String,
+    /// Its card, byte for byte.
+    pub card: String,
+    /// Its page for people.
+    pub page: String,
+    /// The base URL to give to an SDK's card resolver.
+    pub resolver: String,
+}
+
+/// One agent in full.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Agent {
+    /// Everything a list shows.
+    #[serde(flatten)]
+    pub hit: Hit,
+    /// The card as the registry reads it, in one form for every protocol version.
+    #[schema(value_type = Object)]
+    pub card: a2a_card::AgentCard,
+    /// How to authenticate, one sentence per alternative.
+    pub security: Vec<String>,
+    /// Who or what decided, on which grounds.
+    pub decision: Decision,
+    /// What holds it back; empty for whoever may not see holds.
+    pub holds: Vec<HoldView>,
+}
+
+/// Why an agent stands where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Decision {
+    /// The version's state.
+    pub state: VersionState,
+    /// The rules that decided, by name.
+    pub rules: Vec<String>,
+    /// The account that decided, or `policy`.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// In whose words; null where a rule decided.
+    pub reason: Option<String>,
+    /// Whether the decider was also the submitter.
+    #[serde(default)]
+    pub self_approved: bool,
+}
+
+/// A hold and its cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HoldView {
+    /// Which hold.
+    pub hold: Hold,
+    /// Why it was set.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// One kept version of a card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Version {
+    /// SHA-256 of the bytes.
+    pub digest: String,
+    /// SHA-256 of the RFC 8785 form without signatures.
+    pub content_digest: String,
+    /// When it was first seen.
+    pub observed_at: Timestamp,
+    /// Where it stands.
+    pub state: VersionState,
+    /// Against the version approved then; null for a first card.
+    pub change_class: Option<ChangeClass>,
+    /// The wire format it was read as.
+    pub wire_family: String,
+    /// Whether this is the version served.
+    #[serde(default)]
+    pub served: bool,
+}
+
+/// One lint finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FindingView {
+    /// The rule's stable id.
+    pub rule: String,
+    /// `error`, `warning` or `info`.
+    pub severity: String,
+    /// RFC 6901 pointer into the card.
+    pub pointer: String,
+    /// What was there.
+    pub found: String,
+    /// What its version wants.
+    pub wanted: String,
+    /// How to mend it.
+    pub hint: String,
+    /// The section it follows.
+    pub section: String,
+}
+
+impl From<a2a_card::Finding> for FindingView {
+    fn from(finding: a2a_card::Finding) -> Self {
+        let severity = match finding.severity {
+            a2a_card::Severity::Info => "info",
+            a2a_card::Severity::Warning => "warning",
+            a2a_card::Severity::Error => "error",
+        };
+        Self {
+            rule: finding.rule,
+            severity: severity.into(),
+            pointer: finding.pointer,
+            found: finding.found,
+            wanted: finding.wanted,
+            hint: finding.hint,
+            section: finding.section,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reviews, acts, events and tokens as callers see them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::domain::event::EventKind;
+use crate::domain::lifecycle::Hold;
+use crate::domain::review::{ChangeClass, ReviewState};
+use crate::domain::role::Role;
+use crate::domain::timestamp::Timestamp;
+
+/// A question about one content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Review {
+    /// Its identifier.
+    pub id: Uuid,
+    /// The agent it is about.
+    pub agent: Uuid,
+    /// That agent's name in this content.
+    pub name: String,
+    /// That agent's domain.
+    pub domain: String,
+    /// The content in question.
+    pub digest: String,
+    /// The content approved before; null for a first card.
+    pub previous: Option<String>,
+    /// How much changed; null for a first card.
+    pub change_class: Option<ChangeClass>,
+    /// Where it stands.
+    pub state: ReviewState,
+    /// The account that registered the domain.
+    pub submitter: Option<String>,
+    /// The accounts that decided.
+    pub deciders: Vec<String>,
+    /// The decider's reason.
+    pub reason: Option<String>,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it was closed.
+    pub decided_at: Option<Timestamp>,
+}
+
+/// A decision on a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewDecision {
+    /// The content decided on; another one than the review's is refused with 409.
+    pub digest: String,
+    /// Why; kept with the decision.
+    pub reason: String,
+}
+
+/// An act on an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Act {
+    /// Why; kept with the act.
+    pub reason: String,
+    /// For `:resume`: which hold to lift; `operator` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Its place in the order of everything.
+    pub seq: i64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: EventKind,
+    /// To whom or what: an agent's id, a domain, a review's id.
+    pub subject: String,
+    /// The account that caused it, or `crawler`, `policy`, `system`.
+    pub actor: String,
+    /// Details by kind.
+    #[schema(value_type = Object)]
+    pub data: Value,
+}
+
+/// A token to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// The account it belongs to; made where it does not exist.
+    #[serde(default = "admin_account")]
+    pub account: String,
+    /// The role of an account that is made; must agree with one that exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// What it is for.
+    pub name: String,
+    /// Days until it ends; never, where absent. At most 3650.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_days: Option<u32>,
+}
+
+fn admin_account() -> String {
+    "admin".into()
+}
+
+/// A token without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    /// Its identifier.
+    pub id: Uuid,
+    /// The account it belongs to.
+    pub account: String,
+    /// What it is for.
+    pub name: String,
+    /// Its first characters, to tell tokens apart.
+    pub prefix: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A token, with the secret that is shown this once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CreatedToken {
+    /// The token's description.
+    #[serde(flatten)]
+    pub token: Token,
+    /// The secret. Only its hash is kept.
+    pub secret: String,
+}

@@ -1,0 +1,12 @@
+//! The shapes of the HTTP contract (section 1): what handlers render, the index keeps ready and the
+//! command line reads. Members may be added, never renamed.
+
+mod agent;
+mod domain;
+mod governance;
+mod list;
+
+pub use agent::*;
+pub use domain::*;
+pub use governance::*;
+pub use list::*;

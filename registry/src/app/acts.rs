@@ -1,0 +1,143 @@
+//! What curators do to agents: suspend, resume, deprecate, retire.
+
+use serde_json::json;
+
+use super::error::ErrorKind;
+use super::ledger::{AgentState, Ledger};
+use super::reviews::check_reason;
+use super::{Account, App, AppError, Caller};
+use crate::api::{Act, Agent};
+use crate::domain::event::EventKind;
+use crate::domain::lifecycle::{Hold, Lifecycle};
+use crate::domain::role::Permission;
+
+impl App {
+    /// Withholds an agent until it is resumed.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever does not curate, `NotFound`, `Conflict` for a retired agent.
+    pub async fn agent_suspend(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+    ) -> Result<Agent, AppError> {
+        self.act(caller, agent, act, |ledger, state, account| {
+            ledger.hold(state, Hold::Operator, &account.name, &act.reason);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and
+    /// `key_changed`.
+    ///
+    /// # Errors
+    /// As [`App::agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
+    pub async fn agent_resume(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+    ) -> Result<Agent, AppError> {
+        let hold = act.hold.unwrap_or(Hold::Operator);
+        self.act(caller, agent, act, |ledger, state, account| {
+            if !matches!(
+                hold,
+                Hold::Operator | Hold::CriticalChange | Hold::KeyChanged
+            ) {
+                return Err(AppError::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "The hold {hold} ends with its own cause and cannot be lifted by hand."
+                    ),
+                ));
+            }
+            if !ledger.lift(state, hold, &account.name, &act.reason) {
+                return Err(AppError::new(
+                    ErrorKind::Conflict,
+                    format!("The agent does not stand under the hold {hold}."),
+                ));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Marks an approved agent as on its way out; it stays listed.
+    ///
+    /// # Errors
+    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not approved.
+    pub async fn agent_deprecate(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+    ) -> Result<Agent, AppError> {
+        self.act(caller, agent, act, |ledger, state, account| {
+            if state.agent.lifecycle != Lifecycle::Approved.as_str() {
+                return Err(AppError::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "Only an approved agent can be deprecated; this one is {}.",
+                        state.agent.lifecycle
+                    ),
+                ));
+            }
+            state.agent.lifecycle = Lifecycle::Deprecated.as_str().into();
+            ledger.touch(state);
+            let data = json!({"reason": act.reason});
+            ledger.agent_event(
+                EventKind::AgentDeprecated,
+                state.agent.id,
+                &account.name,
+                data,
+            );
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends an agent for good; its id is never used again.
+    ///
+    /// # Errors
+    /// As [`App::agent_suspend`].
+    pub async fn agent_retire(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+    ) -> Result<Agent, AppError> {
+        self.act(caller, agent, act, |ledger, state, account| {
+            ledger.retire(state, &account.name, &act.reason);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn act(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+    ) -> Result<Agent, AppError> {
+        let account = caller.demand(Permission::Curate)?;
+        check_reason(&act.reason)?;
+        let id = self.agent_visible(caller, agent).await?.id;
+        let write = self.store.write().await?;
+        let mut state = self.state_of(&write, id).await?;
+        if state.agent.retired_at.is_some() {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                "The agent has been retired for good.",
+            ));
+        }
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        change(&mut ledger, &mut state, account)?;
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.agent_show(caller, &id.to_string()).await
+    }
+}

@@ -1,0 +1,234 @@
+//! Agents one by one: the agent, its versions, its findings.
+
+use a2a_card::{Finding, Severity, security_sentences};
+use uuid::Uuid;
+
+use super::documents::AgentRecord;
+use super::page::{PageRequest, cut, page_size};
+use super::{App, AppError, Caller};
+use crate::api::{
+    Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
+};
+use crate::domain::review::VersionState;
+use crate::domain::role::Permission;
+use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::entity::{agent, version};
+use crate::store::{agents, decisions, versions};
+
+/// New versions in a day beyond which a card is said to flap (model.md section 2).
+const FLAPPING: i32 = 10;
+
+impl App {
+    /// One agent in full.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, or none the caller may see.
+    pub async fn agent_show(&self, caller: &Caller, agent: &str) -> Result<Agent, AppError> {
+        let record = self.record_visible(caller, agent).await?;
+        self.agent_view(caller, &record).await
+    }
+
+    /// How a caller sees an agent.
+    pub(super) async fn agent_view(
+        &self,
+        caller: &Caller,
+        record: &AgentRecord,
+    ) -> Result<Agent, AppError> {
+        let owner = self.owns(caller, &record.agent);
+        let holds = if caller.may(Permission::SeeAll) || owner {
+            record.holds.iter().filter_map(hold_view).collect()
+        } else {
+            Vec::new()
+        };
+        Ok(Agent {
+            hit: Hit {
+                summary: self.summary(record),
+                matched: Match::default(),
+            },
+            security: security_sentences(&record.card),
+            card: record.card.clone(),
+            decision: self.decision(record).await?,
+            holds,
+        })
+    }
+
+    async fn decision(&self, record: &AgentRecord) -> Result<Decision, AppError> {
+        let rows = decisions::decisions_on(&self.store, &[record.agent.id]).await?;
+        let state = record
+            .version
+            .state
+            .parse()
+            .unwrap_or(VersionState::Pending);
+        let made = rows
+            .into_iter()
+            .rev()
+            .find(|row| row.version_id == record.version.id);
+        Ok(match made {
+            Some(row) => Decision {
+                state,
+                rules: vec![row.rule],
+                by: row.actor,
+                at: Timestamp(row.at),
+                reason: row.reason,
+                self_approved: row.self_approved,
+            },
+            None => Decision {
+                state,
+                rules: vec!["no_rule".into()],
+                by: "policy".into(),
+                at: Timestamp(record.version.observed_at),
+                reason: None,
+                self_approved: false,
+            },
+        })
+    }
+
+    /// The kept versions of an agent, newest first: those approved once, or all of them for whoever
+    /// sees everything or owns the agent.
+    ///
+    /// # Errors
+    /// `NotFound` as for the agent; `Invalid` for a foreign page token.
+    pub async fn agent_versions(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        page: &PageRequest,
+    ) -> Result<VersionList, AppError> {
+        let row = self.agent_visible(caller, agent).await?;
+        let size = page_size(page.page_size)?;
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
+        let query = format!("versions of {} ({all})", row.id);
+        let before: Option<Uuid> = match &page.page_token {
+            Some(token) => Some(self.signer.position(&query, caller, token)?),
+            None => None,
+        };
+        let mut rows =
+            versions::version_page(&self.store, row.id, all, before, size as u64 + 1).await?;
+        let more = cut(&mut rows, size);
+        let next_page_token = more
+            .then(|| {
+                rows.last()
+                    .and_then(|last| self.signer.token(&query, caller, &last.id))
+            })
+            .flatten();
+        let served = row.approved_version;
+        let versions = rows
+            .into_iter()
+            .map(|row| version_view(row, served))
+            .collect();
+        Ok(VersionList {
+            versions,
+            next_page_token,
+        })
+    }
+
+    /// What lint found in the version shown.
+    ///
+    /// # Errors
+    /// `NotFound` as for the agent.
+    pub async fn agent_findings(
+        &self,
+        caller: &Caller,
+        agent: &str,
+    ) -> Result<FindingList, AppError> {
+        let record = self.record_visible(caller, agent).await?;
+        let findings: Vec<Finding> =
+            serde_json::from_str(&record.version.findings).map_err(|error| {
+                AppError::internal(format!(
+                    "findings of {} are broken: {error}",
+                    record.version.id
+                ))
+            })?;
+        let flapping = self.flapping(&record.agent);
+        Ok(FindingList {
+            digest: record.version.digest,
+            findings: findings
+                .into_iter()
+                .chain(flapping)
+                .map(FindingView::from)
+                .collect(),
+        })
+    }
+
+    /// The finding that a card changes too often: no single version can show it.
+    fn flapping(&self, agent: &agent::Model) -> Option<Finding> {
+        let today = self.now().0 - agent.changes_since < DAY;
+        (today && agent.changes > FLAPPING).then(|| Finding {
+            rule: "card.flapping".into(),
+            severity: Severity::Warning,
+            pointer: String::new(),
+            found: format!("{} new versions in a day", agent.changes),
+            wanted: format!("at most {FLAPPING}"),
+            hint:
+                "serve the same content from every instance, and keep what changes out of the card"
+                    .into(),
+            section: "registry: model, two digests".into(),
+        })
+    }
+
+    /// The row of an agent, by id or URN, where the caller may see it.
+    pub(super) async fn agent_visible(
+        &self,
+        caller: &Caller,
+        agent: &str,
+    ) -> Result<agent::Model, AppError> {
+        let missing = || AppError::not_found("agent");
+        let row = match agent.parse::<Uuid>() {
+            Ok(id) => agents::agents_by_ids(&self.store, &[id]).await?.pop(),
+            Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(&self.store, agent).await?,
+            Err(_) => None,
+        };
+        let row = row.ok_or_else(missing)?;
+        let holds = agents::holds_of(&self.store, &[row.id]).await?;
+        let listed =
+            matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
+        let allowed = super::documents::visible_to(&row, listed);
+        let labels = caller.labels();
+        if allowed.iter().any(|label| labels.contains(label)) {
+            Ok(row)
+        } else {
+            Err(missing())
+        }
+    }
+
+    /// As [`App::agent_visible`], with everything that is shown of it.
+    pub(super) async fn record_visible(
+        &self,
+        caller: &Caller,
+        agent: &str,
+    ) -> Result<AgentRecord, AppError> {
+        let row = self.agent_visible(caller, agent).await?;
+        self.records(&self.store, vec![row])
+            .await?
+            .pop()
+            .ok_or_else(|| AppError::not_found("agent"))
+    }
+
+    /// Whether the caller registered the agent's domain.
+    pub(super) fn owns(&self, caller: &Caller, agent: &agent::Model) -> bool {
+        caller
+            .account
+            .as_ref()
+            .is_some_and(|account| agent.submitter == Some(account.id))
+    }
+}
+
+fn hold_view(row: &crate::store::entity::hold::Model) -> Option<HoldView> {
+    Some(HoldView {
+        hold: row.hold.parse().ok()?,
+        reason: row.reason.clone(),
+        since: Timestamp(row.since),
+    })
+}
+
+fn version_view(row: version::Model, served: Option<Uuid>) -> Version {
+    Version {
+        served: served == Some(row.id),
+        digest: row.digest,
+        content_digest: row.content_digest,
+        observed_at: Timestamp(row.observed_at),
+        state: row.state.parse().unwrap_or(VersionState::Pending),
+        change_class: row.change_class.and_then(|class| class.parse().ok()),
+        wire_family: row.wire_family,
+    }
+}

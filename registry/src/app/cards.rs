@@ -1,0 +1,154 @@
+//! The bytes of approved cards, exactly as they were received.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use uuid::Uuid;
+
+use super::{App, AppError, Caller};
+use crate::domain::role::Permission;
+use crate::store::{agents, versions};
+
+/// A card to hand out.
+#[derive(Debug)]
+pub struct ServedCard {
+    /// `sha256:` and 64 hex digits of the bytes.
+    pub digest: String,
+    /// The entity tag: the digest in quotes.
+    pub etag: String,
+    /// Exactly as received.
+    pub bytes: Bytes,
+}
+
+/// Which card an agent serves and to whom, as of the stamp it was read under.
+#[derive(Debug)]
+struct Serving {
+    stamp: u64,
+    visible_to: Vec<String>,
+    card: Arc<ServedCard>,
+}
+
+/// Cards kept ready: which one an agent serves, believed while the agent's stamp stands, and bytes by
+/// digest, which can never change. Both are bounded by the weight of the bytes.
+#[derive(Debug)]
+pub(super) struct CardCache {
+    serving: Cache<Uuid, Arc<Serving>>,
+    by_digest: Cache<String, Arc<ServedCard>>,
+}
+
+impl CardCache {
+    /// A cache of that many megabytes.
+    pub(super) fn new(megabytes: u64) -> Self {
+        let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
+        let capacity = megabytes * 1024 * 1024;
+        Self {
+            serving: Cache::builder()
+                .max_capacity(capacity)
+                .weigher(move |_, serving: &Arc<Serving>| weigh(&serving.card))
+                .build(),
+            by_digest: Cache::builder()
+                .max_capacity(capacity / 2)
+                .weigher(move |_, card: &Arc<ServedCard>| weigh(card))
+                .build(),
+        }
+    }
+}
+
+impl App {
+    /// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
+    /// approved bytes come from memory while nothing about the agent has changed.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, or none the caller may see; `Unavailable` once the database has
+    /// been silent for too long.
+    pub async fn agent_card(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        version: Option<&str>,
+    ) -> Result<Arc<ServedCard>, AppError> {
+        self.demand_database()?;
+        if let Some(digest) = version {
+            return self.card_of_version(caller, agent, digest).await;
+        }
+        let id = match agent.parse::<Uuid>() {
+            Ok(id) => id,
+            Err(_) => self.agent_visible(caller, agent).await?.id,
+        };
+        let serving = self.serving(id).await?;
+        let may =
+            |label: &String| label == super::caller::PUBLIC || caller.labels().contains(label);
+        if serving.visible_to.iter().any(may) {
+            Ok(Arc::clone(&serving.card))
+        } else {
+            Err(AppError::not_found("agent"))
+        }
+    }
+
+    async fn serving(&self, id: Uuid) -> Result<Arc<Serving>, AppError> {
+        // The stamp is read before the database, so that a change in between is noticed later.
+        let stamp = self.changes.stamp(id);
+        if let Some(serving) = self.cards.serving.get(&id)
+            && serving.stamp == stamp
+        {
+            return Ok(serving);
+        }
+        let missing = || AppError::not_found("agent");
+        let row = agents::agents_by_ids(&self.store, &[id])
+            .await?
+            .pop()
+            .ok_or_else(missing)?;
+        let holds = agents::holds_of(&self.store, &[id]).await?;
+        let listed =
+            matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
+        let approved = row.approved_version.ok_or_else(missing)?;
+        let version = versions::version_keys(&self.store, &[approved])
+            .await?
+            .pop();
+        let card = self
+            .card_by_digest(&version.ok_or_else(missing)?.digest)
+            .await?;
+        let visible_to = super::documents::visible_to(&row, listed);
+        let serving = Arc::new(Serving {
+            stamp,
+            visible_to,
+            card,
+        });
+        self.cards.serving.insert(id, Arc::clone(&serving));
+        Ok(serving)
+    }
+
+    async fn card_of_version(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        digest: &str,
+    ) -> Result<Arc<ServedCard>, AppError> {
+        let row = self.agent_visible(caller, agent).await?;
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
+        let version = versions::version_by_digest(&self.store, row.id, digest)
+            .await?
+            .filter(|version| all || version.ever_approved)
+            .ok_or_else(|| AppError::not_found("version"))?;
+        self.card_by_digest(&version.digest).await
+    }
+
+    async fn card_by_digest(&self, digest: &str) -> Result<Arc<ServedCard>, AppError> {
+        if let Some(card) = self.cards.by_digest.get(digest) {
+            return Ok(card);
+        }
+        let bytes = versions::body_by_digest(&self.store, digest)
+            .await?
+            .ok_or_else(|| AppError::not_found("version"))?;
+        let card = Arc::new(ServedCard {
+            digest: digest.to_owned(),
+            etag: format!("\"{digest}\""),
+            bytes: Bytes::from(bytes),
+        });
+        self.cards
+            .by_digest
+            .insert(digest.to_owned(), Arc::clone(&card));
+        Ok(card)
+    }
+}

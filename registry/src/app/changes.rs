@@ -1,0 +1,43 @@
+//! Which kept answers may have become wrong.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use uuid::Uuid;
+
+/// How many counters agents share. Two agents on one counter only cost each other a reload.
+const STRIPES: usize = 16_384;
+
+/// A counter for every agent, shared by a few: whoever keeps something about an agent keeps the
+/// counter's value read *before* it asked the database, and believes it only while the value stands.
+#[derive(Debug)]
+pub struct Changes {
+    stripes: Box<[AtomicU64]>,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl Changes {
+    /// The agent's counter.
+    pub fn stamp(&self, agent: Uuid) -> u64 {
+        self.stripe(agent).load(Ordering::Acquire)
+    }
+
+    /// Marks everything kept about these agents as no longer believable.
+    pub fn note(&self, agents: &[Uuid]) {
+        for agent in agents {
+            self.stripe(*agent).fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn stripe(&self, agent: Uuid) -> &AtomicU64 {
+        // The low bits of a UUIDv7 are random, so they spread evenly.
+        let index = usize::try_from(agent.as_u128() % STRIPES as u128).unwrap_or(0);
+        &self.stripes[index]
+    }
+}

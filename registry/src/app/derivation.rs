@@ -1,0 +1,106 @@
+//! What is derived from a card's bytes and kept beside them, and deriving it again after an upgrade.
+
+use a2a_card::{
+    DERIVATION, Parsed, Severity, all_findings, content_digest, signature_state, signing_summary,
+};
+use serde_json::json;
+
+use super::App;
+use super::error::AppError;
+use super::ledger::{Ledger, SYSTEM};
+use crate::domain::event::EventKind;
+use crate::store::entity::version;
+use crate::store::versions;
+
+/// How many versions are derived again in one transaction.
+const PAGE: u64 = 200;
+
+/// What is kept of a reading.
+#[derive(Debug)]
+pub(super) struct Derived {
+    /// JSON of the model.
+    pub(super) model: String,
+    /// JSON of the findings.
+    pub(super) findings: String,
+    /// Whether one of them is an error.
+    pub(super) has_error: bool,
+    /// The number this was made with.
+    pub(super) derivation: i32,
+}
+
+/// The derivation that this build makes, as the database keeps it.
+pub(super) fn current() -> i32 {
+    i32::try_from(DERIVATION).unwrap_or(i32::MAX)
+}
+
+/// Writes a reading down.
+pub(super) fn derive(parsed: &Parsed, bytes: &[u8]) -> Derived {
+    let findings = all_findings(parsed, bytes);
+    let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
+    Derived {
+        model: text(serde_json::to_string(&parsed.card)),
+        findings: text(serde_json::to_string(&findings)),
+        has_error: findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error),
+        derivation: current(),
+    }
+}
+
+impl App {
+    /// Derives a page of versions again that an older build has derived; answers how many it was. Bytes
+    /// and decisions stay; an event tells of an agent only where something came out differently.
+    ///
+    /// # Errors
+    /// Where the database fails; the page is tried again then.
+    pub async fn derive_again(&self) -> Result<usize, AppError> {
+        let old = versions::versions_derived_before(&self.store, current(), PAGE).await?;
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let write = self.store.write().await?;
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        let count = old.len();
+        for row in old {
+            let bytes = versions::body_by_digest(&write, &row.digest).await?;
+            let again = rederive(&row, bytes.as_deref());
+            let differs = again
+                != version::Model {
+                    derivation: again.derivation,
+                    ..row.clone()
+                };
+            if differs {
+                let data = json!({"digest": row.digest, "derivation": again.derivation});
+                ledger.agent_event(EventKind::AgentDerived, row.agent_id, SYSTEM, data);
+            }
+            write.version_derived(again).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        Ok(count)
+    }
+}
+
+/// The row as this build derives it; a row whose bytes are gone or no longer read keeps what it has.
+fn rederive(row: &version::Model, bytes: Option<&[u8]>) -> version::Model {
+    let read = bytes.and_then(|bytes| Some((a2a_card::parse(bytes).ok()?, bytes)));
+    let Some((parsed, bytes)) = read else {
+        return version::Model {
+            derivation: current(),
+            ..row.clone()
+        };
+    };
+    let derived = derive(&parsed, bytes);
+    version::Model {
+        content_digest: content_digest(bytes),
+        signing: signing_summary(&parsed.card),
+        signature: signature_state(&parsed.card).as_str().into(),
+        wire_family: parsed.family.as_str().into(),
+        model: derived.model,
+        findings: derived.findings,
+        has_error: derived.has_error,
+        derivation: derived.derivation,
+        ..row.clone()
+    }
+}

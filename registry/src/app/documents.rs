@@ -1,0 +1,401 @@
+//! Agents as the index keeps them and as callers see them: one way from the rows to both.
+
+use std::collections::{BTreeMap, HashMap};
+
+use a2a_card::{
+    AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+};
+use url::Url;
+use uuid::Uuid;
+
+use super::App;
+use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
+use super::error::AppError;
+use crate::api::{Capabilities, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
+use crate::domain::lifecycle::{
+    Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
+};
+use crate::domain::timestamp::Timestamp;
+use crate::index::{Document, SkillText};
+use crate::store::entity::{agent, hold, source, version};
+use crate::store::{Handle, agents, domains, versions};
+
+/// An agent with everything that is shown of it.
+#[derive(Debug, Clone)]
+pub(super) struct AgentRecord {
+    pub(super) agent: agent::Model,
+    /// The version shown: the approved one, or the newest where none is.
+    pub(super) version: version::Model,
+    pub(super) card: AgentCard,
+    pub(super) domain_state: String,
+    pub(super) holds: Vec<hold::Model>,
+    sources: Vec<source::Model>,
+}
+
+impl AgentRecord {
+    pub(super) fn lifecycle(&self) -> Lifecycle {
+        self.agent.lifecycle.parse().unwrap_or(Lifecycle::Pending)
+    }
+
+    pub(super) fn hold_kinds(&self) -> Vec<Hold> {
+        self.holds
+            .iter()
+            .filter_map(|row| row.hold.parse().ok())
+            .collect()
+    }
+
+    pub(super) fn shown(&self) -> ShownLifecycle {
+        shown(self.lifecycle(), &self.hold_kinds())
+    }
+
+    pub(super) fn listed(&self) -> bool {
+        listed(self.lifecycle(), &self.hold_kinds())
+    }
+
+    /// Who may find it: whoever holds one of these labels.
+    pub(super) fn visible_to(&self) -> Vec<String> {
+        visible_to(&self.agent, self.listed())
+    }
+
+    fn visibility(&self) -> Visibility {
+        self.agent
+            .visibility
+            .parse()
+            .unwrap_or(Visibility::Restricted)
+    }
+
+    fn trust(&self) -> Trust {
+        Trust {
+            level: self.agent.tls.then(|| "L0".to_owned()),
+            domain: self.domain_state.clone(),
+            signature: self.version.signature.clone(),
+        }
+    }
+
+    fn liveness(&self) -> Liveness {
+        Liveness {
+            state: self.agent.liveness.parse().unwrap_or(LivenessState::Stale),
+            reason: self.agent.liveness_reason.clone(),
+            last_seen: self.agent.last_seen_at.map(Timestamp),
+            last_changed: self.agent.last_changed_at.map(Timestamp),
+            next_due: self
+                .sources
+                .iter()
+                .map(|source| Timestamp(source.next_due_at))
+                .min(),
+        }
+    }
+}
+
+/// The labels of which a caller must hold one to find an agent.
+pub(super) fn visible_to(agent: &agent::Model, listed: bool) -> Vec<String> {
+    let visibility = agent.visibility.parse().unwrap_or(Visibility::Restricted);
+    let mut labels = match (listed, visibility) {
+        (true, Visibility::Public) => return vec![PUBLIC.into()],
+        (true, Visibility::Internal) => return vec![INTERNAL.into()],
+        _ => vec![CURATORS.to_owned()],
+    };
+    labels.extend(agent.submitter.map(account_label));
+    labels
+}
+
+impl App {
+    /// The records of these agents, in no order; those that never had a card are left out.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn records(
+        &self,
+        on: &impl Handle,
+        rows: Vec<agent::Model>,
+    ) -> Result<Vec<AgentRecord>, AppError> {
+        let version_ids: Vec<Uuid> = rows.iter().filter_map(shown_version).collect();
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+        let mut domain_ids: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
+        domain_ids.sort_unstable();
+        domain_ids.dedup();
+        let mut cards: HashMap<Uuid, version::Model> = versions::versions_by_ids(on, &version_ids)
+            .await?
+            .into_iter()
+            .map(|row| (row.id, row))
+            .collect();
+        let states: HashMap<i64, String> = domains::domains_by_ids(on, &domain_ids)
+            .await?
+            .into_iter()
+            .map(|row| (row.id, row.state))
+            .collect();
+        let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
+        for row in agents::holds_of(on, &ids).await? {
+            holds.entry(row.agent_id).or_default().push(row);
+        }
+        let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
+        for row in domains::sources_of(on, &domain_ids).await? {
+            if let Some(agent) = row.agent_id {
+                sources.entry(agent).or_default().push(row);
+            }
+        }
+        let mut records = Vec::with_capacity(rows.len());
+        for agent in rows {
+            let Some(version) = shown_version(&agent).and_then(|id| cards.remove(&id)) else {
+                continue;
+            };
+            let card = serde_json::from_str(&version.model).map_err(|error| {
+                AppError::internal(format!(
+                    "the model of version {} is broken: {error}",
+                    version.id
+                ))
+            })?;
+            records.push(AgentRecord {
+                domain_state: states.get(&agent.domain_id).cloned().unwrap_or_default(),
+                holds: holds.remove(&agent.id).unwrap_or_default(),
+                sources: sources.remove(&agent.id).unwrap_or_default(),
+                agent,
+                version,
+                card,
+            });
+        }
+        Ok(records)
+    }
+
+    /// What every list shows of an agent.
+    pub(super) fn summary(&self, record: &AgentRecord) -> Summary {
+        let AgentRecord { agent, card, .. } = record;
+        let links = self.links(agent.id);
+        Summary {
+            id: agent.id,
+            urn: agent.urn.clone(),
+            name: card.name.clone(),
+            description: card.description.clone(),
+            version: card.version.clone(),
+            provider: card.provider.as_ref().map(|provider| Provider {
+                organization: provider.organization.clone(),
+                url: provider.url.clone(),
+            }),
+            domain: agent.domain.clone(),
+            interfaces: card
+                .interfaces
+                .iter()
+                .map(|interface| Interface {
+                    url: interface.url.clone(),
+                    binding: interface.binding.clone(),
+                    protocol_version: interface.protocol_version.clone(),
+                    tenant: interface.tenant.clone(),
+                })
+                .collect(),
+            capabilities: Capabilities {
+                streaming: card.capabilities.streaming,
+                push_notifications: card.capabilities.push_notifications,
+                extended_agent_card: card.capabilities.extended_agent_card,
+                extensions: card
+                    .capabilities
+                    .extensions
+                    .iter()
+                    .map(|one| one.uri.clone())
+                    .collect(),
+            },
+            skills: card
+                .skills
+                .iter()
+                .map(|skill| HitSkill {
+                    id: skill.id.clone(),
+                    name: skill.name.clone(),
+                    description: skill.description.clone(),
+                    tags: skill.tags.clone(),
+                })
+                .collect(),
+            tags: tags(card),
+            auth: auth_labels(card),
+            labels: labels(agent),
+            trust: record.trust(),
+            lifecycle: record.shown(),
+            visibility: record.visibility(),
+            liveness: record.liveness(),
+            card_digest: record.version.digest.clone(),
+            links,
+        }
+    }
+
+    fn links(&self, id: Uuid) -> Links {
+        let base = self.config.public_url();
+        Links {
+            this: format!("{base}/v1/agents/{id}"),
+            card: format!("{base}/v1/agents/{id}/card"),
+            page: format!("{base}/agents/{id}/"),
+            resolver: format!("{base}/agents/{id}/"),
+        }
+    }
+
+    /// The document the index keeps of an agent.
+    ///
+    /// # Errors
+    /// Where the summary cannot be rendered, which no card can bring about.
+    pub(super) fn document(&self, record: &AgentRecord) -> Result<Document, AppError> {
+        let summary = self.summary(record);
+        let hit = serde_json::to_vec(&summary)
+            .map_err(|error| AppError::internal(format!("a summary does not render: {error}")))?;
+        let card = &record.card;
+        let organization = card
+            .provider
+            .as_ref()
+            .and_then(|one| one.organization.clone());
+        let organization = organization.unwrap_or_default();
+        let distinct = |values: Vec<String>| {
+            let mut seen = std::collections::BTreeSet::new();
+            values
+                .into_iter()
+                .filter(|value| seen.insert(value.clone()))
+                .collect::<Vec<_>>()
+        };
+        Ok(Document {
+            id: record.agent.id,
+            hit,
+            name: card.name.clone(),
+            description: card.description.clone().unwrap_or_default(),
+            provider_key: organization.to_lowercase(),
+            provider: organization,
+            domain: record.agent.domain.clone(),
+            skills: card
+                .skills
+                .iter()
+                .map(|skill| SkillText {
+                    id: skill.id.clone(),
+                    name: skill.name.clone(),
+                    description: skill.description.clone().unwrap_or_default(),
+                    tags: skill.tags.clone(),
+                    examples: skill.examples.clone(),
+                })
+                .collect(),
+            tags: summary.tags,
+            skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone()).collect()),
+            capabilities: capability_labels(card),
+            bindings: distinct(
+                card.interfaces
+                    .iter()
+                    .map(|one| one.binding.clone())
+                    .collect(),
+            ),
+            protocol_versions: distinct(
+                card.interfaces
+                    .iter()
+                    .filter_map(|one| one.protocol_version.clone())
+                    .collect(),
+            ),
+            auth: summary.auth,
+            input_modes: all_input_modes(card),
+            output_modes: all_output_modes(card),
+            labels: summary
+                .labels
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+            lifecycle: summary.lifecycle.as_str().into(),
+            liveness: summary.liveness.state.as_str().into(),
+            trust: summary.trust.level.as_deref().and_then(trust_level),
+            visible_to: record.visible_to(),
+            lookups: distinct(lookups(record)),
+            created_at: record.agent.created_at,
+            updated_at: record
+                .agent
+                .last_changed_at
+                .unwrap_or(record.agent.created_at),
+        })
+    }
+
+    /// The documents of these agents, and the agents that leave the index.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn documents(&self, ids: &[Uuid]) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
+        let rows = agents::agents_by_ids(&self.store, ids).await?;
+        let living = rows
+            .into_iter()
+            .filter(|row| row.retired_at.is_none())
+            .collect();
+        let records = self.records(&self.store, living).await?;
+        let documents = records
+            .iter()
+            .map(|record| self.document(record))
+            .collect::<Result<Vec<_>, _>>()?;
+        let kept: std::collections::HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
+        let gone = ids
+            .iter()
+            .copied()
+            .filter(|id| !kept.contains(id))
+            .collect();
+        Ok((documents, gone))
+    }
+
+    /// The documents of the next agents by id, and the id to go on after; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn documents_walk(
+        &self,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
+        let rows = agents::agents_walk(&self.store, after, limit).await?;
+        let last = rows.last().map(|row| row.id);
+        let living = rows
+            .into_iter()
+            .filter(|row| row.retired_at.is_none())
+            .collect();
+        let records = self.records(&self.store, living).await?;
+        let documents = records
+            .iter()
+            .map(|record| self.document(record))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok((documents, last))
+    }
+}
+
+/// `L0` to `L4` as a number.
+pub(super) fn trust_level(text: &str) -> Option<u8> {
+    match text {
+        "L0" => Some(0),
+        "L1" => Some(1),
+        "L2" => Some(2),
+        "L3" => Some(3),
+        "L4" => Some(4),
+        _ => None,
+    }
+}
+
+fn shown_version(agent: &agent::Model) -> Option<Uuid> {
+    agent.approved_version.or(agent.newest_version)
+}
+
+fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
+    serde_json::from_str(&agent.labels).unwrap_or_default()
+}
+
+/// Everything an agent can be looked up by.
+fn lookups(record: &AgentRecord) -> Vec<String> {
+    let mut keys = vec![
+        format!("digest:{}", record.version.digest),
+        format!("digest:{}", record.version.content_digest),
+        format!("host:{}", record.agent.domain),
+    ];
+    keys.extend(record.agent.urn.iter().map(|urn| format!("urn:{urn}")));
+    let mut urls: Vec<String> = record
+        .card
+        .interfaces
+        .iter()
+        .map(|interface| interface.url.clone())
+        .collect();
+    for source in &record.sources {
+        if source.kind == "well_known" {
+            let origin = source.url.trim_end_matches('/');
+            urls.push(format!("{origin}/.well-known/agent-card.json"));
+            urls.push(format!("{origin}/.well-known/agent.json"));
+        } else {
+            urls.push(source.url.clone());
+        }
+    }
+    for url in urls {
+        let Ok(url) = Url::parse(&url) else { continue };
+        keys.push(format!("url:{url}"));
+        keys.extend(url.host_str().map(|host| format!("host:{host}")));
+    }
+    keys
+}

@@ -1,0 +1,370 @@
+//! Domains: what is registered, how it fares, and what may be asked of it.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::ledger::Ledger;
+use super::page::{PageRequest, cut, page_size};
+use super::reviews::check_reason;
+use super::{App, AppError, Caller};
+use crate::api::{
+    AttemptView, DomainList, DomainView, Proof, Recrawl, RecrawlAccepted, SourceView, Vouch,
+};
+use crate::domain::event::EventKind;
+use crate::domain::role::Permission;
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::{agent, attempt, domain, proof, source};
+use crate::store::{Write, agents, domains};
+
+/// What a caller may see of a domain (model.md section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// State, proofs' method and time, liveness.
+    Outside,
+    /// Attempts too, without addresses.
+    Owner,
+    /// Everything.
+    Curator,
+}
+
+impl App {
+    /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
+    ///
+    /// # Errors
+    /// `Unauthenticated` for anyone; `Invalid` for a foreign page token.
+    pub async fn domain_list(
+        &self,
+        caller: &Caller,
+        page: &PageRequest,
+    ) -> Result<DomainList, AppError> {
+        let account = caller.demand(Permission::Register)?;
+        let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
+        let size = page_size(page.page_size)?;
+        let after: Option<String> = match &page.page_token {
+            Some(token) => Some(self.signer.position("domains", caller, token)?),
+            None => None,
+        };
+        let mut rows =
+            domains::domain_page(&self.store, own, after.as_deref(), size as u64 + 1).await?;
+        let more = cut(&mut rows, size);
+        let next_page_token = more
+            .then(|| {
+                rows.last()
+                    .and_then(|last| self.signer.token("domains", caller, &last.name))
+            })
+            .flatten();
+        Ok(DomainList {
+            domains: self.domain_views(caller, rows).await?,
+            next_page_token,
+        })
+    }
+
+    /// One domain.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, or none the caller may see.
+    pub async fn domain_show(&self, caller: &Caller, domain: &str) -> Result<DomainView, AppError> {
+        let row = self.domain_visible(caller, domain).await?;
+        self.domain_view(caller, row.id).await
+    }
+
+    /// An admin's word for a domain: it counts as verified from now on.
+    ///
+    /// # Errors
+    /// `Forbidden` for anyone but an admin; `NotFound`.
+    pub async fn domain_vouch(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        vouch: &Vouch,
+    ) -> Result<DomainView, AppError> {
+        let admin = caller.demand(Permission::Administer)?;
+        check_reason(&vouch.reason)?;
+        let row = self.domain_visible(caller, domain).await?;
+        let now = self.now();
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, &row).await?;
+        let standing = domains::proofs_of(&write, &[row.id]).await?;
+        if standing.iter().all(|proof| proof.method != "operator") {
+            write
+                .proof_insert(proof::Model {
+                    id: 0,
+                    domain_id: row.id,
+                    method: "operator".into(),
+                    actor: admin.name.clone(),
+                    reason: Some(vouch.reason.clone()),
+                    proved_at: now.0,
+                    ended_at: None,
+                })
+                .await?;
+            write.domain_set_state(row.id, "verified").await?;
+            let mut ledger = Ledger::new(now, self.entropy.as_ref());
+            let data = json!({"reason": vouch.reason});
+            ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
+            self.decide_again(&write, &mut ledger, &row).await?;
+            let touched = ledger.write(&write).await?;
+            write.commit().await?;
+            self.after_write(&touched);
+        }
+        self.domain_view(caller, row.id).await
+    }
+
+    /// Makes the next visit due at the earliest moment that politeness allows. While one waits, the
+    /// answer is the same.
+    ///
+    /// # Errors
+    /// `NotFound` where the caller may not ask for it.
+    pub async fn domain_recrawl(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        wish: &Recrawl,
+    ) -> Result<RecrawlAccepted, AppError> {
+        let seen = self.domain_visible(caller, domain).await?;
+        let now = self.now().0;
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, &seen).await?;
+        let id = row.id;
+        let under_way = row.lease.is_some() && row.leased_until.is_some_and(|until| until > now);
+        let earliest = now.max(row.not_before);
+        let due = match row.visit_due_at {
+            // One that waits already stays where it is, so that asking again changes nothing.
+            Some(waiting) if !under_way => waiting.min(earliest),
+            _ => earliest,
+        };
+        // A visit whose lease has run out may still end, as long as nobody else has made it.
+        if row.lease.is_some() {
+            write.domain_want(id, now).await?;
+        }
+        if !under_way {
+            write.domain_make_due(id, due).await?;
+        }
+        if wish.full {
+            write.sources_want_full(id).await?;
+        }
+        let actor = caller
+            .account
+            .as_ref()
+            .map_or("anyone", |account| account.name.as_str());
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        ledger.event(
+            EventKind::DomainRecrawl,
+            &row.name,
+            actor,
+            json!({"full": wish.full}),
+        );
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.wake.visits.notify_one();
+        Ok(RecrawlAccepted {
+            domain: row.name,
+            next_due: Timestamp(due),
+        })
+    }
+
+    /// Ends a domain: its agents are retired, its name is free again.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever neither owns nor curates it; `NotFound`.
+    pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
+        let account = caller.demand(Permission::Register)?;
+        let row = self.domain_visible(caller, domain).await?;
+        let own_unverified = row.account_id == Some(account.id) && row.state == "unverified";
+        if !own_unverified {
+            caller.demand(Permission::Curate)?;
+        }
+        let now = self.now();
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, &row).await?;
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        for agent in agents::agents_of(&write, &[row.id]).await? {
+            let mut state = self.state_of(&write, agent.id).await?;
+            ledger.retire(&mut state, &account.name, "the domain was deleted");
+        }
+        write.domain_end(row.id, now.0).await?;
+        ledger.event(
+            EventKind::DomainDeleted,
+            &row.name,
+            &account.name,
+            json!({}),
+        );
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        Ok(())
+    }
+
+    /// A domain as it stands now, held until the write ends: before its agents, in the order in which
+    /// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
+    async fn domain_locked(
+        &self,
+        write: &Write,
+        seen: &domain::Model,
+    ) -> Result<domain::Model, AppError> {
+        domains::domain_by_name(write, &seen.name)
+            .await?
+            .filter(|row| row.id == seen.id)
+            .ok_or_else(|| AppError::not_found("domain"))
+    }
+
+    /// The row of a domain that the caller may see.
+    async fn domain_visible(&self, caller: &Caller, name: &str) -> Result<domain::Model, AppError> {
+        let missing = || AppError::not_found("domain");
+        let name = name.trim_end_matches('.').to_lowercase();
+        let row = domains::domain_by_name(&self.store, &name)
+            .await?
+            .ok_or_else(missing)?;
+        if sight(caller, &row) != Sight::Outside {
+            return Ok(row);
+        }
+        let labels = caller.labels();
+        let agents = agents::agents_of(&self.store, &[row.id]).await?;
+        let listed = self.listed_of(agents, &labels).await?;
+        if listed.is_empty() {
+            Err(missing())
+        } else {
+            Ok(row)
+        }
+    }
+
+    /// Those of some agents that are listed and visible to a caller with these labels.
+    async fn listed_of(
+        &self,
+        rows: Vec<agent::Model>,
+        labels: &[String],
+    ) -> Result<Vec<agent::Model>, AppError> {
+        let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
+        let held: std::collections::HashSet<uuid::Uuid> = agents::holds_of(&self.store, &ids)
+            .await?
+            .into_iter()
+            .map(|row| row.agent_id)
+            .collect();
+        Ok(rows
+            .into_iter()
+            .filter(|row| matches!(row.lifecycle.as_str(), "approved" | "deprecated"))
+            .filter(|row| !held.contains(&row.id))
+            .filter(|row| {
+                super::documents::visible_to(row, true)
+                    .iter()
+                    .any(|label| labels.contains(label))
+            })
+            .collect())
+    }
+
+    /// How a caller sees a domain.
+    pub(super) async fn domain_view(
+        &self,
+        caller: &Caller,
+        id: i64,
+    ) -> Result<DomainView, AppError> {
+        let rows = domains::domains_by_ids(&self.store, &[id]).await?;
+        self.domain_views(caller, rows)
+            .await?
+            .pop()
+            .ok_or_else(|| AppError::not_found("domain"))
+    }
+
+    async fn domain_views(
+        &self,
+        caller: &Caller,
+        rows: Vec<domain::Model>,
+    ) -> Result<Vec<DomainView>, AppError> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let sources = domains::sources_of(&self.store, &ids).await?;
+        let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
+        for row in domains::attempts_of(&self.store, &source_ids).await? {
+            attempts.entry(row.source_id).or_default().push(row);
+        }
+        let proofs = domains::proofs_of(&self.store, &ids).await?;
+        let all = agents::agents_of(&self.store, &ids).await?;
+        let listed = self.listed_of(all.clone(), &caller.labels()).await?;
+        let mut views = Vec::with_capacity(rows.len());
+        for row in rows {
+            let sight = sight(caller, &row);
+            let shown = if sight == Sight::Outside {
+                &listed
+            } else {
+                &all
+            };
+            views.push(DomainView {
+                state: row.state.clone(),
+                generation: row.generation,
+                proofs: proofs
+                    .iter()
+                    .filter(|proof| proof.domain_id == row.id)
+                    .map(|proof| proof_view(proof, sight))
+                    .collect(),
+                challenges: Vec::new(),
+                sources: sources
+                    .iter()
+                    .filter(|source| source.domain_id == row.id)
+                    .map(|source| source_view(source, attempts.remove(&source.id), sight))
+                    .collect(),
+                agents: shown
+                    .iter()
+                    .filter(|agent| agent.domain_id == row.id)
+                    .map(|agent| agent.id)
+                    .collect(),
+                created_at: Timestamp(row.created_at),
+                domain: row.name,
+            });
+        }
+        Ok(views)
+    }
+}
+
+fn sight(caller: &Caller, row: &domain::Model) -> Sight {
+    let own = caller
+        .account
+        .as_ref()
+        .is_some_and(|account| row.account_id == Some(account.id));
+    if caller.may(Permission::SeeAll) {
+        Sight::Curator
+    } else if own {
+        Sight::Owner
+    } else {
+        Sight::Outside
+    }
+}
+
+fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+    Proof {
+        method: row.method.clone(),
+        at: Timestamp(row.proved_at),
+        reason: row.reason.clone().filter(|_| sight != Sight::Outside),
+    }
+}
+
+fn source_view(
+    row: &source::Model,
+    attempts: Option<Vec<attempt::Model>>,
+    sight: Sight,
+) -> SourceView {
+    let mut attempts: Vec<AttemptView> = attempts
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| AttemptView {
+            at: Timestamp(row.at),
+            outcome: row.outcome,
+            status: row.status.and_then(|status| u16::try_from(status).ok()),
+            address: row.address.filter(|_| sight == Sight::Curator),
+            detail: row.detail,
+            url: row.url,
+        })
+        .collect();
+    if sight == Sight::Outside {
+        attempts.clear();
+    }
+    let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
+    SourceView {
+        url: row.url.clone(),
+        kind: row.kind.clone(),
+        state: row.liveness.clone(),
+        last_attempt,
+        attempts,
+        next_due: Some(Timestamp(row.next_due_at)),
+    }
+}

@@ -1,0 +1,87 @@
+//! The log of everything that happened, for those who may read it.
+
+use super::page::{PageRequest, cut, page_size};
+use super::{App, AppError, Caller};
+use crate::api::{Event, EventList};
+use crate::domain::role::Permission;
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::event;
+use crate::store::events;
+
+impl App {
+    /// Events after `after` (from the beginning, where absent), oldest first. The list has no end:
+    /// `next_page_token` is null where nothing more has happened yet.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever does not see everything.
+    pub async fn event_list(
+        &self,
+        caller: &Caller,
+        after: Option<i64>,
+        page: &PageRequest,
+    ) -> Result<EventList, AppError> {
+        caller.demand(Permission::SeeAll)?;
+        let size = page_size(page.page_size)?;
+        let query = format!("events after {after:?}");
+        let position = match &page.page_token {
+            Some(token) => self.signer.position(&query, caller, token)?,
+            None => after.unwrap_or(0),
+        };
+        let mut rows = events::events_after(&self.store, position, size as u64 + 1).await?;
+        let more = cut(&mut rows, size);
+        let next_page_token = more
+            .then(|| {
+                rows.last()
+                    .and_then(|last| self.signer.token(&query, caller, &last.seq))
+            })
+            .flatten();
+        Ok(EventList {
+            events: rows.into_iter().map(view).collect(),
+            next_page_token,
+        })
+    }
+
+    /// At most `limit` events after `seq`, oldest first, for a stream.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever does not see everything.
+    pub async fn events_after(
+        &self,
+        caller: &Caller,
+        seq: i64,
+        limit: u32,
+    ) -> Result<Vec<Event>, AppError> {
+        caller.demand(Permission::SeeAll)?;
+        let rows = events::events_after(&self.store, seq, u64::from(limit)).await?;
+        Ok(rows.into_iter().map(view).collect())
+    }
+
+    /// Changes whenever this process has appended or seen an event.
+    pub fn event_signal(&self) -> tokio::sync::watch::Receiver<i64> {
+        self.wake.events.subscribe()
+    }
+
+    /// Asks for the index to be built anew, in the background, while the old one serves.
+    ///
+    /// # Errors
+    /// `Forbidden` for anyone but an admin.
+    pub async fn reindex(&self, caller: &Caller) -> Result<(), AppError> {
+        caller.demand(Permission::Administer)?;
+        self.wake.reindex.notify_one();
+        Ok(())
+    }
+}
+
+fn view(row: event::Model) -> Event {
+    Event {
+        seq: row.seq,
+        at: Timestamp(row.at),
+        kind: row
+            .kind
+            .parse()
+            .unwrap_or(crate::domain::event::EventKind::AgentChanged),
+        subject: row.subject,
+        actor: row.actor,
+        data: serde_json::from_str(&row.data).unwrap_or_default(),
+    }
+}

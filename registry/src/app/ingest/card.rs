@@ -1,0 +1,379 @@
+//! A fetched card: which agent it is, whether it is a new version, and what is decided on it.
+
+use a2a_card::{content_digest, digest, signature_state, signing_summary};
+use a2a_crawler::FetchedCard;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::group::Group;
+use crate::app::App;
+use crate::app::ledger::{AgentState, CRAWLER, Decider, Ledger};
+use crate::domain::admission::{Facts, Rule, Ruling, decide};
+use crate::domain::event::EventKind;
+use crate::domain::lifecycle::{Hold, Lifecycle, LivenessState, Visibility};
+use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::timestamp::DAY;
+use crate::store::entity::{agent, body, version};
+use crate::store::versions::VersionKey;
+
+/// The slot of a domain's well-known paths (model.md section 3).
+pub const WELL_KNOWN_SLOT: &str = "well-known";
+
+/// What tells one content from another: the canonical form and how it is signed.
+struct Content {
+    digest: String,
+    content_digest: String,
+    signing: String,
+}
+
+impl Content {
+    fn of(fetched: &FetchedCard) -> Self {
+        Self {
+            digest: digest(&fetched.bytes),
+            content_digest: content_digest(&fetched.bytes),
+            signing: signing_summary(&fetched.parsed.card),
+        }
+    }
+
+    fn is(&self, version: &VersionKey) -> bool {
+        self.content_digest == version.content_digest && self.signing == version.signing
+    }
+}
+
+impl App {
+    /// Takes in a card; says whether its content was new.
+    pub(super) fn ingest_card(
+        &self,
+        group: &mut Group,
+        ledger: &mut Ledger<'_>,
+        source: i64,
+        fetched: &FetchedCard,
+    ) -> bool {
+        let content = Content::of(fetched);
+        let Some(id) = self.agent_for(group, ledger, source, &content) else {
+            return false;
+        };
+        let Some(mut state) = group.agents.remove(&id) else {
+            return false;
+        };
+        state.agent.tls = fetched.tls;
+        let newest = state
+            .agent
+            .newest_version
+            .and_then(|id| group.versions.get(&id))
+            .cloned();
+        let changed = match newest {
+            Some(newest) if content.is(&newest) => {
+                if content.digest != newest.digest {
+                    ledger.repeats.push(newest.id);
+                }
+                ledger.put_agent(&state.agent);
+                false
+            }
+            newest => {
+                self.new_version(group, ledger, &mut state, source, fetched, content, newest);
+                true
+            }
+        };
+        group.agents.insert(id, state);
+        changed
+    }
+
+    /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
+    /// with this very content, or a new one. `None` where the domain has as many agents as it may.
+    fn agent_for(
+        &self,
+        group: &mut Group,
+        ledger: &mut Ledger<'_>,
+        source: i64,
+        content: &Content,
+    ) -> Option<Uuid> {
+        let row = group.sources.get(&source)?;
+        let (domain_id, known) = (row.domain_id, row.agent_id);
+        let slot = if row.kind == "well_known" {
+            WELL_KNOWN_SLOT.to_owned()
+        } else {
+            row.url.clone()
+        };
+        let same_content = |state: &AgentState| {
+            state
+                .agent
+                .newest_version
+                .and_then(|id| group.versions.get(&id))
+                .is_some_and(|newest| newest.content_digest == content.content_digest)
+        };
+        let fed = known.and_then(|id| group.agents.get(&id)).filter(|state| {
+            // A further source keeps feeding an older slot's agent only while both say the same.
+            state.agent.slot == slot || same_content(state)
+        });
+        let in_domain = || {
+            group
+                .agents
+                .values()
+                .filter(|state| state.agent.domain_id == domain_id)
+        };
+        let found = fed
+            .or_else(|| in_domain().find(|state| state.agent.slot == slot))
+            .or_else(|| in_domain().find(|state| known.is_none() && same_content(state)))
+            .map(|state| state.agent.id);
+        let id = match found {
+            Some(id) => {
+                // Both agents' entries name their sources.
+                for fed in [known, Some(id)].into_iter().flatten() {
+                    if known != Some(id) {
+                        let data = json!({"source": row.url, "fed": fed == id});
+                        ledger.agent_event(EventKind::AgentUpdated, fed, CRAWLER, data);
+                    }
+                }
+                id
+            }
+            None if in_domain().count() >= self.config.limits.agents_per_domain => return None,
+            None => {
+                if let Some(known) = known {
+                    let data = json!({"source": row.url, "fed": false});
+                    ledger.agent_event(EventKind::AgentUpdated, known, CRAWLER, data);
+                }
+                self.new_agent(group, ledger, domain_id, slot)?
+            }
+        };
+        if let Some(row) = group.sources.get_mut(&source) {
+            row.agent_id = Some(id);
+        }
+        Some(id)
+    }
+
+    fn new_agent(
+        &self,
+        group: &mut Group,
+        ledger: &mut Ledger<'_>,
+        domain_id: i64,
+        slot: String,
+    ) -> Option<Uuid> {
+        let domain = group.domains.get(&domain_id)?;
+        let now = ledger.now().0;
+        let agent = agent::Model {
+            id: ledger.new_id(),
+            domain_id,
+            domain: domain.name.clone(),
+            slot,
+            urn: None,
+            lifecycle: Lifecycle::Pending.as_str().into(),
+            visibility: Visibility::Public.as_str().into(),
+            labels: "{}".into(),
+            submitter: domain.account_id,
+            approved_version: None,
+            newest_version: None,
+            tls: false,
+            liveness: LivenessState::Fresh.as_str().into(),
+            liveness_reason: None,
+            last_seen_at: Some(now),
+            last_changed_at: None,
+            gone_since: None,
+            changes_since: now,
+            changes: 0,
+            created_at: now,
+            updated_at: now,
+            retired_at: None,
+        };
+        let id = agent.id;
+        let data = json!({"domain": agent.domain, "slot": agent.slot});
+        ledger.agent_event(EventKind::AgentDiscovered, id, CRAWLER, data);
+        group.agents.insert(
+            id,
+            AgentState {
+                agent,
+                holds: Vec::new(),
+                open_review: None,
+            },
+        );
+        Some(id)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one version's whole surroundings"
+    )]
+    fn new_version(
+        &self,
+        group: &mut Group,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        source: i64,
+        fetched: &FetchedCard,
+        content: Content,
+        newest: Option<VersionKey>,
+    ) {
+        let now = ledger.now();
+        let approved = state
+            .agent
+            .approved_version
+            .and_then(|id| group.versions.get(&id))
+            .cloned();
+        // Every change of content is high until cards are compared member by member.
+        let class = approved.as_ref().map(|approved| {
+            if content.is(approved) {
+                ChangeClass::None
+            } else {
+                ChangeClass::High
+            }
+        });
+        let row = version_row(
+            ledger.new_id(),
+            state.agent.id,
+            fetched,
+            &content,
+            class,
+            now.0,
+        );
+        let key = VersionKey {
+            id: row.id,
+            agent_id: row.agent_id,
+            digest: content.digest,
+            content_digest: content.content_digest,
+            signing: content.signing,
+            state: row.state.clone(),
+            observed_at: row.observed_at,
+        };
+        let has_error = row.has_error;
+        ledger.bodies.push(body::Model {
+            digest: row.digest.clone(),
+            bytes: fetched.bytes.clone(),
+        });
+        ledger.versions.push(row);
+        group.versions.insert(key.id, key.clone());
+        state.agent.newest_version = Some(key.id);
+        state.agent.last_changed_at = Some(now.0);
+        if let Some(newest) = newest {
+            count_change(&mut state.agent, now.0);
+            let data =
+                json!({"digest": key.digest, "previous": newest.digest, "change_class": class});
+            ledger.agent_event(EventKind::AgentChanged, state.agent.id, CRAWLER, data);
+            let asked = state
+                .open_review
+                .as_ref()
+                .map(|question| question.version_id);
+            let keep = [Some(key.id), state.agent.approved_version, asked]
+                .into_iter()
+                .flatten()
+                .collect();
+            group.changed.push((state.agent.id, keep));
+        }
+        ledger.touch(state);
+        self.rule(group, ledger, state, source, &key, class, has_error);
+    }
+
+    /// Applies the admission rules to a new version.
+    #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+    fn rule(
+        &self,
+        group: &Group,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        source: i64,
+        key: &VersionKey,
+        class: Option<ChangeClass>,
+        has_error: bool,
+    ) {
+        let domain = group.domains.get(&state.agent.domain_id);
+        let word = self.submitters_word(group, state, source);
+        let facts = Facts {
+            domain: &state.agent.domain.clone(),
+            verified: domain.is_some_and(|row| row.state == "verified"),
+            change: class,
+            has_error,
+            person: word
+                .as_ref()
+                .map(|_| true)
+                .or_else(|| persons_decision(group, key)),
+        };
+        let ruling = decide(&facts, &self.rules);
+        let submitter = state
+            .agent
+            .submitter
+            .and_then(|id| group.accounts.get(&id))
+            .map(|account| account.name.clone());
+        match ruling {
+            Ruling::Approved(Rule::Person) => {
+                let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
+                ledger.approve(state, key, class, &by);
+            }
+            Ruling::Approved(rule) => ledger.approve(state, key, class, &Decider::policy(rule)),
+            Ruling::Rejected => {
+                ledger.refuse(state, key, &Decider::policy(Rule::Person));
+            }
+            Ruling::Pending => ledger.ask(state, key, class, submitter),
+            Ruling::Denied => {
+                ledger.hold(
+                    state,
+                    Hold::Denied,
+                    "policy",
+                    "the domain is on deny_domains",
+                );
+            }
+        }
+    }
+
+    /// `register --approve`: the submitter's word for the first card of a source.
+    fn submitters_word(&self, group: &Group, state: &AgentState, source: i64) -> Option<Decider> {
+        if state.agent.approved_version.is_some() {
+            return None;
+        }
+        let account = group.sources.get(&source)?.approve_as?;
+        let account = group.accounts.get(&account)?;
+        Some(Decider {
+            actor: account.name.clone(),
+            rule: Rule::Person,
+            reason: Some("approved with the registration".into()),
+            self_approved: true,
+        })
+    }
+}
+
+/// The last decision of a person on exactly this content.
+fn persons_decision(group: &Group, key: &VersionKey) -> Option<bool> {
+    group
+        .decisions
+        .get(&key.agent_id)?
+        .iter()
+        .rev()
+        .find(|row| row.content_digest == key.content_digest && row.signing == key.signing)
+        .map(|row| row.approved)
+}
+
+/// Counts new versions by the day, so that a card that flaps is noticed.
+fn count_change(agent: &mut agent::Model, now: i64) {
+    if now - agent.changes_since >= DAY {
+        agent.changes_since = now;
+        agent.changes = 0;
+    }
+    agent.changes = agent.changes.saturating_add(1);
+}
+
+fn version_row(
+    id: Uuid,
+    agent_id: Uuid,
+    fetched: &FetchedCard,
+    content: &Content,
+    class: Option<ChangeClass>,
+    now: i64,
+) -> version::Model {
+    let derived = crate::app::derivation::derive(&fetched.parsed, &fetched.bytes);
+    version::Model {
+        id,
+        agent_id,
+        digest: content.digest.clone(),
+        content_digest: content.content_digest.clone(),
+        signing: content.signing.clone(),
+        signature: signature_state(&fetched.parsed.card).as_str().into(),
+        wire_family: fetched.parsed.family.as_str().into(),
+        model: derived.model,
+        findings: derived.findings,
+        has_error: derived.has_error,
+        derivation: derived.derivation,
+        observed_at: now,
+        change_class: class.map(|class| class.as_str().into()),
+        state: VersionState::Pending.as_str().into(),
+        ever_approved: false,
+        repeats: 0,
+    }
+}

@@ -1,0 +1,197 @@
+//! What a group of outcomes starts from, and what its visits leave behind.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use a2a_crawler::{Outcome, SourceOutcome};
+use uuid::Uuid;
+
+use crate::app::error::AppError;
+use crate::app::ledger::AgentState;
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::{account, attempt, decision, domain, source};
+use crate::store::versions::VersionKey;
+use crate::store::{Write, accounts, agents, decisions, domains, reviews, versions};
+
+/// Everything the outcomes of one group touch.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) domains: HashMap<i64, domain::Model>,
+    pub(super) sources: BTreeMap<i64, source::Model>,
+    pub(super) agents: BTreeMap<Uuid, AgentState>,
+    /// Approved and newest versions of those agents.
+    pub(super) versions: HashMap<Uuid, VersionKey>,
+    /// What persons decided on those agents, oldest first.
+    pub(super) decisions: HashMap<Uuid, Vec<decision::Model>>,
+    pub(super) accounts: HashMap<Uuid, account::Model>,
+    attempts: Vec<attempt::Model>,
+    /// The sources whose rows have changed.
+    seen: BTreeSet<i64>,
+    /// The sources of which whole cards were wanted before this group came in.
+    full: BTreeSet<i64>,
+    /// Agents that got another version, and the versions that must not be trimmed.
+    pub(super) changed: Vec<(Uuid, Vec<Uuid>)>,
+}
+
+impl Group {
+    /// Loads all of it: seven queries, whatever the group's size.
+    pub(super) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
+        let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
+        let mut group = Self::default();
+        for row in write.leased_domains(&keys).await? {
+            group.domains.insert(row.id, row);
+        }
+        let keys: Vec<i64> = group.domains.keys().copied().collect();
+        // Agents before sources: whoever retires an agent holds its row while its sources end, so that
+        // what is read afterwards knows of it.
+        for agent in agents::agents_of(write, &keys).await? {
+            let state = AgentState {
+                agent,
+                holds: Vec::new(),
+                open_review: None,
+            };
+            group.agents.insert(state.agent.id, state);
+        }
+        for row in domains::sources_of(write, &keys).await? {
+            if row.full_wanted {
+                group.full.insert(row.id);
+            }
+            group.sources.insert(row.id, row);
+        }
+        let mut account_ids: Vec<Uuid> = group
+            .domains
+            .values()
+            .filter_map(|row| row.account_id)
+            .collect();
+        account_ids.extend(group.sources.values().filter_map(|row| row.approve_as));
+        account_ids.sort_unstable();
+        account_ids.dedup();
+        for row in accounts::accounts_by_ids(write, &account_ids).await? {
+            group.accounts.insert(row.id, row);
+        }
+        group.load_around_agents(write).await?;
+        Ok(group)
+    }
+
+    async fn load_around_agents(&mut self, write: &Write) -> Result<(), AppError> {
+        let ids: Vec<Uuid> = self.agents.keys().copied().collect();
+        for row in agents::holds_of(write, &ids).await? {
+            if let (Some(state), Ok(hold)) = (self.agents.get_mut(&row.agent_id), row.hold.parse())
+            {
+                state.holds.push(hold);
+            }
+        }
+        for row in reviews::reviews_open(write, &ids).await? {
+            if let Some(state) = self.agents.get_mut(&row.agent_id) {
+                state.open_review = Some(row);
+            }
+        }
+        for row in decisions::decisions_by_person(write, &ids).await? {
+            self.decisions.entry(row.agent_id).or_default().push(row);
+        }
+        let version_ids: Vec<Uuid> = self
+            .agents
+            .values()
+            .flat_map(|state| [state.agent.approved_version, state.agent.newest_version])
+            .flatten()
+            .collect();
+        for key in versions::version_keys(write, &version_ids).await? {
+            self.versions.insert(key.id, key);
+        }
+        Ok(())
+    }
+
+    /// Whether the outcome's visit is still this crawler's.
+    pub(super) fn holds_lease(&self, outcome: &Outcome) -> bool {
+        self.domains
+            .get(&outcome.domain_key)
+            .is_some_and(|row| row.lease == Some(outcome.lease))
+    }
+
+    /// The agent a source feeds.
+    pub(super) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
+        self.sources.get(&source)?.agent_id
+    }
+
+    /// The domain's host, where it is an IP literal.
+    pub(super) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
+        let name = &self.domains.get(&domain)?.name;
+        let url = url::Url::parse(&format!("http://{name}/")).ok()?;
+        match url.host()? {
+            url::Host::Ipv4(address) => Some(address.into()),
+            url::Host::Ipv6(address) => Some(address.into()),
+            url::Host::Domain(_) => None,
+        }
+    }
+
+    /// Keeps every attempt, the failed ones too.
+    pub(super) fn record_attempts(&mut self, result: &SourceOutcome) {
+        self.seen.insert(result.source_key);
+        for attempt in &result.attempts {
+            self.attempts.push(attempt::Model {
+                id: 0,
+                source_id: result.source_key,
+                at: Timestamp::from(attempt.at).0,
+                url: attempt.url.clone(),
+                outcome: attempt.outcome.as_str().into(),
+                status: attempt.status.map(i32::from),
+                address: attempt.address.map(|address| address.to_string()),
+                detail: attempt.detail.clone(),
+                elapsed_ms: i32::try_from(attempt.elapsed_ms).unwrap_or(i32::MAX),
+            });
+        }
+    }
+
+    /// Ends the visit: the next one is due when its earliest source is, and not before politeness allows.
+    /// A wish that came while the visit was under way makes all of it due again.
+    pub(super) fn finish_visit(&mut self, domain: i64, now: Timestamp, spacing: i64) {
+        let earliest = now.plus(spacing).0;
+        let wanted = self
+            .domains
+            .get_mut(&domain)
+            .and_then(|row| row.wanted_at.take());
+        if wanted.is_some() {
+            for source in self.sources.values_mut() {
+                if source.domain_id == domain {
+                    source.next_due_at = earliest;
+                    source.full_wanted = self.full.contains(&source.id);
+                    self.seen.insert(source.id);
+                }
+            }
+        }
+        let due = self
+            .sources
+            .values()
+            .filter(|source| source.domain_id == domain && source.ended_at.is_none())
+            .map(|source| source.next_due_at)
+            .min();
+        if let Some(row) = self.domains.get_mut(&domain) {
+            row.not_before = earliest;
+            row.visit_due_at = due.map(|due| due.max(row.not_before));
+            row.lease = None;
+            row.leased_until = None;
+        }
+    }
+
+    /// Writes sources, domains and attempts.
+    pub(super) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
+        let visited: Vec<domain::Model> = self
+            .domains
+            .values()
+            .filter(|row| row.lease.is_none())
+            .cloned()
+            .collect();
+        let sources = self
+            .seen
+            .iter()
+            .filter_map(|id| self.sources.get(id))
+            .cloned()
+            .collect();
+        write.sources_update(sources).await?;
+        write.domains_visited(visited).await?;
+        write
+            .attempts_insert(std::mem::take(&mut self.attempts))
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! How a source fares: freshness, failures, when it is asked next.
+
+use a2a_crawler::liveness::{self, Cause, History, Liveness};
+use a2a_crawler::schedule::{self, Look};
+use a2a_crawler::{AttemptOutcome, Freshness};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use super::group::Group;
+use crate::domain::lifecycle::LivenessState;
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::source;
+
+/// Whether an agent gone since that moment ends now.
+pub(super) fn retires(gone_since: i64, now: Timestamp) -> bool {
+    liveness::is_retired(Timestamp(gone_since).into(), now.into())
+}
+
+/// What an agent's sources say together.
+pub(super) struct Seen {
+    pub(super) state: LivenessState,
+    pub(super) reason: Option<String>,
+    pub(super) last_seen_at: Option<i64>,
+}
+
+/// What a success was: the card in full, or word that it is what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Success {
+    /// In full, with content that was not there before.
+    Changed,
+    /// In full, with the content there was before.
+    Same,
+    /// 304.
+    NotModified,
+}
+
+impl Group {
+    /// The card was there.
+    pub(super) fn succeeded(
+        &mut self,
+        source: i64,
+        freshness: &Freshness,
+        success: Success,
+        now: Timestamp,
+        random: f64,
+    ) {
+        let Some(row) = self.sources.get_mut(&source) else {
+            return;
+        };
+        let full = success != Success::NotModified;
+        let look = match success {
+            _ if row.last_success_at.is_none() => Look::First,
+            Success::Changed => Look::Changed,
+            Success::Same | Success::NotModified => Look::Unchanged,
+        };
+        if let Some(validators) = &freshness.validators {
+            row.validator_url = Some(validators.url.clone());
+            row.etag.clone_from(&validators.etag);
+            row.last_modified.clone_from(&validators.last_modified);
+        } else if full {
+            row.validator_url = None;
+            row.etag = None;
+            row.last_modified = None;
+        }
+        row.last_success_at = Some(now.0);
+        if full {
+            row.last_full_at = Some(now.0);
+            row.full_wanted = false;
+        }
+        remember(row, History::default(), 0);
+        row.liveness = LivenessState::Fresh.as_str().into();
+        row.liveness_reason = None;
+        plan(row, look, freshness.max_age, now, random);
+    }
+
+    /// The card was not there.
+    pub(super) fn failed(
+        &mut self,
+        source: i64,
+        outcome: AttemptOutcome,
+        retry_after: Option<u32>,
+        now: Timestamp,
+        random: f64,
+    ) {
+        let Some(row) = self.sources.get_mut(&source) else {
+            return;
+        };
+        let failures = row.failures.saturating_add(1);
+        let history = history_of(row).after(outcome, now.into());
+        let (state, reason) = history.judge(now.into());
+        remember(row, history, failures);
+        row.liveness = match state {
+            Liveness::Fresh => LivenessState::Fresh,
+            Liveness::Stale => LivenessState::Stale,
+            Liveness::Gone => LivenessState::Gone,
+        }
+        .as_str()
+        .into();
+        row.liveness_reason = reason;
+        let failures = u32::try_from(failures).unwrap_or(1);
+        plan(
+            row,
+            Look::Failed {
+                failures,
+                retry_after,
+            },
+            None,
+            now,
+            random,
+        );
+    }
+
+    /// The best that any of an agent's sources says; `None` where it has none left.
+    pub(super) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
+        let place = |text: &str| match text {
+            "fresh" => 0,
+            "gone" => 2,
+            _ => 1,
+        };
+        let fed = || {
+            self.sources
+                .values()
+                .filter(|source| source.agent_id == Some(agent))
+        };
+        let best = fed().min_by_key(|source| place(&source.liveness))?;
+        Some(Seen {
+            state: best.liveness.parse().unwrap_or(LivenessState::Stale),
+            reason: best.liveness_reason.clone(),
+            last_seen_at: fed().filter_map(|source| source.last_success_at).max(),
+        })
+    }
+}
+
+/// Sets when the source is asked next, and what its interval has become.
+fn plan(row: &mut source::Model, look: Look, max_age: Option<u32>, now: Timestamp, random: f64) {
+    let interval = (row.interval_us > 0).then(|| Duration::microseconds(row.interval_us));
+    let next = schedule::next_due(now.into(), look, interval, max_age, random);
+    row.next_due_at = Timestamp::from(next.at).0;
+    row.interval_us = i64::try_from(next.interval.whole_microseconds()).unwrap_or(i64::MAX);
+}
+
+fn history_of(row: &source::Model) -> History {
+    let moment = |at: i64| OffsetDateTime::from(Timestamp(at));
+    let outcome = row
+        .failing_as
+        .as_deref()
+        .and_then(AttemptOutcome::from_name);
+    let cause = match (outcome, row.cause_since, row.cause_latest) {
+        (Some(outcome), Some(since), Some(latest)) => Some(Cause {
+            outcome,
+            since: moment(since),
+            latest: moment(latest),
+            looks: u32::try_from(row.cause_looks).unwrap_or(0),
+        }),
+        _ => None,
+    };
+    History {
+        failing_since: row.failing_since.map(moment),
+        cause,
+    }
+}
+
+fn remember(row: &mut source::Model, history: History, failures: i32) {
+    let micros = |at: OffsetDateTime| Timestamp::from(at).0;
+    row.failures = failures;
+    row.failing_since = history.failing_since.map(micros);
+    row.failing_as = history.cause.map(|cause| cause.outcome.as_str().into());
+    row.cause_since = history.cause.map(|cause| micros(cause.since));
+    row.cause_latest = history.cause.map(|cause| micros(cause.latest));
+    row.cause_looks = history
+        .cause
+        .map_or(0, |cause| i32::try_from(cause.looks).unwrap_or(i32::MAX));
+}

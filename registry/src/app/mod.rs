@@ -1,0 +1,112 @@
+//! What the registry does: one function for each thing a caller may ask, whoever carries the question.
+
+mod acts;
+mod agents;
+mod caller;
+mod cards;
+mod changes;
+mod crawling;
+mod data_dir;
+mod derivation;
+mod documents;
+mod domains;
+mod error;
+mod events;
+mod health;
+mod indexing;
+mod ingest;
+mod ledger;
+mod offline;
+mod page;
+mod query;
+mod register;
+mod render;
+mod reviews;
+mod rules;
+mod search;
+mod start;
+mod tokens;
+
+use std::sync::Arc;
+
+use a2a_crawler::Clock;
+use a2a_crawler::guard::Guard;
+use tokio::sync::{Notify, watch};
+
+pub use caller::{Account, Caller};
+pub use cards::ServedCard;
+pub use data_dir::{DataDir, DataDirError};
+pub use error::{AppError, ErrorKind};
+pub use health::{Check, Readiness};
+pub use indexing::IndexingError;
+pub use offline::{migrate, ping_database, reindex, reset_admin_token};
+pub use page::PageRequest;
+pub use query::{LookupQuery, SearchQuery, SuggestQuery};
+pub(crate) use start::guard_config;
+pub use start::{BOOTSTRAP_TOKEN, StartError, Started};
+
+use crate::config::Config;
+use crate::domain::admission::Rules;
+use crate::domain::ids::Entropy;
+use crate::domain::timestamp::Timestamp;
+use crate::index::Index;
+use crate::store::Store;
+
+/// The registry, whole: handlers and jobs hold one of these and nothing else.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) index: Index,
+    pub(crate) guard: Arc<Guard>,
+    rules: Rules,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    changes: changes::Changes,
+    cards: cards::CardCache,
+    searches: search::SearchCache,
+    signer: page::Signer,
+    heard: health::Heard,
+    pub(crate) wake: Wake,
+    _data_dir: DataDir,
+}
+
+/// Signals between the parts of one process. Each is a hint: whoever waits looks for itself.
+#[derive(Debug)]
+pub struct Wake {
+    /// A visit may have become due.
+    pub visits: Notify,
+    /// Another process may have appended an event.
+    pub foreign: Notify,
+    /// The highest event appended by this process.
+    pub events: watch::Sender<i64>,
+    /// The index is to be built anew.
+    pub reindex: Notify,
+}
+
+impl App {
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now().into()
+    }
+
+    /// The clock everything here goes by.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// The configuration in force.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The search index.
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The guard of the crawler's purpose.
+    pub fn guard(&self) -> Arc<Guard> {
+        Arc::clone(&self.guard)
+    }
+}

@@ -1,0 +1,311 @@
+//! What may be asked of the index, as parameters and as the request the index takes.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::IntoParams;
+
+use super::documents::trust_level;
+use super::error::AppError;
+use crate::config::LimitsConfig;
+use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
+use crate::index::{FacetName, Filters, SearchRequest, Sort};
+
+/// What to search for. Repeated values of one name are OR, different names AND.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchQuery {
+    /// Words, at most 512 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<String>,
+    /// A skill's id or words of its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skill: Vec<String>,
+    /// A skill's tag.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag: Vec<String>,
+    /// `streaming`, `push_notifications`, `extended_agent_card` or an extension URI.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capability: Vec<String>,
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON` or the card's own text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub binding: Vec<String>,
+    /// `Major.Minor`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protocol_version: Vec<String>,
+    /// The organisation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provider: Vec<String>,
+    /// The domain that publishes the card.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domain: Vec<String>,
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub auth: Vec<String>,
+    /// A media type the agent takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input_mode: Vec<String>,
+    /// A media type the agent gives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output_mode: Vec<String>,
+    /// At least this level: `L0` to `L4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
+    /// `key=value`, as curators set it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub label: Vec<String>,
+    /// `approved` and `deprecated` where absent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lifecycle: Vec<String>,
+    /// `fresh` and `stale` where absent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub liveness: Vec<String>,
+    /// `relevance`, `name`, `updated` or `newest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort: Option<String>,
+    /// Names of facets to count, separated by commas or repeated; at most 12.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facets: Vec<String>,
+    /// `lexical`, the only mode there is yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Explain every score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<bool>,
+    /// Entries on the page: 20, at most 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_size: Option<u32>,
+    /// The `next_page_token` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_token: Option<String>,
+}
+
+/// A prefix to complete.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SuggestQuery {
+    /// The prefix, at most 512 characters.
+    pub q: String,
+}
+
+/// What to look up: exactly one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct LookupQuery {
+    /// A card URL, an endpoint URL or a host.
+    pub url: Option<String>,
+    /// A URN.
+    pub urn: Option<String>,
+    /// The digest of a card.
+    pub digest: Option<String>,
+}
+
+impl SearchQuery {
+    /// The request the index takes, for a caller with these labels. Everything is checked here.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub(super) fn request(
+        &self,
+        labels: Vec<String>,
+        limits: &LimitsConfig,
+    ) -> Result<SearchRequest, AppError> {
+        let text = self
+            .q
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
+        if let Some(text) = text {
+            check_length("/q", text, limits.query_chars)?;
+        }
+        if self.filter_count() > limits.filters {
+            let detail = format!(
+                "at most {} filter values fit into one search",
+                limits.filters
+            );
+            return Err(AppError::invalid("", detail));
+        }
+        check_mode(self.mode.as_deref())?;
+        Ok(SearchRequest {
+            text: text.map(str::to_owned),
+            filters: self.filters()?,
+            visible_to: labels,
+            sort: self.sort()?,
+            facets: self.facet_names(limits.facets)?,
+            explain: self.explain.unwrap_or(false),
+            ..SearchRequest::default()
+        })
+    }
+
+    fn filters(&self) -> Result<Filters, AppError> {
+        for value in &self.lifecycle {
+            value
+                .parse::<ShownLifecycle>()
+                .map_err(|text| AppError::invalid("/lifecycle", text))?;
+        }
+        for value in &self.liveness {
+            value
+                .parse::<LivenessState>()
+                .map_err(|text| AppError::invalid("/liveness", text))?;
+        }
+        let trust_at_least = match self.trust.as_deref() {
+            None => None,
+            Some(text) => Some(trust_level(text).ok_or_else(|| {
+                AppError::invalid("/trust", "trust is one of L0, L1, L2, L3, L4")
+            })?),
+        };
+        Ok(Filters {
+            skill: self.skill.clone(),
+            tag: lower(&self.tag),
+            capability: self.capability.clone(),
+            binding: self.binding.clone(),
+            protocol_version: self.protocol_version.clone(),
+            provider: lower(&self.provider),
+            domain: lower(&self.domain),
+            auth: self.auth.clone(),
+            input_mode: lower(&self.input_mode),
+            output_mode: lower(&self.output_mode),
+            label: self.label.clone(),
+            lifecycle: self.lifecycle.clone(),
+            liveness: self.liveness.clone(),
+            trust_at_least,
+        })
+    }
+
+    fn filter_count(&self) -> usize {
+        [
+            &self.skill,
+            &self.tag,
+            &self.capability,
+            &self.binding,
+            &self.protocol_version,
+            &self.provider,
+            &self.domain,
+            &self.auth,
+            &self.input_mode,
+            &self.output_mode,
+            &self.label,
+            &self.lifecycle,
+            &self.liveness,
+        ]
+        .iter()
+        .map(|values| values.len())
+        .sum()
+    }
+
+    fn sort(&self) -> Result<Sort, AppError> {
+        match self.sort.as_deref() {
+            None | Some("relevance") => Ok(Sort::Relevance),
+            Some("name") => Ok(Sort::Name),
+            Some("updated") => Ok(Sort::Updated),
+            Some("newest") => Ok(Sort::Newest),
+            Some(_) => Err(AppError::invalid(
+                "/sort",
+                "sort is one of relevance, name, updated, newest",
+            )),
+        }
+    }
+
+    fn facet_names(&self, limit: usize) -> Result<Vec<FacetName>, AppError> {
+        let mut names = Vec::new();
+        for name in self
+            .facets
+            .iter()
+            .flat_map(|list| list.split(','))
+            .map(str::trim)
+        {
+            if name.is_empty() {
+                continue;
+            }
+            let facet = FacetName::parse(name).ok_or_else(|| {
+                let known: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
+                AppError::invalid("/facets", format!("facets are {}", known.join(", ")))
+            })?;
+            if !names.contains(&facet) {
+                names.push(facet);
+            }
+        }
+        if names.len() > limit {
+            return Err(AppError::invalid(
+                "/facets",
+                format!("at most {limit} facets are counted"),
+            ));
+        }
+        Ok(names)
+    }
+
+    /// The query without its page: what a page token belongs to.
+    pub(super) fn canonical(&self) -> String {
+        let whole = Self {
+            page_token: None,
+            page_size: None,
+            ..self.clone()
+        };
+        serde_json::to_string(&whole).unwrap_or_default()
+    }
+
+    /// The name of the order in force.
+    pub(super) fn order(&self) -> &str {
+        self.sort.as_deref().unwrap_or("relevance")
+    }
+}
+
+impl LookupQuery {
+    /// The key the index knows it by.
+    ///
+    /// # Errors
+    /// `Invalid` unless exactly one is given.
+    pub(super) fn key(&self) -> Result<String, AppError> {
+        match (&self.url, &self.urn, &self.digest) {
+            (Some(url), None, None) => {
+                check_length("/url", url, 2048)?;
+                let text = url.trim();
+                match Url::parse(text) {
+                    Ok(url) if text.contains("://") => Ok(format!("url:{url}")),
+                    _ => Ok(format!(
+                        "host:{}",
+                        text.trim_end_matches(['/', '.']).to_lowercase()
+                    )),
+                }
+            }
+            (None, Some(urn), None) => {
+                check_length("/urn", urn, 1024)?;
+                Ok(format!("urn:{urn}"))
+            }
+            (None, None, Some(digest)) => {
+                check_length("/digest", digest, 128)?;
+                Ok(format!("digest:{digest}"))
+            }
+            _ => Err(AppError::invalid(
+                "",
+                "Give exactly one of url, urn and digest.",
+            )),
+        }
+    }
+}
+
+pub(super) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {
+    if text.chars().count() <= limit {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        pointer,
+        format!("at most {limit} characters"),
+    ))
+}
+
+fn check_mode(mode: Option<&str>) -> Result<(), AppError> {
+    match mode {
+        None | Some("lexical") => Ok(()),
+        Some(_) => Err(AppError::invalid(
+            "/mode",
+            "lexical is the only mode this registry has",
+        )),
+    }
+}
+
+fn lower(values: &[String]) -> Vec<String> {
+    values.iter().map(|value| value.to_lowercase()).collect()
+}

@@ -1,0 +1,338 @@
+//! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::page::page_size;
+use super::render::{hit, list};
+use super::{App, AppError, Caller, LookupQuery, SearchQuery, SuggestQuery};
+use crate::api::{Lookup, SuggestionView, Suggestions};
+use crate::domain::ids::Entropy;
+use crate::index::{Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue};
+
+/// Ids of a relevance order that are frozen with its first page.
+const FROZEN: usize = 1000;
+/// How long an order stays frozen.
+const FROZEN_FOR: Duration = Duration::from_secs(300);
+/// Frozen orders kept at once.
+const FROZEN_ORDERS: u64 = 2000;
+/// Searches that may wait for a thread; beyond that the answer is 503.
+const QUEUE: usize = 256;
+/// Completions of a prefix.
+const SUGGESTIONS: usize = 10;
+/// Agents behind one address.
+const LOOKUPS: usize = 20;
+
+/// Answers kept ready, orders kept frozen, and the pool that searches run in.
+#[derive(Debug)]
+pub(super) struct SearchCache {
+    /// By query, labels, index generation and overlay: an entry can only age out, never be wrong.
+    answers: Cache<String, Bytes>,
+    frozen: Cache<u64, Arc<Frozen>>,
+    pool: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// The order a first page has shown.
+#[derive(Debug)]
+struct Frozen {
+    order: Vec<Uuid>,
+    total: u64,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Position {
+    /// The frozen order, and how far into it.
+    frozen: Option<(u64, usize)>,
+    /// The last hit shown, for going on without a frozen order.
+    last: Last,
+    id: Uuid,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Last {
+    Score(f32),
+    Name(String),
+    Time(i64),
+}
+
+impl SearchCache {
+    /// A cache of that many megabytes, and a pool of as many threads as there are cores.
+    pub(super) fn new(megabytes: u64) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            answers: Cache::builder()
+                .max_capacity(megabytes * 1024 * 1024)
+                .weigher(|key: &String, answer: &Bytes| {
+                    u32::try_from(key.len() + answer.len()).unwrap_or(u32::MAX)
+                })
+                .build(),
+            frozen: Cache::builder()
+                .max_capacity(FROZEN_ORDERS)
+                .time_to_live(FROZEN_FOR)
+                .build(),
+            pool: Arc::new(Semaphore::new(cores)),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl App {
+    /// Searches and lists agents; the answer is an [`AgentList`](crate::api::AgentList), rendered as JSON.
+    ///
+    /// # Errors
+    /// `Invalid` for a parameter that does not fit; `Unavailable` while the index is away, the queue is
+    /// full, or the database has been silent for too long.
+    pub async fn search(&self, caller: &Caller, query: &SearchQuery) -> Result<Bytes, AppError> {
+        self.demand_database()?;
+        let labels = caller.labels();
+        let canonical = query.canonical();
+        let key = format!(
+            "{canonical} {:?} {:?} {} {} {}",
+            query.page_size,
+            query.page_token,
+            labels.join(" "),
+            self.index.generation(),
+            self.index.overlay_version(),
+        );
+        if let Some(answer) = self.searches.answers.get(&key) {
+            return Ok(answer);
+        }
+        let size = page_size(query.page_size)?;
+        let mut request = query.request(labels, &self.config.limits)?;
+        let position: Option<Position> = match &query.page_token {
+            Some(token) => Some(self.signer.position(&canonical, caller, token)?),
+            None => None,
+        };
+        let frozen = position
+            .as_ref()
+            .and_then(|position| self.frozen_at(position));
+        request.limit = size;
+        let answer = match (&position, frozen) {
+            (Some(_), Some((order, offset))) => {
+                self.frozen_page(caller, query, &canonical, request, &order, offset)
+                    .await?
+            }
+            _ => {
+                self.live_page(caller, query, &canonical, request, position)
+                    .await?
+            }
+        };
+        self.searches.answers.insert(key, answer.clone());
+        Ok(answer)
+    }
+
+    fn frozen_at(&self, position: &Position) -> Option<(Arc<Frozen>, usize)> {
+        let (key, offset) = position.frozen?;
+        let order = self.searches.frozen.get(&key)?;
+        (offset < order.order.len()).then_some((order, offset))
+    }
+
+    /// A page straight from the index: the first one, or one after a position.
+    async fn live_page(
+        &self,
+        caller: &Caller,
+        query: &SearchQuery,
+        canonical: &str,
+        mut request: SearchRequest,
+        position: Option<Position>,
+    ) -> Result<Bytes, AppError> {
+        let size = request.limit;
+        let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
+        let resumed = by_relevance && position.is_some();
+        request.after = position.map(Position::into_sort);
+        // One more than the page holds tells whether another page follows.
+        request.limit = size + 1;
+        if by_relevance && !resumed {
+            request.collect_order = FROZEN;
+        }
+        let mut answer = self.run(move |index| index.search(&request)).await?;
+        let more = answer.hits.len() > size;
+        answer.hits.truncate(size);
+        let frozen = (by_relevance && !resumed && more).then(|| {
+            let key = random_key(self.entropy.as_ref());
+            let order = std::mem::take(&mut answer.order);
+            let total = answer.total;
+            self.searches
+                .frozen
+                .insert(key, Arc::new(Frozen { order, total }));
+            (key, size)
+        });
+        let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
+            self.signer
+                .token(canonical, caller, &Position::of(&last.position, frozen))
+        });
+        let order = if resumed { "resumed" } else { query.order() };
+        Ok(list(&answer, order, next, self.index.num_agents()))
+    }
+
+    /// A page of a frozen order.
+    async fn frozen_page(
+        &self,
+        caller: &Caller,
+        query: &SearchQuery,
+        canonical: &str,
+        mut request: SearchRequest,
+        order: &Arc<Frozen>,
+        offset: usize,
+    ) -> Result<Bytes, AppError> {
+        let key = query
+            .page_token
+            .as_ref()
+            .and_then(|token| {
+                self.signer
+                    .position::<Position>(canonical, caller, token)
+                    .ok()
+            })
+            .and_then(|position| position.frozen)
+            .map_or(0, |(key, _)| key);
+        let end = (offset + request.limit).min(order.order.len());
+        let ids = order.order[offset..end].to_vec();
+        let counted = !request.facets.is_empty();
+        let mut answer = self
+            .run(move |index| {
+                let hits = index.fetch(&ids, &request)?;
+                let mut answer = SearchAnswer {
+                    hits,
+                    ..SearchAnswer::default()
+                };
+                if counted {
+                    request.limit = 0;
+                    answer.facets = index.search(&request)?.facets;
+                }
+                Ok(answer)
+            })
+            .await?;
+        answer.total = order.total;
+        let more = end < order.order.len() || order.total > end as u64;
+        // The whole page may have been hidden since; the order still says where the next one begins.
+        let position = match answer.hits.last() {
+            Some(last) => Some(Position::of(&last.position, Some((key, end)))),
+            None => order.order.get(end - 1).map(|id| Position {
+                frozen: Some((key, end)),
+                last: Last::Score(0.0),
+                id: *id,
+            }),
+        };
+        let next = position
+            .filter(|_| more)
+            .and_then(|position| self.signer.token(canonical, caller, &position));
+        Ok(list(&answer, query.order(), next, self.index.num_agents()))
+    }
+
+    /// Completes a prefix over names, skills and tags.
+    ///
+    /// # Errors
+    /// As [`App::search`].
+    pub async fn suggest(
+        &self,
+        caller: &Caller,
+        query: &SuggestQuery,
+    ) -> Result<Suggestions, AppError> {
+        self.demand_database()?;
+        super::query::check_length("/q", &query.q, self.config.limits.query_chars)?;
+        let (prefix, labels) = (query.q.clone(), caller.labels());
+        let found = self
+            .run(move |index| index.suggest(&prefix, &labels, SUGGESTIONS))
+            .await?;
+        Ok(Suggestions {
+            suggestions: found
+                .into_iter()
+                .map(|one| SuggestionView {
+                    text: one.text,
+                    kind: one.kind.as_str().into(),
+                    count: one.count,
+                })
+                .collect(),
+        })
+    }
+
+    /// The agents behind an address, host, URN or digest.
+    ///
+    /// # Errors
+    /// `Invalid` unless exactly one is given; `NotFound` where there is none.
+    pub async fn lookup(&self, caller: &Caller, query: &LookupQuery) -> Result<Lookup, AppError> {
+        self.demand_database()?;
+        let (key, labels) = (query.key()?, caller.labels());
+        let rows = self
+            .run(move |index| index.lookup(&key, &labels, LOOKUPS))
+            .await?;
+        if rows.is_empty() {
+            return Err(AppError::not_found("agent"));
+        }
+        let agents = rows
+            .iter()
+            .map(|row| {
+                serde_json::from_slice(&hit(row))
+                    .map_err(|error| AppError::internal(format!("a kept hit is broken: {error}")))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Lookup { agents })
+    }
+
+    /// Runs a search on a thread of the bounded pool.
+    async fn run<T: Send + 'static>(
+        &self,
+        search: impl FnOnce(&Index) -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, AppError> {
+        let pool = &self.searches;
+        if pool.waiting.fetch_add(1, Ordering::AcqRel) >= QUEUE {
+            pool.waiting.fetch_sub(1, Ordering::AcqRel);
+            return Err(AppError::unavailable(
+                "Too many searches are waiting; try again.",
+                1,
+            ));
+        }
+        let permit = Arc::clone(&pool.pool).acquire_owned().await;
+        pool.waiting.fetch_sub(1, Ordering::AcqRel);
+        let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+        let index = self.index.clone();
+        let outcome = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            search(&index)
+        })
+        .await;
+        match outcome {
+            Ok(answer) => Ok(answer?),
+            Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
+        }
+    }
+}
+
+impl Position {
+    fn of(position: &SortPosition, frozen: Option<(u64, usize)>) -> Self {
+        let last = match &position.value {
+            SortValue::Score(score) => Last::Score(*score),
+            SortValue::Name(name) => Last::Name(name.clone()),
+            SortValue::Time(time) => Last::Time(*time),
+        };
+        Self {
+            frozen,
+            last,
+            id: position.id,
+        }
+    }
+
+    fn into_sort(self) -> SortPosition {
+        let value = match self.last {
+            Last::Score(score) => SortValue::Score(score),
+            Last::Name(name) => SortValue::Name(name),
+            Last::Time(time) => SortValue::Time(time),
+        };
+        SortPosition { value, id: self.id }
+    }
+}
+
+fn random_key(entropy: &dyn Entropy) -> u64 {
+    let mut random = [0; 8];
+    entropy.fill(&mut random);
+    u64::from_le_bytes(random)
+}

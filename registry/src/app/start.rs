@@ -1,0 +1,254 @@
+//! Putting the registry together.
+
+use std::sync::Arc;
+
+use a2a_crawler::Clock;
+use a2a_crawler::guard::{self, Guard, GuardConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::sync::{Notify, watch};
+
+use super::cards::CardCache;
+use super::changes::Changes;
+use super::health::Heard;
+use super::page::Signer;
+use super::search::SearchCache;
+use super::{App, DataDir, Wake, tokens};
+use crate::config::{AllowPorts, Config, SynchronousConfig};
+use crate::domain::admission::Rules;
+use crate::domain::ids::Entropy;
+use crate::index::{Index, IndexConfig, Opened};
+use crate::store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
+
+/// The variable with the admin token an operator has chosen.
+pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The setting that holds the key of page tokens.
+const PAGE_KEY: &str = "page_token_key";
+/// The setting that tells one database from another.
+const IDENTITY: &str = "identity";
+
+/// Why the registry does not start: one line for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub String);
+
+/// What starting has brought about.
+#[derive(Debug)]
+pub struct Started {
+    /// The registry.
+    pub app: Arc<App>,
+    /// The admin token, where this start has made one. It is shown once.
+    pub admin_token: Option<String>,
+    /// Why the index is to be built anew, where it is.
+    pub rebuild: Option<String>,
+}
+
+impl App {
+    /// Takes the data folder, opens database and index, and puts everything together. Nothing runs yet.
+    /// `bootstrap_token` is the admin token an operator has chosen, of 32 characters at least.
+    ///
+    /// # Errors
+    /// Where the folder is taken, the database away or the configuration does not fit.
+    pub async fn build(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        bootstrap_token: Option<&str>,
+    ) -> Result<Started, StartError> {
+        let (app, rebuild) = Self::assemble(config, clock, entropy).await?;
+        if !app.store.is_postgres() {
+            // This process is alone with the database, so what is still leased was leased by one that was
+            // killed. Without this those domains would wait until the leases run out, minutes from now.
+            // The first write of all: where the file takes none, this says which file that is.
+            app.store.visits_forget_leases().await.map_err(|error| {
+                let database = shown_url(&app.config);
+                StartError(format!("the database {database} cannot be used: {error}"))
+            })?;
+        }
+        let admin_token =
+            tokens::bootstrap(&app.store, bootstrap_token, app.now(), app.entropy.as_ref()).await?;
+        app.apply_rules().await.map_err(|error| {
+            let reason = error.internal.unwrap_or(error.public);
+            StartError(format!("the rules could not be applied: {reason}"))
+        })?;
+        Ok(Started {
+            app: Arc::new(app),
+            admin_token,
+            rebuild,
+        })
+    }
+
+    /// Takes the data folder, opens database and index, and changes nothing of what they say. Answers why
+    /// the index is to be built anew, where it is.
+    ///
+    /// # Errors
+    /// As [`App::build`].
+    pub(super) async fn assemble(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<(Self, Option<String>), StartError> {
+        let data_dir =
+            DataDir::open(&config.store.data_dir).map_err(|error| StartError(error.to_string()))?;
+        let store = Store::open(&store_options(&config))
+            .await
+            .map_err(|error| {
+                StartError(format!(
+                    "the database {} cannot be used: {error}",
+                    shown_url(&config)
+                ))
+            })?;
+        let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
+        let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
+        let rules = Rules {
+            deny_domains: config.governance.deny_domains.clone(),
+            allow_domains: config.governance.allow_domains.clone(),
+            approve_all: config.governance.approve_all,
+        };
+        let app = Self {
+            guard: Arc::new(Guard::new(guard_config(&config))),
+            cards: CardCache::new(config.limits.card_cache_megabytes),
+            searches: SearchCache::new(config.search.cache_megabytes),
+            heard: Heard::new(clock.now().into()),
+            changes: Changes::default(),
+            wake: Wake {
+                visits: Notify::new(),
+                foreign: Notify::new(),
+                events: watch::Sender::new(0),
+                reindex: Notify::new(),
+            },
+            rules,
+            signer,
+            store,
+            index,
+            clock,
+            entropy,
+            config,
+            _data_dir: data_dir,
+        };
+        Ok((app, rebuild))
+    }
+
+    /// Closes the database.
+    pub async fn close(&self) {
+        if let Err(error) = self.store.close().await {
+            tracing::warn!(%error, "the database did not close in order");
+        }
+    }
+}
+
+/// What the crawler's guard opens.
+pub(crate) fn guard_config(config: &Config) -> GuardConfig {
+    let crawler = &config.crawler;
+    GuardConfig {
+        allow_networks: crawler.allow_networks.clone(),
+        allow_names: crawler.allow_names.clone(),
+        allow_http: crawler.allow_http,
+        allow_ports: match &crawler.allow_ports {
+            AllowPorts::List(ports) => guard::AllowPorts::List(ports.clone()),
+            AllowPorts::One(port) => guard::AllowPorts::List(vec![*port]),
+            AllowPorts::Word(_) => guard::AllowPorts::Any,
+        },
+        deny_networks: crawler.deny_networks.clone(),
+    }
+}
+
+pub(super) fn store_options(config: &Config) -> StoreOptions {
+    StoreOptions {
+        url: config.database_url(),
+        synchronous: match config.store.synchronous {
+            SynchronousConfig::Normal => Synchronous::Normal,
+            SynchronousConfig::Full => Synchronous::Full,
+        },
+    }
+}
+
+/// The database's URL without its password.
+pub(super) fn shown_url(config: &Config) -> String {
+    let text = config.database_url();
+    match url::Url::parse(&text) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(None);
+            url.into()
+        }
+        _ => text,
+    }
+}
+
+async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
+    let mut fresh = [0; 32];
+    entropy.fill(&mut fresh);
+    let key = store
+        .setting_get_or_put(PAGE_KEY, &STANDARD.encode(fresh))
+        .await
+        .map_err(|error| StartError(format!("the database failed: {error}")))?;
+    STANDARD
+        .decode(key)
+        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is broken")))
+}
+
+/// Opens the index and says why it is to be built anew, where it is: it is missing, broken or of another
+/// schema. An index that belongs to another database, or has seen events that this one has not (as
+/// after a backup was put back), is removed: it must never be served.
+async fn open_index(
+    config: &Config,
+    store: &Store,
+    entropy: &dyn Entropy,
+) -> Result<(Index, Option<String>), StartError> {
+    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    let mut fresh = [0; 16];
+    entropy.fill(&mut fresh);
+    let identity = store
+        .setting_get_or_put(IDENTITY, &STANDARD.encode(fresh))
+        .await
+        .map_err(failed)?;
+    let highest = events::highest_seq(store).await.map_err(failed)?;
+    let owner = config.store.data_dir.join("index-of");
+    if std::fs::read_to_string(&owner).ok().as_deref() != Some(&identity) {
+        remove_index(config)?;
+        std::fs::write(&owner, &identity).map_err(|error| {
+            StartError(format!("{} cannot be written: {error}", owner.display()))
+        })?;
+    }
+    let (mut index, mut opened) = index_at(config)?;
+    if matches!(opened, Opened::Ready { applied_seq } if applied_seq > highest) {
+        drop(index);
+        remove_index(config)?;
+        (index, opened) = index_at(config)?;
+    }
+    let Opened::Rebuild { reason } = opened else {
+        return Ok((index, None));
+    };
+    if !agents::agents_walk(store, None, 1)
+        .await
+        .map_err(failed)?
+        .is_empty()
+    {
+        return Ok((index, Some(reason)));
+    }
+    // Nothing is known yet, so the empty index is right at once.
+    index
+        .begin_rebuild()
+        .and_then(|rebuild| rebuild.finish(highest))
+        .map_err(|error| StartError(format!("the index cannot be made: {error}")))?;
+    Ok((index, None))
+}
+
+fn index_at(config: &Config) -> Result<(Index, Opened), StartError> {
+    let index_config = IndexConfig {
+        writer_memory: config.search.writer_megabytes * 1024 * 1024,
+        ..IndexConfig::default()
+    };
+    Index::open(&config.index_dir(), index_config)
+        .map_err(|error| StartError(format!("the index cannot be opened: {error}")))
+}
+
+fn remove_index(config: &Config) -> Result<(), StartError> {
+    match std::fs::remove_dir_all(config.index_dir()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StartError(format!(
+            "the old index {} cannot be removed: {error}",
+            config.index_dir().display()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,340 @@
+//! The registry's API as calls.
+
+use bytes::Bytes;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::client::{Client, Reply, segment};
+use super::failure::Failure;
+use super::refusal::ClientError;
+use super::target::AgentName;
+use super::terminal;
+use crate::api::{
+    Act, Agent, AgentList, CreatedToken, DomainList, DomainView, FindingList, Hit, Lookup,
+    NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision, ReviewList,
+    TokenList, VersionList, Vouch,
+};
+use crate::app::SearchQuery;
+
+/// Agents of one domain that are looked at where a look-up finds none.
+const UNLISTED: usize = 20;
+
+/// What a call gives.
+pub type Answer<T> = Result<Reply<T>, ClientError>;
+
+fn page(size: Option<u32>, token: Option<&str>) -> String {
+    let size = size.map(|size| ("page_size", size.to_string()));
+    let token = token.map(|token| ("page_token", token.to_owned()));
+    encode(&size.into_iter().chain(token).collect::<Vec<_>>())
+}
+
+fn encode(pairs: &[(&str, String)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
+}
+
+impl Client {
+    /// Registers a domain or a card.
+    ///
+    /// # Errors
+    /// As every call here: see [`ClientError`].
+    pub async fn register(&self, what: &Registration) -> Answer<DomainView> {
+        self.post("/v1/domains", what).await
+    }
+
+    /// One domain.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn domain(&self, domain: &str) -> Answer<DomainView> {
+        self.get(&format!("/v1/domains/{}", segment(domain)), "")
+            .await
+    }
+
+    /// A page of domains.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn domains(&self, size: Option<u32>, token: Option<&str>) -> Answer<DomainList> {
+        self.get("/v1/domains", &page(size, token)).await
+    }
+
+    /// Gives an admin's word for a domain.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn vouch(&self, domain: &str, reason: &str) -> Answer<DomainView> {
+        let body = Vouch {
+            reason: reason.to_owned(),
+        };
+        self.post(&format!("/v1/domains/{}:vouch", segment(domain)), &body)
+            .await
+    }
+
+    /// Asks for a visit now.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn recrawl(&self, domain: &str, full: bool) -> Answer<RecrawlAccepted> {
+        let path = format!("/v1/domains/{}:recrawl", segment(domain));
+        self.post(&path, &Recrawl { full }).await
+    }
+
+    /// Deletes a domain; its agents retire.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn delete_domain(&self, domain: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/domains/{}", segment(domain)))
+            .await
+    }
+
+    /// Searches.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn search(&self, query: &SearchQuery) -> Answer<AgentList> {
+        let query = serde_html_form::to_string(query)
+            .map_err(|error| ClientError::Failed(format!("the search cannot be sent: {error}")))?;
+        self.get("/v1/agents", &query).await
+    }
+
+    /// One agent.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn agent(&self, id: Uuid) -> Answer<Agent> {
+        self.get(&format!("/v1/agents/{id}"), "").await
+    }
+
+    /// An agent's approved card, byte for byte.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
+        self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
+    }
+
+    /// An agent's kept versions.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn versions(&self, id: Uuid, token: Option<&str>) -> Answer<VersionList> {
+        self.get(
+            &format!("/v1/agents/{id}/versions"),
+            &page(Some(100), token),
+        )
+        .await
+    }
+
+    /// An agent's findings.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn findings(&self, id: Uuid) -> Answer<FindingList> {
+        self.get(&format!("/v1/agents/{id}/findings"), "").await
+    }
+
+    /// An act on an agent: `suspend`, `resume`, `deprecate` or `retire`.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn act(&self, id: Uuid, verb: &str, act: &Act) -> Answer<Agent> {
+        self.post(&format!("/v1/agents/{id}:{verb}"), act).await
+    }
+
+    /// The agents behind a URL or host, a URN or a digest.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn lookup(&self, name: &AgentName) -> Answer<Lookup> {
+        let (key, value) = match name {
+            AgentName::Id(id) => {
+                let Reply { value, raw } = self.agent(*id).await?;
+                return Ok(Reply {
+                    value: Lookup {
+                        agents: vec![value.hit],
+                    },
+                    raw,
+                });
+            }
+            AgentName::Urn(urn) => ("urn", urn.clone()),
+            AgentName::Url(url) => ("url", url.to_string()),
+            AgentName::Host(host) => ("url", host.clone()),
+            AgentName::Digest(digest) => ("digest", digest.clone()),
+        };
+        self.get("/v1/agents:lookup", &encode(&[(key, value)]))
+            .await
+    }
+
+    /// The one agent that is meant, to read from it: the best match, with a note where there are others.
+    ///
+    /// # Errors
+    /// [`Failure::No`] where there is none.
+    pub async fn find_agent(&self, word: &str) -> Result<Hit, Failure> {
+        let found = self.find_agents(word).await?;
+        let others = found.len().saturating_sub(1);
+        let Some(best) = found.into_iter().next() else {
+            return Err(unknown(word, self.base()));
+        };
+        if others > 0 {
+            terminal::note(&format!(
+                "{word} names {} agents; taking {} ({})",
+                others + 1,
+                best.summary.name,
+                best.summary.id
+            ));
+        }
+        Ok(best)
+    }
+
+    /// The one agent that is meant, to act on it: there must be no doubt.
+    ///
+    /// # Errors
+    /// [`Failure::No`] where there is none, [`Failure::Failed`] where there are several.
+    pub async fn agent_id(&self, word: &str) -> Result<Uuid, Failure> {
+        if let AgentName::Id(id) = AgentName::parse(word)? {
+            return Ok(id);
+        }
+        let found = self.find_agents(word).await?;
+        match found.as_slice() {
+            [] => Err(unknown(word, self.base())),
+            [only] => Ok(only.summary.id),
+            several => {
+                let named: Vec<_> = several
+                    .iter()
+                    .take(5)
+                    .map(|hit| format!("{} ({})", hit.summary.id, hit.summary.name))
+                    .collect();
+                Err(Failure::new(format!(
+                    "{word} names {} agents; say which by its id: {}",
+                    several.len(),
+                    named.join(", ")
+                )))
+            }
+        }
+    }
+
+    async fn find_agents(&self, word: &str) -> Result<Vec<Hit>, Failure> {
+        let name = AgentName::parse(word)?;
+        match self.lookup(&name).await {
+            Ok(reply) => Ok(reply.value.agents),
+            Err(error) if error.status() == Some(404) => Ok(self.unlisted(&name).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Agents that look-ups leave out because they are not listed, and that the caller may see all the
+    /// same: by their URN, or by their domain. None where that does not work out.
+    async fn unlisted(&self, name: &AgentName) -> Vec<Hit> {
+        let domain = match name {
+            AgentName::Id(_) | AgentName::Digest(_) => return Vec::new(),
+            AgentName::Urn(urn) => {
+                let path = format!("/v1/agents/{}", segment(urn));
+                let reply = self.get::<Agent>(&path, "").await;
+                return reply.into_iter().map(|reply| reply.value.hit).collect();
+            }
+            AgentName::Host(host) => host.clone(),
+            AgentName::Url(url) => match (url.host_str(), url.port()) {
+                (Some(host), Some(port)) => format!("{host}:{port}"),
+                (Some(host), None) => host.to_owned(),
+                (None, _) => return Vec::new(),
+            },
+        };
+        let Ok(domain) = self.domain(&domain).await else {
+            return Vec::new();
+        };
+        let mut hits = Vec::new();
+        for &id in domain.value.agents.iter().take(UNLISTED) {
+            hits.extend(self.agent(id).await.map(|reply| reply.value.hit));
+        }
+        hits
+    }
+
+    /// A page of reviews, of one state where one is named.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn reviews(
+        &self,
+        state: Option<&str>,
+        size: Option<u32>,
+        token: Option<&str>,
+    ) -> Answer<ReviewList> {
+        let mut query = page(size, token);
+        if let Some(state) = state {
+            let state = encode(&[("state", state.to_owned())]);
+            query = if query.is_empty() {
+                state
+            } else {
+                format!("{state}&{query}")
+            };
+        }
+        self.get("/v1/reviews", &query).await
+    }
+
+    /// One review.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn review(&self, id: Uuid) -> Answer<Review> {
+        self.get(&format!("/v1/reviews/{id}"), "").await
+    }
+
+    /// Decides a review: `approve` or `reject`.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn decide(&self, id: Uuid, verb: &str, decision: &ReviewDecision) -> Answer<Review> {
+        self.post(&format!("/v1/reviews/{id}:{verb}"), decision)
+            .await
+    }
+
+    /// A page of tokens.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> Answer<TokenList> {
+        self.get("/v1/tokens", &page(size, token)).await
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn create_token(&self, new: &NewToken) -> Answer<CreatedToken> {
+        self.post("/v1/tokens", new).await
+    }
+
+    /// Revokes a token.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn revoke_token(&self, id: Uuid) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/tokens/{id}")).await
+    }
+
+    /// Asks for the index to be built anew.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn reindex(&self) -> Result<(), ClientError> {
+        self.post_only("/v1/reindex").await
+    }
+
+    /// Whether the registry can do its work: the answer of `/readyz`.
+    ///
+    /// # Errors
+    /// Where nothing answers.
+    pub async fn readiness(&self) -> Result<(u16, Option<Value>), ClientError> {
+        let (status, body) = self.probe("/readyz").await?;
+        Ok((status, serde_json::from_slice(&body).ok()))
+    }
+}
+
+fn unknown(word: &str, base: &str) -> Failure {
+    Failure::No(format!(
+        "the registry at {base} knows no agent {word} that you may see; `a2a-registry search` lists what it knows"
+    ))
+}

@@ -1,0 +1,352 @@
+//! The HTTP client of the command line: to a registry, and to a card that `lint` and `send --direct`
+//! read. Everything is bounded in time and size; every failure is one line that says what to do.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::{Host, Url};
+
+use super::failure::Failure;
+use super::refusal::{ClientError, Problem};
+
+/// How long one request to a registry may take, answer included.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest answer of a registry that is read, in bytes.
+const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
+/// Redirects that are followed when a card is fetched.
+const REDIRECTS: usize = 5;
+/// What a path segment holds unescaped (RFC 3986 section 3.3), apart from letters and digits.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
+
+/// An answer: read, and as received.
+#[derive(Debug, Clone)]
+pub struct Reply<T> {
+    /// What it says.
+    pub value: T,
+    /// Its bytes.
+    pub raw: Bytes,
+}
+
+/// One segment of a path, escaped.
+pub fn segment(text: &str) -> String {
+    utf8_percent_encode(text, SEGMENT).to_string()
+}
+
+/// A client of one registry.
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// A client of the registry at `base`, with a token where there is one. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Where the URL is none, or the token cannot be sent.
+    pub fn new(base: &str, token: Option<&str>) -> Result<Self, Failure> {
+        let url = Url::parse(base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| {
+                Failure::new(format!(
+                    "--registry must be an http or https URL such as http://127.0.0.1:8080, not {base}"
+                ))
+            })?;
+        let authorization = match token.filter(|token| !token.is_empty()) {
+            None => None,
+            Some(token) => {
+                let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+                    Failure::new("the token holds characters that no token has; check --token and A2A_REGISTRY_TOKEN")
+                })?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let http = client(&url, redirect::Policy::none())
+            .timeout(TIMEOUT)
+            .build()
+            .map_err(no_client)?;
+        Ok(Self {
+            http,
+            base: url.as_str().trim_end_matches('/').to_owned(),
+            authorization,
+        })
+    }
+
+    /// The registry's URL, without a slash at its end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks for something at a path that begins with `/`; `query` is encoded already, or empty.
+    ///
+    /// # Errors
+    /// As every [`ClientError`] says.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &str,
+    ) -> Result<Reply<T>, ClientError> {
+        let raw = self.get_bytes(path, query).await?;
+        self.read(path, raw)
+    }
+
+    /// Asks for bytes as they are.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn get_bytes(&self, path: &str, query: &str) -> Result<Bytes, ClientError> {
+        let path = if query.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{path}?{query}")
+        };
+        let request = self.request(Method::GET, &path);
+        self.send(request, &path).await
+    }
+
+    /// Asks for something to be done, with a JSON body.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Reply<T>, ClientError> {
+        let request = self.request(Method::POST, path).json(body);
+        let raw = self.send(request, path).await?;
+        self.read(path, raw)
+    }
+
+    /// Asks for something to be done; the answer's body does not matter.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
+        let request = self.request(Method::POST, path);
+        self.send(request, path).await.map(drop)
+    }
+
+    /// Asks for something to be deleted.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let request = self.request(Method::DELETE, path);
+        self.send(request, path).await.map(drop)
+    }
+
+    /// The status and body at a path, whatever the status is.
+    ///
+    /// # Errors
+    /// Where nothing answers, or more than is read.
+    pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
+        let response = self.dispatch(self.request(Method::GET, path)).await?;
+        let status = response.status().as_u16();
+        Ok((status, body(response, ANSWER_LIMIT).await?))
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.authorization {
+            Some(value) => request.header(AUTHORIZATION, value.clone()),
+            None => request,
+        }
+    }
+
+    async fn dispatch(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        request
+            .send()
+            .await
+            .map_err(|error| match error.is_timeout() && !error.is_connect() {
+                true => ClientError::Failed(format!(
+                    "the registry at {} did not answer within {} s; see its /readyz",
+                    self.base,
+                    TIMEOUT.as_secs()
+                )),
+                false => ClientError::Unreachable {
+                    base: self.base.clone(),
+                    reason: innermost(&error),
+                },
+            })
+    }
+
+    async fn send(&self, request: RequestBuilder, path: &str) -> Result<Bytes, ClientError> {
+        let response = self.dispatch(request).await?;
+        let status = response.status();
+        let header = |name| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let kind = header(CONTENT_TYPE).unwrap_or_default();
+        let retry_after = header(RETRY_AFTER);
+        if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
+            return Err(ClientError::Failed(format!(
+                "{} redirects to {location}; give that registry's URL with --registry",
+                self.base
+            )));
+        }
+        let raw = body(response, ANSWER_LIMIT).await?;
+        if status.is_success() {
+            return Ok(raw);
+        }
+        match serde_json::from_slice::<Problem>(&raw) {
+            Ok(mut problem) if kind.starts_with("application/problem+json") => {
+                problem.status = status.as_u16();
+                Err(ClientError::Refused {
+                    problem: Box::new(problem),
+                    raw,
+                    retry_after,
+                })
+            }
+            _ => Err(self.not_a_registry(path, status, &kind)),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, path: &str, raw: Bytes) -> Result<Reply<T>, ClientError> {
+        match serde_json::from_slice(&raw) {
+            Ok(value) => Ok(Reply { value, raw }),
+            Err(error) => Err(ClientError::NotARegistry {
+                url: format!("{}{path}", self.base),
+                status: 200,
+                what: format!("something else than a registry answers ({error})"),
+            }),
+        }
+    }
+
+    fn not_a_registry(&self, path: &str, status: StatusCode, kind: &str) -> ClientError {
+        let what = if kind.is_empty() {
+            "nothing that says why".to_owned()
+        } else {
+            kind.to_owned()
+        };
+        ClientError::NotARegistry {
+            url: format!("{}{path}", self.base),
+            status: status.as_u16(),
+            what,
+        }
+    }
+}
+
+/// Fetches a document from anywhere, as whoever runs this program could: without the registry's
+/// token, at most `limit` bytes, within 30 seconds.
+///
+/// # Errors
+/// In one line: no connection, a status other than 2xx, too many bytes.
+pub async fn fetch(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
+    let failed = |reason: String| ClientError::Failed(format!("{url} cannot be fetched: {reason}"));
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(failed(format!(
+            "the scheme {} is not http or https",
+            url.scheme()
+        )));
+    }
+    let http = client(url, redirect::Policy::limited(REDIRECTS))
+        .timeout(TIMEOUT)
+        .build()
+        .map_err(|error| failed(innermost(&error)))?;
+    let response = http
+        .get(url.clone())
+        .header(ACCEPT, "application/json, */*;q=0.1")
+        .send()
+        .await
+        .map_err(|error| failed(innermost(&error)))?;
+    if !response.status().is_success() {
+        return Err(failed(format!(
+            "it answered HTTP {}",
+            response.status().as_u16()
+        )));
+    }
+    body(response, limit)
+        .await
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(redirects);
+    let local = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    };
+    // A proxy has no way to this machine.
+    if local { builder.no_proxy() } else { builder }
+}
+
+fn no_client(error: reqwest::Error) -> Failure {
+    Failure::new(format!(
+        "the HTTP client cannot start: {}",
+        innermost(&error)
+    ))
+}
+
+/// Reads a body to its end, or to its limit.
+async fn body(mut response: Response, limit: usize) -> Result<Bytes, ClientError> {
+    let mut read = BytesMut::new();
+    loop {
+        let chunk = response.chunk().await.map_err(|error| {
+            ClientError::Failed(format!("the answer broke off: {}", innermost(&error)))
+        })?;
+        let Some(chunk) = chunk else {
+            return Ok(read.freeze());
+        };
+        if read.len() + chunk.len() > limit {
+            return Err(ClientError::Failed(format!(
+                "the answer is longer than {limit} bytes"
+            )));
+        }
+        read.extend_from_slice(&chunk);
+    }
+}
+
+/// The cause at the end of the chain, which says the most.
+fn innermost(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut cause = error.source();
+    let mut text = None;
+    while let Some(next) = cause {
+        text = Some(next.to_string());
+        cause = next.source();
+    }
+    text.unwrap_or_else(|| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_keep_to_themselves() {
+        assert_eq!(segment("127.0.0.1:9001"), "127.0.0.1:9001");
+        assert_eq!(segment("a/../b?c#d%"), "a%2F..%2Fb%3Fc%23d%25");
+    }
+
+    #[test]
+    fn a_base_must_be_a_url() {
+        for wrong in ["", "127.0.0.1:8080", "ftp://a.example", "http://"] {
+            assert!(Client::new(wrong, None).is_err(), "{wrong}");
+        }
+        assert!(Client::new("http://127.0.0.1:8080", Some("line\nfeed")).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Standard output: tables for people, JSON for programs, and no panic when a reader goes away.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::terminal;
+
+/// How the answer is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Console {
+    /// `--json`: exactly what the API answered.
+    pub json: bool,
+    /// Whether a person is looking at standard output.
+    pub interactive: bool,
+}
+
+impl Console {
+    /// A console on this process's standard output.
+    pub fn new(json: bool) -> Self {
+        Self {
+            json,
+            interactive: std::io::stdout().is_terminal(),
+        }
+    }
+
+    /// Writes one line of foreign or own text, made safe.
+    ///
+    /// # Errors
+    /// Where standard output takes no more.
+    pub fn line(&self, text: &str) -> Result<(), Failure> {
+        self.write(format!("{}\n", terminal::line(text)).as_bytes())
+    }
+
+    /// Writes a text of several lines, made safe, with a line feed at its end.
+    ///
+    /// # Errors
+    /// As [`Console::line`].
+    pub fn lines(&self, text: &str) -> Result<(), Failure> {
+        let safe = terminal::lines(text);
+        self.write(format!("{}\n", safe.trim_end_matches('\n')).as_bytes())
+    }
+
+    /// Writes bytes as they are, and nothing else.
+    ///
+    /// # Errors
+    /// As [`Console::line`].
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes a JSON text as it was received, on a line of its own.
+    ///
+    /// # Errors
+    /// As [`Console::line`].
+    pub fn raw_json(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut line = bytes.trim_ascii_end().to_vec();
+        line.push(b'\n');
+        self.write(&line)
+    }
+
+    /// Writes a value as one line of JSON.
+    ///
+    /// # Errors
+    /// As [`Console::line`].
+    pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_vec(value).map_err(|error| {
+            Failure::new(format!("the answer cannot be written as JSON: {error}"))
+        })?;
+        self.raw_json(&text)
+    }
+}

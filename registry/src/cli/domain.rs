@@ -1,0 +1,262 @@
+//! `domain`: what is registered, and what becomes of it.
+
+use clap::{Args, Subcommand};
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::register::placed;
+use super::{table, terminal};
+use crate::api::{DomainView, SourceView};
+
+/// What `domain` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum DomainCommand {
+    /// Show a domain: proofs, sources, the last visits, what is due
+    Show(DomainName),
+    /// List registered domains
+    List(PageArgs),
+    /// Give an operator's word for a domain
+    Vouch {
+        #[command(flatten)]
+        name: DomainName,
+        /// Why; kept with the proof
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Visit a domain now
+    Recrawl {
+        #[command(flatten)]
+        name: DomainName,
+        /// Fetch cards whole, even where they are said to be unchanged
+        #[arg(long)]
+        full: bool,
+    },
+    /// Remove a domain; its agents retire for good
+    Rm(DomainName),
+    /// Check ownership proofs (not available yet)
+    #[command(hide = true)]
+    Verify(DomainName),
+}
+
+/// A registered domain.
+#[derive(Args, Debug, Clone)]
+pub struct DomainName {
+    /// The domain, as `host` or `host:port`
+    #[arg(value_name = "DOMAIN")]
+    domain: String,
+}
+
+/// Which page of a list.
+#[derive(Args, Debug, Clone, Default)]
+pub struct PageArgs {
+    /// Entries on the page, at most 100 [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: Option<u32>,
+    /// Go on where the page before ended
+    #[arg(long, value_name = "TOKEN")]
+    pub page_token: Option<String>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    command: &DomainCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    match command {
+        DomainCommand::Show(name) => {
+            let reply = client
+                .domain(&name.domain)
+                .await
+                .map_err(|error| error.into_answer())?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                show(console, &reply.value)?;
+            }
+        }
+        DomainCommand::List(page) => return list(page, client, console).await,
+        DomainCommand::Vouch { name, reason } => {
+            let reply = client.vouch(&name.domain, reason).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                console.line(&format!(
+                    "{} is now {}",
+                    reply.value.domain, reply.value.state
+                ))?;
+            }
+        }
+        DomainCommand::Recrawl { name, full } => {
+            let reply = client.recrawl(&name.domain, *full).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                let due = reply.value.next_due.to_rfc3339();
+                console.line(&format!(
+                    "{} is visited at {due} or soon after",
+                    reply.value.domain
+                ))?;
+            }
+        }
+        DomainCommand::Rm(name) => {
+            client.delete_domain(&name.domain).await?;
+            if !console.json {
+                console.line(&format!(
+                    "{} is removed and its agents are retired",
+                    name.domain
+                ))?;
+            }
+        }
+        DomainCommand::Verify(name) => {
+            return Err(Failure::new(format!(
+                "this version does not check ownership proofs; an admin can give a word for {0} with \
+                 `a2a-registry domain vouch {0} --reason TEXT`",
+                name.domain
+            )));
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let reply = client
+        .domains(page.limit, page.page_token.as_deref())
+        .await?;
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(Outcome::Done);
+    }
+    if reply.value.domains.is_empty() {
+        terminal::note(
+            "no domain is registered that you may see; `a2a-registry register NAME` adds one",
+        );
+        return Ok(Outcome::No);
+    }
+    let rows: Vec<_> = reply
+        .value
+        .domains
+        .iter()
+        .map(|domain| {
+            let states: Vec<_> = domain
+                .sources
+                .iter()
+                .map(|source| source.state.clone())
+                .collect();
+            vec![
+                domain.domain.clone(),
+                domain.state.clone(),
+                domain.agents.len().to_string(),
+                states.join(", "),
+            ]
+        })
+        .collect();
+    table::print(console, &["DOMAIN", "STATE", "AGENTS", "SOURCES"], &rows)?;
+    next_page(
+        "domain list",
+        page.limit,
+        reply.value.next_page_token.as_deref(),
+    );
+    Ok(Outcome::Done)
+}
+
+/// Says how to get at the next page of a list, where there is one.
+pub fn next_page(command: &str, limit: Option<u32>, token: Option<&str>) {
+    if let Some(token) = token {
+        let limit = limit
+            .map(|limit| format!(" --limit {limit}"))
+            .unwrap_or_default();
+        terminal::note(&format!(
+            "more with: {} {command}{limit} --page-token {}",
+            super::invocation::program(),
+            super::invocation::quote(token)
+        ));
+    }
+}
+
+fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
+    let proofs: Vec<_> = domain
+        .proofs
+        .iter()
+        .map(|proof| {
+            let reason = proof.reason.as_ref().map(|reason| format!(" ({reason})"));
+            format!(
+                "{} since {}{}",
+                proof.method,
+                proof.at.to_rfc3339(),
+                reason.unwrap_or_default()
+            )
+        })
+        .collect();
+    let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
+    table::facts(
+        console,
+        &[
+            ("domain", domain.domain.clone()),
+            ("state", domain.state.clone()),
+            ("registered", domain.created_at.to_rfc3339()),
+            (
+                "proofs",
+                if proofs.is_empty() {
+                    "none".to_owned()
+                } else {
+                    proofs.join("; ")
+                },
+            ),
+            (
+                "agents",
+                if agents.is_empty() {
+                    "none yet".to_owned()
+                } else {
+                    agents.join(", ")
+                },
+            ),
+        ],
+    )?;
+    for source in &domain.sources {
+        console.line(&format!("source {}", source.url))?;
+        for line in source_lines(source) {
+            console.line(&format!("  {line}"))?;
+        }
+    }
+    for challenge in &domain.challenges {
+        console.line(&format!("to place: {}", placed(challenge)))?;
+    }
+    Ok(())
+}
+
+fn source_lines(source: &SourceView) -> Vec<String> {
+    let due = source.next_due.map_or_else(
+        || "not asked again".to_owned(),
+        |due| format!("asked again at {}", due.to_rfc3339()),
+    );
+    let mut lines = vec![format!("{}, {due}", source.state)];
+    // The history begins with the last attempt, where it is shown at all.
+    let attempts = if source.attempts.is_empty() {
+        source.last_attempt.iter().collect::<Vec<_>>()
+    } else {
+        source.attempts.iter().collect()
+    };
+    for attempt in attempts {
+        let status = attempt
+            .status
+            .map(|status| format!(" {status}"))
+            .unwrap_or_default();
+        let address = attempt
+            .address
+            .as_ref()
+            .map(|address| format!(" from {address}"));
+        lines.push(format!(
+            "{} {}{status}{}: {}",
+            attempt.at.to_rfc3339(),
+            attempt.outcome,
+            address.unwrap_or_default(),
+            attempt.detail
+        ));
+    }
+    lines
+}

@@ -1,0 +1,217 @@
+//! The command line (contract, section 2): one file for each command.
+//!
+//! Client commands speak to a registry over HTTP, whether it runs on this machine or elsewhere. Every
+//! command ends with 0 (done), 1 (the answer is no) or 2 (usage or failure), and whatever goes wrong is
+//! one line on standard error that says what to do.
+
+mod agent;
+mod calls;
+mod client;
+mod console;
+mod demo;
+mod doctor;
+mod domain;
+mod failure;
+mod invocation;
+mod lint;
+mod local;
+mod logging;
+mod maintenance;
+mod refusal;
+mod register;
+mod review;
+mod search;
+mod send;
+mod serve;
+mod show;
+mod signals;
+mod table;
+mod target;
+mod terminal;
+mod token;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use client::Client;
+use console::Console;
+use failure::{Failure, Outcome, conclude};
+
+/// Where client commands look for a registry.
+const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
+
+/// What was typed.
+#[derive(Parser)]
+#[command(
+    name = "a2a-registry",
+    version,
+    about = "A registry of A2A agent cards: find agents by what they can do, and talk to them directly",
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every client command takes.
+#[derive(Args)]
+struct Connection {
+    /// The registry to speak to
+    #[arg(long, global = true, value_name = "URL", env = "A2A_REGISTRY_URL", default_value = DEFAULT_REGISTRY, help_heading = "Client options")]
+    registry: String,
+    /// The token to identify with
+    #[arg(
+        long,
+        global = true,
+        env = "A2A_REGISTRY_TOKEN",
+        hide_env_values = true,
+        help_heading = "Client options"
+    )]
+    token: Option<String>,
+    /// Print JSON, exactly as the registry answered
+    #[arg(long, global = true, help_heading = "Client options")]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a registry with three sample agents in a temporary folder
+    Demo(demo::DemoArgs),
+    /// Serve the registry: API, pages and crawler
+    Serve(serve::ServeArgs),
+    /// Register domains or cards, by name or URL
+    Register(register::RegisterArgs),
+    /// Show, vouch for, recrawl or remove registered domains
+    #[command(subcommand)]
+    Domain(domain::DomainCommand),
+    /// Find agents by words, skills, tags and more
+    Search(Box<search::SearchArgs>),
+    /// Show an agent, its card, its versions or its findings
+    Show(show::ShowArgs),
+    /// Send a text to an agent and print its answer
+    Send(send::SendArgs),
+    /// Check an agent card; needs no registry
+    Lint(lint::LintArgs),
+    /// Decide what is admitted
+    #[command(subcommand)]
+    Review(review::ReviewCommand),
+    /// Suspend, resume, deprecate or retire an agent
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
+    /// Make, list and revoke API tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Bring the database to this program's schema
+    Migrate(local::LocalArgs),
+    /// Build the search index anew
+    Reindex(local::LocalArgs),
+    /// Print the API's description (`OpenAPI` 3.1)
+    Openapi,
+    /// Check configuration, folder, database, DNS and registry
+    Doctor(local::LocalArgs),
+    /// Print completions for a shell
+    Completions(maintenance::CompletionsArgs),
+}
+
+/// Does what these arguments ask (the program's name first), and gives the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return conclude(Err(Failure::new(format!(
+                "no threads can be started: {error}"
+            ))));
+        }
+    };
+    let code = conclude(runtime.block_on(Box::pin(dispatch(cli))));
+    // Whatever still runs was given its time already, or a second signal took it away.
+    runtime.shutdown_background();
+    code
+}
+
+/// Help and version are answers; everything else becomes one line.
+fn misused(error: &clap::Error) -> ExitCode {
+    let asked_for = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    if asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Nobody is left to be told where this cannot be written.
+        let _ = error.print();
+        return ExitCode::from(if asked_for { 0 } else { 2 });
+    }
+    conclude(Err(Failure::new(in_one_line(&error.to_string()))))
+}
+
+/// The parser's message without its usage section, which `--help` shows better.
+fn in_one_line(message: &str) -> String {
+    let words: Vec<_> = message
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let line = words.join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    format!("{line}; --help shows what there is")
+}
+
+async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
+    let Cli {
+        connection,
+        command,
+    } = cli;
+    let console = Console::new(connection.json);
+    // These begin logging themselves, as their configuration says.
+    match command {
+        Command::Serve(arguments) => return serve::run(arguments, &console).await,
+        Command::Demo(arguments) => return demo::run(arguments, &console).await,
+        _ => logging::start_if_asked()?,
+    }
+    match command {
+        Command::Lint(arguments) => return lint::run(&arguments, &console).await,
+        Command::Migrate(arguments) => return maintenance::migrate(&arguments, &console).await,
+        Command::Openapi => return maintenance::openapi(&console),
+        Command::Completions(arguments) => return maintenance::completions(&arguments, &console),
+        Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
+            return token::reset_admin(&arguments, &console).await;
+        }
+        _ => {}
+    }
+    let client = Client::new(&connection.registry, connection.token.as_deref())?;
+    match command {
+        Command::Register(arguments) => register::run(&arguments, &client, &console).await,
+        Command::Domain(command) => domain::run(&command, &client, &console).await,
+        Command::Search(arguments) => search::run(&arguments, &client, &console).await,
+        Command::Show(arguments) => show::run(&arguments, &client, &console).await,
+        Command::Send(arguments) => send::run(&arguments, &client, &console).await,
+        Command::Review(command) => review::run(&command, &client, &console).await,
+        Command::Agent(command) => agent::run(&command, &client, &console).await,
+        Command::Token(command) => token::run(&command, &client, &console).await,
+        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, &console).await,
+        Command::Doctor(arguments) => doctor::run(&arguments, &client, &console).await,
+        // Handled above; listed so that a new command cannot be forgotten.
+        Command::Serve(_)
+        | Command::Demo(_)
+        | Command::Lint(_)
+        | Command::Migrate(_)
+        | Command::Openapi
+        | Command::Completions(_) => Ok(Outcome::Done),
+    }
+}
+
+#[cfg(test)]
+mod tests;

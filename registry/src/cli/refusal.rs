@@ -1,0 +1,183 @@
+//! Why a registry gives no answer: refusals as problem documents, and everything before them.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+
+/// A problem document (RFC 9457).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Problem {
+    /// What kind, as a URL or path.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What was wrong this time.
+    pub detail: String,
+    /// Members of the request that were wrong.
+    pub errors: Vec<ProblemMember>,
+}
+
+/// A member of a request that was wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProblemMember {
+    /// Which, as an RFC 6901 pointer.
+    pub pointer: String,
+    /// What was wrong with it.
+    pub detail: String,
+}
+
+/// Why there is no answer to use. Displays as one line that may quote the server.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClientError {
+    /// No connection came about.
+    #[error(
+        "no registry answers at {base} ({reason}); start one with `a2a-registry serve`, or name \
+         another with --registry URL"
+    )]
+    Unreachable {
+        /// The registry's URL.
+        base: String,
+        /// The innermost cause.
+        reason: String,
+    },
+    /// The registry refused, and says why.
+    #[error("{}", describe(.problem, .retry_after.as_deref()))]
+    Refused {
+        /// What it says.
+        problem: Box<Problem>,
+        /// The document as received.
+        raw: Bytes,
+        /// When trying again makes sense.
+        retry_after: Option<String>,
+    },
+    /// Something answers there, and it is no registry.
+    #[error(
+        "{url} answered HTTP {status} with {what}; is a registry running there? check --registry"
+    )]
+    NotARegistry {
+        /// What was asked.
+        url: String,
+        /// The status.
+        status: u16,
+        /// What came instead of a registry's answer.
+        what: String,
+    },
+    /// Anything else, in words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ClientError {
+    /// The status of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { problem, .. } => Some(problem.status),
+            _ => None,
+        }
+    }
+
+    /// Takes "there is no such thing" as the answer no, and everything else as a failure.
+    pub fn into_answer(self) -> Failure {
+        match self.status() {
+            Some(404) => Failure::No(self.to_string()),
+            _ => Failure::Failed(self.to_string()),
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A problem document in one line.
+fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
+    let mut parts = Vec::new();
+    parts.extend(
+        [problem.title.as_str(), problem.detail.as_str()]
+            .into_iter()
+            .filter(|text| !text.is_empty()),
+    );
+    let mut line = parts.join(": ");
+    if line.is_empty() {
+        line = format!("the registry answered HTTP {}", problem.status);
+    }
+    let members: Vec<_> = problem
+        .errors
+        .iter()
+        .filter(|member| member.detail != problem.detail)
+        .map(|member| format!("{}: {}", member.pointer, member.detail))
+        .collect();
+    if !members.is_empty() {
+        line = format!("{line} ({})", members.join("; "));
+    }
+    match problem.status {
+        401 => line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN."),
+        429 => {
+            if let Some(seconds) = retry_after {
+                line.push_str(&format!(" Try again in {seconds} s."));
+            }
+        }
+        _ => {}
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_become_one_line() {
+        let member = |pointer: &str, detail: &str| ProblemMember {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        };
+        let mut problem = Problem {
+            title: "Invalid request".into(),
+            status: 400,
+            detail: "limit is no member.".into(),
+            errors: vec![
+                member("/limit", "limit is no member."),
+                member("/q", "too long"),
+            ],
+            ..Problem::default()
+        };
+        assert_eq!(
+            describe(&problem, None),
+            "Invalid request: limit is no member. (/q: too long)"
+        );
+        problem = Problem {
+            status: 401,
+            title: "Who are you?".into(),
+            ..Problem::default()
+        };
+        assert!(describe(&problem, None).contains("--token"));
+        problem = Problem {
+            status: 429,
+            title: "Slow down.".into(),
+            ..Problem::default()
+        };
+        assert_eq!(
+            describe(&problem, Some("7")),
+            "Slow down. Try again in 7 s."
+        );
+        assert!(
+            describe(
+                &Problem {
+                    status: 500,
+                    ..Problem::default()
+                },
+                None
+            )
+            .contains("500")
+        );
+    }
+}

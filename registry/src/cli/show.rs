@@ -1,0 +1,256 @@
+//! `show`: one agent, its card, its versions or its findings.
+
+use clap::Args;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::search::{speaks, trust};
+use super::{table, terminal};
+use crate::api::{Agent, FindingView};
+
+/// What `show` takes.
+#[derive(Args, Debug, Clone)]
+pub struct ShowArgs {
+    /// Its id, URN, host or card URL
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// Write the approved card, byte for byte as the agent published it
+    #[arg(long, conflicts_with_all = ["versions", "findings"])]
+    card: bool,
+    /// List the kept versions of its card
+    #[arg(long, conflicts_with = "findings")]
+    versions: bool,
+    /// List what the linter found in its card
+    #[arg(long)]
+    findings: bool,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// Where the registry is away; [`Failure::No`] where there is no such agent.
+pub async fn run(
+    arguments: &ShowArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let id = client.find_agent(&arguments.agent).await?.summary.id;
+    if arguments.card {
+        let bytes = client.card(id).await.map_err(|error| error.into_answer())?;
+        console.write(&bytes)?;
+    } else if arguments.versions {
+        versions(id, client, console).await?;
+    } else if arguments.findings {
+        findings(id, client, console).await?;
+    } else {
+        let reply = client
+            .agent(id)
+            .await
+            .map_err(|error| error.into_answer())?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        } else {
+            show(console, &reply.value)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
+    let mut token = None;
+    let mut rows = Vec::new();
+    loop {
+        let reply = client
+            .versions(id, token.as_deref())
+            .await
+            .map_err(|error| error.into_answer())?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        }
+        rows.extend(reply.value.versions.iter().map(|version| {
+            vec![
+                version.observed_at.to_rfc3339(),
+                version.state.to_string(),
+                if version.served {
+                    "served".to_owned()
+                } else {
+                    String::new()
+                },
+                version
+                    .change_class
+                    .map(|class| class.to_string())
+                    .unwrap_or_default(),
+                version.wire_family.clone(),
+                version.digest.clone(),
+            ]
+        }));
+        token = reply.value.next_page_token;
+        if token.is_none() {
+            break;
+        }
+    }
+    if console.json {
+        return Ok(());
+    }
+    table::print(
+        console,
+        &["SEEN", "STATE", "", "CHANGE", "FORMAT", "DIGEST"],
+        &rows,
+    )
+}
+
+async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
+    let reply = client
+        .findings(id)
+        .await
+        .map_err(|error| error.into_answer())?;
+    if console.json {
+        return console.raw_json(&reply.raw);
+    }
+    print_findings(console, &reply.value.findings)
+}
+
+/// A table of findings, or the word that there are none.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), Failure> {
+    if findings.is_empty() {
+        terminal::note("nothing was found");
+        return Ok(());
+    }
+    let rows: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let pointer = if finding.pointer.is_empty() {
+                "(card)"
+            } else {
+                &finding.pointer
+            };
+            let found = if finding.found.is_empty() {
+                String::new()
+            } else {
+                format!(" (found {})", terminal::short(&finding.found, 40))
+            };
+            vec![
+                finding.severity.clone(),
+                finding.rule.clone(),
+                terminal::short(pointer, 40),
+                format!("{}{found}", finding.hint),
+                finding.section.clone(),
+            ]
+        })
+        .collect();
+    table::print(
+        console,
+        &["SEVERITY", "RULE", "WHERE", "WHAT TO DO", "SECTION"],
+        &rows,
+    )
+}
+
+fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
+    let summary = &agent.hit.summary;
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let moment = |at: Option<crate::domain::timestamp::Timestamp>| {
+        at.map(|at| at.to_rfc3339()).unwrap_or_default()
+    };
+    let provider = summary.provider.as_ref().map(|provider| {
+        [text(&provider.organization), text(&provider.url)]
+            .join(" ")
+            .trim()
+            .to_owned()
+    });
+    let labels: Vec<_> = summary
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let liveness = match &summary.liveness.reason {
+        Some(reason) => format!("{} ({reason})", summary.liveness.state),
+        None => summary.liveness.state.to_string(),
+    };
+    let decision = &agent.decision;
+    let reason = decision
+        .reason
+        .as_ref()
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
+    table::facts(
+        console,
+        &[
+            ("name", summary.name.clone()),
+            ("id", summary.id.to_string()),
+            ("urn", text(&summary.urn)),
+            ("description", text(&summary.description)),
+            ("version", text(&summary.version)),
+            ("provider", provider.unwrap_or_default()),
+            ("domain", summary.domain.clone()),
+            ("state", summary.lifecycle.to_string()),
+            ("visibility", summary.visibility.to_string()),
+            ("liveness", liveness),
+            ("last seen", moment(summary.liveness.last_seen)),
+            ("changed", moment(summary.liveness.last_changed)),
+            (
+                "trust",
+                format!(
+                    "{}, domain {}, signature {}",
+                    trust(summary),
+                    summary.trust.domain,
+                    summary.trust.signature
+                ),
+            ),
+            ("speaks", speaks(summary)),
+            ("tags", summary.tags.join(", ")),
+            ("labels", labels.join(", ")),
+            ("access", agent.security.join("; or ")),
+            ("digest", summary.card_digest.clone()),
+            (
+                "decided",
+                format!(
+                    "{} by {} on {}{reason}{}",
+                    decision.state,
+                    decision.by,
+                    decision.at.to_rfc3339(),
+                    rules(&decision.rules)
+                ),
+            ),
+            ("card", summary.links.card.clone()),
+            ("resolver", summary.links.resolver.clone()),
+        ],
+    )?;
+    for hold in &agent.holds {
+        console.line(&format!(
+            "held back: {} since {}: {}",
+            hold.hold,
+            hold.since.to_rfc3339(),
+            hold.reason
+        ))?;
+    }
+    for interface in &summary.interfaces {
+        let version = text(&interface.protocol_version);
+        console.line(&format!(
+            "interface {} {version} at {}",
+            interface.binding, interface.url
+        ))?;
+    }
+    for skill in &summary.skills {
+        let description = skill.description.as_ref().map(|text| format!(": {text}"));
+        console.line(&format!(
+            "skill {} ({}){}",
+            skill.name,
+            skill.id,
+            description.unwrap_or_default()
+        ))?;
+    }
+    Ok(())
+}
+
+fn rules(rules: &[String]) -> String {
+    if rules.is_empty() {
+        String::new()
+    } else {
+        format!(" (rule {})", rules.join(", "))
+    }
+}

@@ -1,0 +1,78 @@
+//! What is typed: understood, or answered in one line.
+
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split(' '))
+}
+
+#[test]
+fn the_definition_holds_together() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_of_the_contract_is_understood() {
+    for line in [
+        "a2a-registry demo --listen 127.0.0.1:0",
+        "a2a-registry serve --config f.toml --data-dir d --roles api,crawler --approve-all",
+        "a2a-registry serve --print-config",
+        "a2a-registry register a.example http://b.example/card.json --approve",
+        "a2a-registry register -f names.txt --no-wait --json",
+        "a2a-registry domain show a.example",
+        "a2a-registry domain list --limit 5",
+        "a2a-registry domain vouch a.example --reason known",
+        "a2a-registry domain recrawl a.example --full",
+        "a2a-registry domain rm a.example",
+        "a2a-registry --json search book flights --tag travel --tag air --trust L1 --facets tag,provider",
+        "a2a-registry search",
+        "a2a-registry show a.example --card",
+        "a2a-registry show a.example --registry http://127.0.0.1:1 --token t",
+        "a2a-registry send a.example hello --bearer t --header X-A:b --timeout 5",
+        "a2a-registry lint -",
+        "a2a-registry review list --state all",
+        "a2a-registry review approve 01890a5d-ac96-774b-bcce-b302099a8057 --reason fine",
+        "a2a-registry agent resume a.example --reason fine --hold key_changed",
+        "a2a-registry agent retire a.example --reason gone",
+        "a2a-registry token create ci --account ci --role publisher --expires-in-days 30",
+        "a2a-registry token reset-admin --data-dir d",
+        "a2a-registry migrate --database postgres://127.0.0.1/r",
+        "a2a-registry reindex",
+        "a2a-registry openapi",
+        "a2a-registry doctor",
+        "a2a-registry completions bash",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+    }
+}
+
+#[test]
+fn misuse_is_one_line_that_names_what_is_wrong() {
+    for (line, named) in [
+        ("a2a-registry search --lmit 3", "--lmit"),
+        ("a2a-registry search --limit 101", "101"),
+        ("a2a-registry agent suspend a.example", "--reason"),
+        ("a2a-registry register", "NAME|URL"),
+        ("a2a-registry lint", "FILE|URL|-"),
+        ("a2a-registry review approve x --reason y", "x"),
+        (
+            "a2a-registry token create n --role king",
+            "publisher, curator, admin",
+        ),
+        ("a2a-registry serve --roles cook", "cook"),
+        (
+            "a2a-registry show a.example --card --versions",
+            "--versions",
+        ),
+    ] {
+        let error = parse(line)
+            .err()
+            .map(|error| in_one_line(&error.to_string()))
+            .unwrap_or_default();
+        assert!(error.contains(named), "{line}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.ends_with("--help shows what there is"), "{error}");
+    }
+}

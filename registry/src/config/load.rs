@@ -1,0 +1,191 @@
+//! Reading the configuration from its three places.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use figment::providers::{Env, Format, Serialized, Toml};
+use figment::value::{Dict, Value};
+use figment::{Figment, Profile};
+
+use super::{Config, validate::validate};
+
+/// Variables with this prefix and `__` between section and key override the file.
+const PREFIX: &str = "A2A_REGISTRY__";
+
+/// What is wrong with a configuration: every mistake, not just the first.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("configuration: {}", .0.join("; "))]
+pub struct ConfigError(pub Vec<String>);
+
+/// What flags say; `None` leaves the value of file and environment.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--listen`
+    pub listen: Option<SocketAddr>,
+    /// `--data-dir`
+    pub data_dir: Option<PathBuf>,
+    /// `--database`
+    pub database: Option<String>,
+    /// `--public-url`
+    pub public_url: Option<String>,
+    /// `--approve-all`
+    pub approve_all: bool,
+}
+
+/// Reads file, environment and flags, later ones winning, and validates the result.
+///
+/// # Errors
+/// Every mistake found: an unreadable file, an unknown key, a wrong type, values that do not fit.
+pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
+    let mut figment = Figment::from(Serialized::defaults(Config::default()));
+    if let Some(file) = file {
+        if !file.is_file() {
+            return Err(ConfigError(vec![format!(
+                "there is no file {}",
+                file.display()
+            )]));
+        }
+        figment = figment.merge(Toml::file_exact(file));
+    }
+    figment = figment.merge(Env::prefixed(PREFIX).split("__"));
+    let (mut config, mut mistakes) = read(&figment)?;
+    apply(&mut config, overrides);
+    mistakes.extend(validate(&config));
+    if mistakes.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigError(mistakes))
+    }
+}
+
+/// Reads what the three places say together. A key that cannot be read is noted and left out, with its
+/// default in its place, because reading stops at the first mistake and every one is to be listed.
+///
+/// # Errors
+/// Where a file is not TOML at all.
+fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
+    let listed = |errors: figment::Error| {
+        ConfigError(errors.into_iter().map(|error| error.to_string()).collect())
+    };
+    let mut given: Dict = figment.extract().map_err(listed)?;
+    let mut mistakes = Vec::new();
+    loop {
+        let mut error = match Value::from(given.clone()).deserialize() {
+            Ok(config) => return Ok((config, mistakes)),
+            Err(error) => error,
+        };
+        // Where the key was given is known of the key, not of what lies inside its value.
+        let key: Vec<_> = error.path.iter().take(2).map(String::as_str).collect();
+        error.metadata = figment.find_metadata(&key.join(".")).cloned();
+        error.profile = Some(Profile::Default);
+        mistakes.push(error.to_string());
+        // Each round takes something out, so that it ends; what has no key cannot be taken out.
+        if !leave_out(&mut given, &error.path) {
+            return Err(ConfigError(mistakes));
+        }
+    }
+}
+
+/// Takes the key at that path out of its section, whatever is wrong inside of it.
+fn leave_out(given: &mut Dict, path: &[String]) -> bool {
+    match path {
+        [section, key, ..] => match given.get_mut(section) {
+            Some(Value::Dict(_, keys)) => keys.remove(key).is_some(),
+            _ => given.remove(section).is_some(),
+        },
+        [section] => given.remove(section).is_some(),
+        [] => false,
+    }
+}
+
+fn apply(config: &mut Config, overrides: &Overrides) {
+    if let Some(listen) = overrides.listen {
+        config.server.listen = listen;
+    }
+    if let Some(data_dir) = &overrides.data_dir {
+        config.store.data_dir.clone_from(data_dir);
+    }
+    if let Some(database) = &overrides.database {
+        config.store.database.clone_from(database);
+    }
+    if let Some(public_url) = &overrides.public_url {
+        config.server.public_url.clone_from(public_url);
+    }
+    config.governance.approve_all |= overrides.approve_all;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.toml");
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_laptop_configuration_is_read() {
+        let (_folder, path) = file(
+            "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n",
+        );
+        let config = load(Some(&path), &Overrides::default()).unwrap();
+        assert!(config.crawler.allow_http);
+        assert_eq!(config.crawler.allow_networks.len(), 1);
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_it() {
+        let (_folder, path) = file("[server]\nlissen = \"127.0.0.1:1\"\n");
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains("lissen"), "{error}");
+    }
+
+    #[test]
+    fn every_mistake_is_listed() {
+        let (_folder, path) = file(
+            "[crawler]\nallow_ports = \"some\"\nconcurrency = 0\n[server]\npublic_url = \"ftp://x\"\n",
+        );
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        assert_eq!(error.0.len(), 3, "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_hides_no_other_mistake() {
+        let (_folder, path) = file(
+            "[server]\nlissen = \"x\"\ndrain_seconds = \"soon\"\n[limit]\nfacets = 3\n\
+             [crawler]\nallow_networks = [\"10.0.0.0/8\", \"none\"]\nconcurrency = 0\n",
+        );
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        assert_eq!(error.0.len(), 5, "{error}");
+        for mistake in [
+            "lissen",
+            "drain_seconds",
+            "limit",
+            "allow_networks",
+            "concurrency",
+        ] {
+            assert!(error.to_string().contains(mistake), "{mistake}: {error}");
+        }
+        assert!(error.0[0].contains("registry.toml"), "{error}");
+    }
+
+    #[test]
+    fn flags_win() {
+        let (_folder, path) = file("[store]\ndata_dir = \"/from/file\"\n");
+        let overrides = Overrides {
+            data_dir: Some("/from/flag".into()),
+            ..Overrides::default()
+        };
+        let config = load(Some(&path), &overrides).unwrap();
+        assert_eq!(config.store.data_dir, PathBuf::from("/from/flag"));
+    }
+}

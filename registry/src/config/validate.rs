@@ -1,0 +1,90 @@
+//! Values that have the right type and still do not fit, and what follows from those that do.
+
+use std::path::Path;
+
+use url::Url;
+
+use super::{AllowPorts, Config};
+
+/// Every mistake in a configuration, one sentence each.
+pub(super) fn validate(config: &Config) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    let mut wrong = |text: String| mistakes.push(text);
+    if !config.server.public_url.is_empty() {
+        match Url::parse(&config.server.public_url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {}
+            _ => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
+        }
+    }
+    if config.server.tls_cert.is_some() != config.server.tls_key.is_some() {
+        wrong("server.tls_cert and server.tls_key go together: set both or none".into());
+    }
+    if let AllowPorts::Word(word) = &config.crawler.allow_ports
+        && word != "any"
+    {
+        wrong(format!(
+            "crawler.allow_ports must be a list of ports or \"any\", not \"{word}\""
+        ));
+    }
+    if !(1..=1024).contains(&config.crawler.concurrency) {
+        wrong("crawler.concurrency must be between 1 and 1024".into());
+    }
+    if !(16..=4096).contains(&config.search.writer_megabytes) {
+        wrong("search.writer_megabytes must be between 16 and 4096".into());
+    }
+    if !(1024..=1024 * 1024).contains(&config.limits.json_bytes) {
+        wrong("limits.json_bytes must be between 1024 and 1048576".into());
+    }
+    if config.limits.anonymous_writes_per_minute == 0 {
+        wrong("limits.anonymous_writes_per_minute must be at least 1".into());
+    }
+    let database = &config.store.database;
+    if !database.is_empty()
+        && !["sqlite:", "postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| database.starts_with(scheme))
+    {
+        wrong("store.database must begin with sqlite: or postgres://".into());
+    }
+    mistakes
+}
+
+impl Config {
+    /// The URL under which others reach the registry, without a slash at its end.
+    pub fn public_url(&self) -> String {
+        if self.server.public_url.is_empty() {
+            let scheme = if self.server.tls_cert.is_some() {
+                "https"
+            } else {
+                "http"
+            };
+            return format!("{scheme}://{}", self.server.listen);
+        }
+        self.server.public_url.trim_end_matches('/').to_owned()
+    }
+
+    /// The database to open: the one configured, or SQLite in the data folder.
+    pub fn database_url(&self) -> String {
+        if self.store.database.is_empty() {
+            sqlite_url(&self.store.data_dir.join("registry.sqlite"))
+        } else {
+            self.store.database.clone()
+        }
+    }
+
+    /// The index's folder.
+    pub fn index_dir(&self) -> std::path::PathBuf {
+        self.store.data_dir.join("index")
+    }
+}
+
+/// The URL of a SQLite file that is made where it does not exist. The few characters that would end a
+/// path in a URL are escaped.
+pub(crate) fn sqlite_url(path: &Path) -> String {
+    let escaped = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3F")
+        .replace('#', "%23");
+    format!("sqlite:{escaped}?mode=rwc")
+}

@@ -1,0 +1,57 @@
+//! Serving a card: its bytes, an entity tag made of them, and 304 for who has it already.
+
+use actix_web::http::header::{CacheControl, CacheDirective, ETag, EntityTag, Header, IfNoneMatch};
+use actix_web::{HttpRequest, HttpResponse, web};
+use ring::digest;
+use serde_json::Value;
+
+/// A card ready to be served.
+#[derive(Debug, Clone)]
+pub(super) struct ServedCard {
+    body: web::Bytes,
+    tag: EntityTag,
+}
+
+impl ServedCard {
+    /// Fixes the card's bytes and its tag.
+    pub fn new(card: &Value) -> Self {
+        let body = web::Bytes::from(format!("{card:#}\n"));
+        let hash = digest::digest(&digest::SHA256, &body);
+        let tag: String = hash
+            .as_ref()
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self {
+            body,
+            tag: EntityTag::new_strong(tag),
+        }
+    }
+
+    /// Answers one request (1.0 section 8.6).
+    pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
+        let known = match IfNoneMatch::parse(request) {
+            Ok(IfNoneMatch::Any) => true,
+            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|tag| tag.weak_eq(&self.tag)),
+            Err(_) => false,
+        };
+        let mut response = if known {
+            HttpResponse::NotModified()
+        } else {
+            HttpResponse::Ok()
+        };
+        response
+            .insert_header(ETag(self.tag.clone()))
+            .insert_header(CacheControl(vec![
+                CacheDirective::Public,
+                CacheDirective::MaxAge(60),
+            ]));
+        if known {
+            return response.finish();
+        }
+        response
+            .content_type("application/json")
+            .body(self.body.clone())
+    }
+}

@@ -1,0 +1,112 @@
+//! The JSON-RPC 2.0 envelope that all three agents share.
+
+use actix_web::HttpResponse;
+use serde_json::{Map, Value, json};
+
+use super::fault::Fault;
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Returned with the answer. Null where the request has none.
+    pub id: Value,
+    /// What is asked.
+    pub method: String,
+    /// Its parameters; empty where the request has none.
+    pub params: Map<String, Value>,
+}
+
+/// Reads a request, or gives the id to answer under and what is wrong. A2A uses neither batches nor
+/// parameters by position, so both are refused.
+pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
+    let document: Value =
+        serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(error)))?;
+    let Value::Object(mut request) = document else {
+        return Err((
+            Value::Null,
+            Fault::invalid_request("a request is one JSON object"),
+        ));
+    };
+    let id = match request.remove("id") {
+        Some(id @ (Value::Null | Value::String(_) | Value::Number(_))) => id,
+        None => Value::Null,
+        Some(_) => {
+            return Err((
+                Value::Null,
+                Fault::invalid_request("id is a string or a number"),
+            ));
+        }
+    };
+    if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err((id, Fault::invalid_request("jsonrpc is the string 2.0")));
+    }
+    let Some(Value::String(method)) = request.remove("method") else {
+        return Err((id, Fault::invalid_request("method is a string")));
+    };
+    let params = match request.remove("params") {
+        Some(Value::Object(params)) => params,
+        None => Map::new(),
+        Some(_) => return Err((id, Fault::invalid_params("params is an object"))),
+    };
+    Ok(Call { id, method, params })
+}
+
+/// The answer to a request that was met.
+pub(super) fn result(id: &Value, result: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+/// A response of 200, which JSON-RPC over HTTP uses for errors too.
+pub(super) fn respond(document: &Value) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("application/json")
+        .body(document.to_string())
+}
+
+/// The answer to a request that was not met; `error` is the error object of the agent's version.
+pub(super) fn refuse(id: &Value, error: &Value) -> HttpResponse {
+    respond(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_with_its_id() {
+        let call = read(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+        assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
+        assert_eq!(Value::Object(call.params), json!({"a": 1}));
+    }
+
+    #[test]
+    fn malformed_requests_name_the_code_of_json_rpc() {
+        for (body, code, id) in [
+            (r#"{"jsonrpc""#, -32700, json!(null)),
+            ("", -32700, json!(null)),
+            ("[]", -32600, json!(null)),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#,
+                -32600,
+                json!(null),
+            ),
+            (r#"{"id":1,"method":"m"}"#, -32600, json!(1)),
+            (r#"{"jsonrpc":"2.0","id":1}"#, -32600, json!(1)),
+            (
+                r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+                -32600,
+                json!(null),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":"x","method":"m","params":[1]}"#,
+                -32602,
+                json!("x"),
+            ),
+        ] {
+            let (seen, fault) = read(body.as_bytes()).unwrap_err();
+            assert_eq!((fault.code, seen), (code, id), "{body}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The tasks an agent can still be asked for, and the identifiers it gives out.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// How many tasks are kept; the oldest makes room for a new one.
+pub(super) const KEPT: usize = 200;
+
+/// Tasks in memory.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    kept: Mutex<VecDeque<Value>>,
+    numbers: AtomicU64,
+}
+
+impl Tasks {
+    /// An identifier that this agent gives out once, such as `trip-task-7`.
+    pub fn number(&self, what: &str) -> String {
+        format!(
+            "{what}-{}",
+            self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+        )
+    }
+
+    /// Keeps a task.
+    pub fn keep(&self, task: Value) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(task);
+    }
+
+    /// The task of this id.
+    pub fn get(&self, id: &str) -> Option<Value> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter()
+            .find(|task| task.get("id").and_then(Value::as_str) == Some(id))
+            .cloned()
+    }
+
+    /// Every kept task, the newest first.
+    pub fn newest_first(&self) -> Vec<Value> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().rev().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_task_makes_room() {
+        let tasks = Tasks::default();
+        for n in 0..=KEPT {
+            tasks.keep(json!({"id": n.to_string()}));
+        }
+        assert_eq!(tasks.get("0"), None);
+        assert_eq!(tasks.get("1"), Some(json!({"id": "1"})));
+        assert_eq!(tasks.newest_first().len(), KEPT);
+        assert_eq!(tasks.newest_first()[0], json!({"id": KEPT.to_string()}));
+    }
+}

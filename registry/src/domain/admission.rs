@@ -1,0 +1,269 @@
+//! Which rule decides on a card: pure, first match wins (model.md section 6).
+
+use serde::{Deserialize, Serialize};
+
+use super::review::ChangeClass;
+use super::text_enum::text_enum;
+
+text_enum! {
+    /// The rule that decided, named in every decision.
+    Rule {
+        /// 1: the domain is on `deny_domains`.
+        DenyDomains = "deny_domains",
+        /// 2: a person decided on this content.
+        Person = "person",
+        /// 3: the server runs with `--approve-all`.
+        ApproveAll = "approve_all",
+        /// 4: the domain is on `allow_domains` and the card has no error finding.
+        AllowDomains = "allow_domains",
+        /// 5: the domain is verified, the card has no error finding, and it is new or changed little.
+        VerifiedDomain = "verified_domain",
+        /// A change of class low to an approved card.
+        LowChange = "low-change",
+        /// A change of class none to an approved card.
+        NoChange = "no-change",
+        /// 6: no rule decided.
+        NoRule = "no_rule",
+    }
+}
+
+/// A domain, or every domain below one: `example.com`, `*.example.com`, `127.0.0.1:9001`, `127.0.0.1:*`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DomainPattern(pub String);
+
+impl DomainPattern {
+    /// Whether a normalised domain (`host` or `host:port`) is meant. Case does not count. `*.` stands for
+    /// one or more labels and never for none; `:*` for any port and for none.
+    pub fn matches(&self, domain: &str) -> bool {
+        let pattern = self.0.trim().to_ascii_lowercase();
+        let domain = domain.to_ascii_lowercase();
+        let (pattern, domain) = match pattern.strip_suffix(":*") {
+            Some(host_pattern) => (host_pattern.to_owned(), host_of(&domain).to_owned()),
+            None => (pattern, domain),
+        };
+        match pattern.strip_prefix("*.") {
+            Some(parent) => domain
+                .strip_suffix(parent)
+                .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+            None => pattern == domain,
+        }
+    }
+}
+
+/// The host of `host` or `host:port`; an IPv6 literal keeps its brackets.
+fn host_of(domain: &str) -> &str {
+    match domain.rfind(':') {
+        Some(colon) if !domain[colon..].contains(']') => &domain[..colon],
+        _ => domain,
+    }
+}
+
+/// What the operator has configured.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Never registered; agents already listed are held.
+    pub deny_domains: Vec<DomainPattern>,
+    /// Approved without proof while the card has no error finding.
+    pub allow_domains: Vec<DomainPattern>,
+    /// Everything that 1 and 2 do not forbid is approved.
+    pub approve_all: bool,
+}
+
+impl Rules {
+    /// Whether a domain is on `deny_domains`.
+    pub fn denies(&self, domain: &str) -> bool {
+        self.deny_domains
+            .iter()
+            .any(|pattern| pattern.matches(domain))
+    }
+
+    /// Whether a domain is on `allow_domains`.
+    pub fn allows(&self, domain: &str) -> bool {
+        self.allow_domains
+            .iter()
+            .any(|pattern| pattern.matches(domain))
+    }
+}
+
+/// What is known when a card is decided on.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The normalised domain.
+    pub domain: &'a str,
+    /// Whether a proof (dns, http, operator) holds for it.
+    pub verified: bool,
+    /// The change against the approved version; `None` for an agent that has none.
+    pub change: Option<ChangeClass>,
+    /// Whether the card has a finding of severity error.
+    pub has_error: bool,
+    /// What a person decided on exactly this content, if anybody did.
+    pub person: Option<bool>,
+}
+
+/// What follows for the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruling {
+    /// The agent gets the hold `denied`.
+    Denied,
+    /// The version is approved.
+    Approved(Rule),
+    /// The version is rejected, by a person.
+    Rejected,
+    /// A curator is asked.
+    Pending,
+}
+
+impl Ruling {
+    /// The rule that is named in the decision.
+    pub const fn rule(self) -> Rule {
+        match self {
+            Self::Denied => Rule::DenyDomains,
+            Self::Approved(rule) => rule,
+            Self::Rejected => Rule::Person,
+            Self::Pending => Rule::NoRule,
+        }
+    }
+}
+
+/// Decides: the first rule that has something to say wins.
+pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
+    let small = |largest| facts.change.is_none_or(|class| class <= largest);
+    if rules.denies(facts.domain) {
+        return Ruling::Denied;
+    }
+    match facts.person {
+        Some(true) => return Ruling::Approved(Rule::Person),
+        Some(false) => return Ruling::Rejected,
+        None => {}
+    }
+    if rules.approve_all {
+        return Ruling::Approved(Rule::ApproveAll);
+    }
+    if rules.allows(facts.domain) && !facts.has_error && small(ChangeClass::High) {
+        return Ruling::Approved(Rule::AllowDomains);
+    }
+    if facts.verified && !facts.has_error && small(ChangeClass::Low) {
+        return Ruling::Approved(Rule::VerifiedDomain);
+    }
+    match facts.change {
+        Some(ChangeClass::None) => Ruling::Approved(Rule::NoChange),
+        Some(ChangeClass::Low) => Ruling::Approved(Rule::LowChange),
+        _ => Ruling::Pending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(change: Option<ChangeClass>) -> Facts<'static> {
+        Facts {
+            domain: "agents.example.com",
+            verified: false,
+            change,
+            has_error: false,
+            person: None,
+        }
+    }
+
+    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> Rules {
+        let patterns = |list: &[&str]| {
+            list.iter()
+                .map(|text| DomainPattern((*text).into()))
+                .collect()
+        };
+        Rules {
+            deny_domains: patterns(deny),
+            allow_domains: patterns(allow),
+            approve_all,
+        }
+    }
+
+    #[test]
+    fn patterns_mean_what_they_say() {
+        let cases = [
+            ("example.com", "example.com", true),
+            ("example.com", "a.example.com", false),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "badexample.com", false),
+            ("Example.COM", "example.com", true),
+            ("127.0.0.1:*", "127.0.0.1:9001", true),
+            ("127.0.0.1:*", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.1:9001", false),
+            ("*.example.com:*", "a.example.com:8443", true),
+            ("[::1]:*", "[::1]:80", true),
+            ("[::1]:*", "[::1]", true),
+        ];
+        for (pattern, domain, expected) in cases {
+            assert_eq!(
+                DomainPattern(pattern.into()).matches(domain),
+                expected,
+                "{pattern} on {domain}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_rule_wins() {
+        let all = rules(&["*.example.com"], &["*.example.com"], true);
+        assert_eq!(decide(&facts(None), &all), Ruling::Denied);
+        let rejected = Facts {
+            person: Some(false),
+            ..facts(None)
+        };
+        assert_eq!(
+            decide(&rejected, &rules(&[], &["*.example.com"], true)),
+            Ruling::Rejected
+        );
+        assert_eq!(
+            decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
+            Ruling::Approved(Rule::ApproveAll)
+        );
+    }
+
+    #[test]
+    fn allowed_domains_stop_at_errors_and_critical_changes() {
+        let allow = rules(&[], &["*.example.com"], false);
+        assert_eq!(
+            decide(&facts(None), &allow),
+            Ruling::Approved(Rule::AllowDomains)
+        );
+        assert_eq!(
+            decide(&facts(Some(ChangeClass::High)), &allow),
+            Ruling::Approved(Rule::AllowDomains)
+        );
+        assert_eq!(
+            decide(&facts(Some(ChangeClass::Critical)), &allow),
+            Ruling::Pending
+        );
+        let broken = Facts {
+            has_error: true,
+            ..facts(None)
+        };
+        assert_eq!(decide(&broken, &allow), Ruling::Pending);
+    }
+
+    #[test]
+    fn a_verified_domain_gets_its_first_card_and_small_changes_through() {
+        let none = rules(&[], &[], false);
+        let verified = |change| Facts {
+            verified: true,
+            ..facts(change)
+        };
+        assert_eq!(
+            decide(&verified(None), &none),
+            Ruling::Approved(Rule::VerifiedDomain)
+        );
+        assert_eq!(
+            decide(&verified(Some(ChangeClass::High)), &none),
+            Ruling::Pending
+        );
+        assert_eq!(
+            decide(&facts(Some(ChangeClass::Low)), &none),
+            Ruling::Approved(Rule::LowChange)
+        );
+        assert_eq!(decide(&facts(None), &none), Ruling::Pending);
+    }
+}

@@ -1,0 +1,50 @@
+//! Everything that can happen, as one enum (model.md section 9).
+
+use super::text_enum::text_enum;
+
+text_enum! {
+    /// What happened. Index, caches, feed and audit all follow these.
+    EventKind {
+        /// A domain, or a further source of one, was registered.
+        DomainRegistered = "domain.registered",
+        /// An admin vouched for a domain.
+        DomainVouched = "domain.vouched",
+        /// Somebody asked for a visit now.
+        DomainRecrawl = "domain.recrawl",
+        /// A domain was deleted and its agents retired.
+        DomainDeleted = "domain.deleted",
+        /// A card was seen in a slot for the first time.
+        AgentDiscovered = "agent.discovered",
+        /// A card changed and a new version was kept.
+        AgentChanged = "agent.changed",
+        /// A version was approved, by a rule or a person.
+        AgentApproved = "agent.approved",
+        /// A version was rejected.
+        AgentRejected = "agent.rejected",
+        /// An approval given only by `--approve-all` ended with it.
+        AgentReturned = "agent.returned",
+        /// A hold was set.
+        AgentHeld = "agent.held",
+        /// A hold was lifted.
+        AgentReleased = "agent.released",
+        /// An agent was marked as on its way out.
+        AgentDeprecated = "agent.deprecated",
+        /// An agent ended for good.
+        AgentRetired = "agent.retired",
+        /// The card could be reached again, or no longer.
+        AgentLiveness = "agent.liveness",
+        /// Something that is shown with an agent changed beside its card: a source it is fed by, or its
+        /// domain's proofs.
+        AgentUpdated = "agent.updated",
+        /// Something derived from a card was derived again and came out differently.
+        AgentDerived = "agent.derived",
+        /// A question was put to the curators.
+        ReviewOpened = "review.opened",
+        /// A question was answered, superseded or withdrawn.
+        ReviewClosed = "review.closed",
+        /// A token was made.
+        TokenCreated = "token.created",
+        /// A token was revoked.
+        TokenRevoked = "token.revoked",
+    }
+}

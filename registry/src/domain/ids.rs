@@ -1,0 +1,48 @@
+//! Identifiers, and the randomness they and every secret are made of.
+
+use ring::rand::{SecureRandom, SystemRandom};
+use uuid::Uuid;
+
+use super::timestamp::Timestamp;
+
+/// Where random bytes come from. Injected, so that a test can make identifiers predictable.
+pub trait Entropy: Send + Sync + std::fmt::Debug {
+    /// Fills the buffer.
+    fn fill(&self, buffer: &mut [u8]);
+}
+
+/// The operating system's randomness.
+#[derive(Debug)]
+pub struct SystemEntropy(SystemRandom);
+
+impl Default for SystemEntropy {
+    fn default() -> Self {
+        Self(SystemRandom::new())
+    }
+}
+
+impl Entropy for SystemEntropy {
+    /// Ends the process where the operating system gives no randomness: every secret made after that
+    /// could be guessed.
+    fn fill(&self, buffer: &mut [u8]) {
+        if self.0.fill(buffer).is_err() {
+            tracing::error!("the operating system gave no randomness");
+            std::process::abort();
+        }
+    }
+}
+
+/// A new `UUIDv7` of that moment (RFC 9562 section 5.7).
+pub fn new_id(now: Timestamp, entropy: &dyn Entropy) -> Uuid {
+    let mut random = [0; 10];
+    entropy.fill(&mut random);
+    let millis = u64::try_from(now.millis()).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+}
+
+/// A random number in `0..1`, for jitter.
+pub fn unit_random(entropy: &dyn Entropy) -> f64 {
+    let mut random = [0; 4];
+    entropy.fill(&mut random);
+    f64::from(u32::from_le_bytes(random)) / (f64::from(u32::MAX) + 1.0)
+}

@@ -1,0 +1,10 @@
+//! The words and rules of the registry, without any input or output.
+
+pub mod admission;
+pub mod event;
+pub mod ids;
+pub mod lifecycle;
+pub mod review;
+pub mod role;
+mod text_enum;
+pub mod timestamp;

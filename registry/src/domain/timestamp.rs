@@ -1,0 +1,102 @@
+//! Moments in time: signed microseconds since 1970 UTC inside, RFC 3339 with `Z` outside.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// A moment, to the microsecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub i64);
+
+/// One second in a timestamp's unit.
+pub const SECOND: i64 = 1_000_000;
+/// One minute in a timestamp's unit.
+pub const MINUTE: i64 = 60 * SECOND;
+/// One hour in a timestamp's unit.
+pub const HOUR: i64 = 60 * MINUTE;
+/// One day in a timestamp's unit.
+pub const DAY: i64 = 24 * HOUR;
+
+impl Timestamp {
+    /// This moment moved by a number of microseconds; saturates at the ends of time.
+    #[must_use]
+    pub const fn plus(self, microseconds: i64) -> Self {
+        Self(self.0.saturating_add(microseconds))
+    }
+
+    /// Whole milliseconds since 1970.
+    pub const fn millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// RFC 3339 text with `Z`, as every answer shows it.
+    pub fn to_rfc3339(self) -> String {
+        OffsetDateTime::from(self)
+            .format(&Rfc3339)
+            .unwrap_or_else(|_| self.0.to_string())
+    }
+}
+
+impl From<OffsetDateTime> for Timestamp {
+    fn from(moment: OffsetDateTime) -> Self {
+        let microseconds = moment.unix_timestamp_nanos() / 1000;
+        Self(i64::try_from(microseconds).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Timestamp> for OffsetDateTime {
+    /// Moments outside the years 0 to 9999, which only a corrupt row can hold, become 1970.
+    fn from(moment: Timestamp) -> Self {
+        let limit = Duration::days(365 * 2000).whole_microseconds() as i64;
+        let bounded = moment.0.clamp(-limit, limit);
+        Self::UNIX_EPOCH + Duration::microseconds(bounded)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        OffsetDateTime::parse(&text, &Rfc3339)
+            .map(Self::from)
+            .map_err(|_| {
+                D::Error::custom("expected an RFC 3339 moment such as 2026-01-31T12:00:00Z")
+            })
+    }
+}
+
+impl utoipa::PartialSchema for Timestamp {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .into()
+    }
+}
+
+impl utoipa::ToSchema for Timestamp {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_rfc_3339_with_z_and_reads_it_back() {
+        let moment = Timestamp(1_767_225_600_000_001);
+        assert_eq!(moment.to_rfc3339(), "2026-01-01T00:00:00.000001Z");
+        let json = serde_json::to_string(&moment).unwrap_or_default();
+        assert_eq!(serde_json::from_str::<Timestamp>(&json).ok(), Some(moment));
+    }
+
+    #[test]
+    fn a_corrupt_row_does_not_panic() {
+        for value in [i64::MIN, i64::MAX] {
+            assert!(!Timestamp(value).to_rfc3339().is_empty());
+        }
+    }
+}

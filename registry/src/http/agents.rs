@@ -1,0 +1,155 @@
+//! One agent: what is known of it, and the acts on it.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+
+use super::State;
+use super::answer;
+use super::auth::{Anyone, Curate, Require};
+use super::body::Body;
+use super::path::AgentRef;
+use super::problem::Problem;
+use super::query::Query;
+use crate::api::{Act, Agent, FindingList, VersionList};
+use crate::app::PageRequest;
+
+/// Show an agent
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The agent", body = Agent,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already"),
+    )
+)]
+#[get("/v1/agents/{agent}")]
+pub async fn agent_show(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_show(&caller.0, &agent.0).await?;
+    answer::resource(&request, &agent)
+}
+
+/// List the kept versions of an agent's card, newest first
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN"), PageRequest),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of versions", body = VersionList))
+)]
+#[get("/v1/agents/{agent}/versions")]
+pub async fn agent_versions(
+    caller: Anyone,
+    agent: AgentRef,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let versions = state
+        .app
+        .agent_versions(&caller.0, &agent.0, &page.0)
+        .await?;
+    answer::json(StatusCode::OK, &versions)
+}
+
+/// What the linter found in an agent's card
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The findings, in the card's order", body = FindingList,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already"),
+    )
+)]
+#[get("/v1/agents/{agent}/findings")]
+pub async fn agent_findings(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let findings = state.app.agent_findings(&caller.0, &agent.0).await?;
+    answer::resource(&request, &findings)
+}
+
+/// Withhold an agent from everybody but curators
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = Act,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[post("/v1/agents/{agent}:suspend")]
+pub async fn agent_suspend(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_suspend(&caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Lift a hold
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = Act,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[post("/v1/agents/{agent}:resume")]
+pub async fn agent_resume(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_resume(&caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Mark an agent as on its way out
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = Act,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[post("/v1/agents/{agent}:deprecate")]
+pub async fn agent_deprecate(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_deprecate(&caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// End an agent for good
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = Act,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[post("/v1/agents/{agent}:retire")]
+pub async fn agent_retire(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_retire(&caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}

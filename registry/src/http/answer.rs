@@ -1,0 +1,93 @@
+//! Answers: JSON with an entity tag, and the conditional requests that go with one.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use ring::digest;
+use serde::Serialize;
+
+use super::problem::Problem;
+use crate::app::AppError;
+
+/// The media type of everything that has none of its own.
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// To be asked again before every use; a cache may keep it for that.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// A value as JSON.
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+    let body = encode(value)?;
+    Ok(bytes(status, Bytes::from(body)))
+}
+
+/// JSON that is already written.
+pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
+    HttpResponse::build(status)
+        .insert_header((header::CONTENT_TYPE, JSON))
+        .insert_header((header::CACHE_CONTROL, REVALIDATE))
+        .body(body)
+}
+
+/// One resource as JSON, with an entity tag; 304 where the caller has it already.
+///
+/// The tag is weak, since a compressed answer has other bytes (RFC 9110 section 8.8.1).
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+    let body = encode(value)?;
+    let hash = digest::digest(&digest::SHA256, &body);
+    let tag = format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]));
+    let mut answer = if matches(request.headers(), &tag) {
+        let mut answer = HttpResponse::NotModified();
+        answer.insert_header((header::CACHE_CONTROL, REVALIDATE));
+        answer.finish()
+    } else {
+        bytes(StatusCode::OK, Bytes::from(body))
+    };
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        answer.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(answer)
+}
+
+fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()).into())
+}
+
+/// Whether `If-None-Match` names the tag, by weak comparison (RFC 9110 section 13.1.2).
+pub fn matches(headers: &HeaderMap, tag: &str) -> bool {
+    if !headers.contains_key(header::IF_NONE_MATCH) {
+        return false;
+    }
+    let tag = opaque(tag);
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .any(|known| known == "*" || opaque(known) == tag)
+}
+
+/// A tag without the mark of weakness.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+/// JSON that holds a secret, which no cache may keep.
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub fn secret(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+    let mut answer = json(status, value)?;
+    answer
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}

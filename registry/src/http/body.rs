@@ -1,0 +1,233 @@
+//! The JSON body of a request.
+
+use std::time::Duration;
+
+use actix_web::dev::Payload;
+use actix_web::error::PayloadError;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use bytes::BytesMut;
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt, StreamExt};
+use serde::de::DeserializeOwned;
+
+use super::State;
+use super::problem::Problem;
+use super::problems;
+
+/// How long a body may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+/// How much a body may hold where no state says otherwise.
+const DEFAULT_LIMIT: usize = 64 * 1024;
+
+/// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
+#[derive(Debug, Clone)]
+pub struct Body<T>(pub T);
+
+/// As [`Body`], where leaving the body out asks for the usual.
+#[derive(Debug, Clone)]
+pub struct OptionalBody<T>(pub T);
+
+impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let head = check_head(request);
+        let limit = limit(request);
+        let payload = payload.take();
+        async move {
+            head.json?;
+            let bytes = collect(payload, head.length, limit).await?;
+            parse(&bytes).map(Self)
+        }
+        .boxed_local()
+    }
+}
+
+impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalBody<T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let head = check_head(request);
+        let limit = limit(request);
+        let payload = payload.take();
+        async move {
+            let bytes = collect(payload, head.length, limit).await?;
+            if bytes.is_empty() {
+                return Ok(Self(T::default()));
+            }
+            head.json?;
+            parse(&bytes).map(Self)
+        }
+        .boxed_local()
+    }
+}
+
+/// What the headers say about a body.
+struct Head {
+    json: Result<(), Problem>,
+    length: Option<usize>,
+}
+
+fn check_head(request: &HttpRequest) -> Head {
+    let headers = request.headers();
+    let length = headers.get(header::CONTENT_LENGTH);
+    Head {
+        json: if is_plain_json(request, headers) {
+            Ok(())
+        } else {
+            Err(Problem::new(
+                &problems::WRONG_MEDIA_TYPE,
+                "Send the body as JSON, with `Content-Type: application/json` and without content coding.",
+            ))
+        },
+        length: length.and_then(|length| length.to_str().ok()?.parse().ok()),
+    }
+}
+
+fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
+    let plain = headers
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    let essence = request.content_type();
+    plain
+        && (essence.eq_ignore_ascii_case("application/json")
+            || essence.to_ascii_lowercase().ends_with("+json"))
+}
+
+fn limit(request: &HttpRequest) -> usize {
+    request
+        .app_data::<actix_web::web::Data<State>>()
+        .map_or(DEFAULT_LIMIT, |state| state.app.config().limits.json_bytes)
+}
+
+async fn collect(
+    payload: Payload,
+    length: Option<usize>,
+    limit: usize,
+) -> Result<BytesMut, Problem> {
+    let arrival = async {
+        let mut payload = payload;
+        let mut bytes = BytesMut::new();
+        if length.is_some_and(|length| length > limit) {
+            return Err(too_large(limit));
+        }
+        while let Some(chunk) = payload.next().await {
+            let chunk = chunk.map_err(|error| broken(&error, limit))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(too_large(limit));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    };
+    tokio::time::timeout(ARRIVAL, arrival)
+        .await
+        .unwrap_or_else(|_| {
+            Err(Problem::new(
+                &problems::REQUEST_TIMEOUT,
+                format!(
+                    "The body was not complete after {} seconds.",
+                    ARRIVAL.as_secs()
+                ),
+            ))
+        })
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(
+        &problems::TOO_LARGE,
+        format!("A JSON request may hold {limit} bytes at most."),
+    )
+}
+
+fn broken(error: &PayloadError, limit: usize) -> Problem {
+    match error {
+        PayloadError::Overflow => too_large(limit),
+        _ => Problem::new(
+            &problems::INVALID_REQUEST,
+            "The body ended before it was complete.",
+        ),
+    }
+}
+
+/// Reads JSON as a `T`.
+///
+/// # Errors
+/// `invalid-request`: not JSON, or with a pointer to the member that does not fit.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    refuse_nul(bytes)?;
+    // Every body is an object; without this, an array of its members in their order would do as well.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::invalid(
+            "",
+            "This must be an object, not an array.",
+        ));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let inner = error.inner();
+        if inner.is_data() {
+            let pointer = path_pointer(error.path());
+            return Problem::invalid(pointer, without_position(&inner.to_string()));
+        }
+        Problem::new(
+            &problems::INVALID_REQUEST,
+            format!("The body is not JSON: {inner}."),
+        )
+    })?;
+    json.end().map_err(|error| {
+        Problem::new(
+            &problems::INVALID_REQUEST,
+            format!("The body is not JSON: {error}."),
+        )
+    })?;
+    Ok(value)
+}
+
+/// U+0000 has no place in any text here, and not every database can store it. As JSON writes it, it can
+/// only be an escape.
+fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
+    let escaped = |at: usize| {
+        let backslashes = bytes[..=at]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'\\')
+            .count();
+        backslashes % 2 == 1
+    };
+    let found = bytes
+        .windows(6)
+        .enumerate()
+        .any(|(at, part)| part == b"\\u0000" && escaped(at));
+    if found {
+        return Err(Problem::new(
+            &problems::INVALID_REQUEST,
+            "The body holds U+0000.",
+        ));
+    }
+    Ok(())
+}
+
+/// The pointer names the place better than line and column do.
+fn without_position(text: &str) -> &str {
+    text.rfind(" at line ").map_or(text, |at| &text[..at])
+}
+
+/// RFC 6901 pointer to a member of the outermost object.
+pub fn pointer(member: &str) -> String {
+    format!("/{}", member.replace('~', "~0").replace('/', "~1"))
+}
+
+fn path_pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let segments = path.iter().map(|segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => pointer(key),
+        Segment::Enum { variant } => pointer(variant),
+        Segment::Unknown => String::new(),
+    });
+    segments.collect()
+}

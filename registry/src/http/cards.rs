@@ -1,0 +1,147 @@
+//! The bytes of cards, exactly as their publishers wrote them.
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::State;
+use super::answer;
+use super::auth::Anyone;
+use super::envelope::leave_untouched;
+use super::path::AgentRef;
+use super::problem::Problem;
+use super::query::Query;
+use crate::app::ServedCard;
+
+/// The media type of A2A cards, which a kept version is sent with.
+const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
+/// The card served may change at any time; what is kept of it is asked for again. Its bytes are signed, so
+/// that nobody on the way may write them differently.
+const CURRENT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+/// The bytes behind a digest never change; whether they may be shown can.
+const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
+
+/// Which card of an agent.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct CardQuery {
+    /// The digest of a kept version; the approved card where absent.
+    version: Option<String>,
+    /// A protocol version to convert to. Not offered yet: answered with 400.
+    #[serde(rename = "as")]
+    convert: Option<String>,
+}
+
+/// The approved card, byte for byte
+///
+/// With `version` a kept version of it, as `application/a2a-agent-card+json`.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ), headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+        (status = 304, description = "The caller has these bytes already"),
+    )
+)]
+#[get("/v1/agents/{agent}/card")]
+pub async fn agent_card(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<CardQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    if query.0.convert.is_some() {
+        return Err(Problem::invalid(
+            "/as",
+            "Converting a card to another protocol version is not offered yet; leave `as` out.",
+        ));
+    }
+    let version = query.0.version.as_deref();
+    let card = state.app.agent_card(&caller.0, &agent.0, version).await?;
+    Ok(match version {
+        None => deliver(&request, &card, answer::JSON, CURRENT),
+        Some(_) => {
+            let mut answer = deliver(&request, &card, CARD_JSON, VERSION);
+            answer
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("authorization"));
+            answer
+        }
+    })
+}
+
+/// The approved card where an SDK's resolver looks for it
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", body = Object,
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+        (status = 304, description = "The caller has these bytes already"),
+    )
+)]
+#[get("/agents/{agent}/.well-known/agent-card.json")]
+pub async fn agent_card_well_known(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let card = state.app.agent_card(&caller.0, &agent.0, None).await?;
+    Ok(deliver(&request, &card, answer::JSON, CURRENT))
+}
+
+/// The approved card where the resolver of an SDK of protocol version 0.2 looks for it
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", body = Object,
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+        (status = 304, description = "The caller has these bytes already"),
+    )
+)]
+#[get("/agents/{agent}/.well-known/agent.json")]
+pub async fn agent_card_well_known_0_2(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let card = state.app.agent_card(&caller.0, &agent.0, None).await?;
+    Ok(deliver(&request, &card, answer::JSON, CURRENT))
+}
+
+/// The card, or 304 where the caller names its tag.
+fn deliver(
+    request: &HttpRequest,
+    card: &ServedCard,
+    media_type: HeaderValue,
+    caching: HeaderValue,
+) -> HttpResponse {
+    let mut answer = if answer::matches(request.headers(), &card.etag) {
+        HttpResponse::NotModified().finish()
+    } else {
+        HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, media_type))
+            .body(card.bytes.clone())
+    };
+    let headers = answer.headers_mut();
+    if request.headers().contains_key(header::ACCEPT_ENCODING) {
+        leave_untouched(headers);
+    }
+    headers.insert(header::CACHE_CONTROL, caching);
+    if let Ok(etag) = HeaderValue::from_str(&card.etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    answer
+}

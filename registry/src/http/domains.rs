@@ -1,0 +1,132 @@
+//! Registering domains and looking after them.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, post, web};
+
+use super::State;
+use super::answer;
+use super::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
+use super::body::{Body, OptionalBody};
+use super::path::DomainRef;
+use super::problem::Problem;
+use super::query::Query;
+use crate::api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Registration, Vouch};
+use crate::app::PageRequest;
+
+/// Register a domain, or one card by its URL
+///
+/// The first visit is under way when this is answered. A token is needed unless the registry is open.
+#[utoipa::path(
+    tag = "domains",
+    request_body = Registration,
+    security((), ("token" = [])),
+    responses((status = 202, description = "The domain, and what to place to prove it", body = DomainView))
+)]
+#[post("/v1/domains")]
+pub async fn domain_register(
+    caller: Registrant,
+    registration: Body<Registration>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state.app.register(&caller.0, &registration.0).await?;
+    answer::json(StatusCode::ACCEPTED, &domain)
+}
+
+/// List domains by name
+///
+/// All for those who see everything, otherwise the caller's own.
+#[utoipa::path(
+    tag = "domains",
+    params(PageRequest),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of domains", body = DomainList))
+)]
+#[get("/v1/domains")]
+pub async fn domain_list(
+    caller: Require<Register>,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domains = state.app.domain_list(&caller, &page.0).await?;
+    answer::json(StatusCode::OK, &domains)
+}
+
+/// Show a domain
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The domain", body = DomainView,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already"),
+    )
+)]
+#[get("/v1/domains/{domain}")]
+pub async fn domain_show(
+    request: HttpRequest,
+    caller: Anyone,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state.app.domain_show(&caller.0, &domain.0).await?;
+    answer::resource(&request, &domain)
+}
+
+/// Vouch for a domain as its operator
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = Vouch,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[post("/v1/domains/{domain}:vouch")]
+pub async fn domain_vouch(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: Body<Vouch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state.app.domain_vouch(&caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Visit a domain at the earliest moment that politeness allows
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body(content = Option<Recrawl>, description = "May be left out"),
+    security((), ("token" = [])),
+    responses((status = 202, description = "When the visit is due", body = RecrawlAccepted))
+)]
+#[post("/v1/domains/{domain}:recrawl")]
+pub async fn domain_recrawl(
+    caller: AnyoneWriting,
+    domain: DomainRef,
+    wish: OptionalBody<Recrawl>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let accepted = state
+        .app
+        .domain_recrawl(&caller.0, &domain.0, &wish.0)
+        .await?;
+    answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Delete a domain and retire its agents
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security(("token" = [])),
+    responses((status = 204, description = "It is gone"))
+)]
+#[delete("/v1/domains/{domain}")]
+pub async fn domain_delete(
+    caller: Require<Register>,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    state.app.domain_delete(&caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,401 @@
+//! What stands around every request: its id and span, `HEAD`, problem documents, headers, measuring.
+//!
+//! One thin layer instead of several: on the way to a card, each further one would cost as much as the card.
+
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready as poll_ready};
+
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
+use pin_project_lite::pin_project;
+use tracing::{Level, Span};
+
+use super::problem::{PROBLEM_JSON, Problem};
+use super::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
+use super::{allowed, operations, problems};
+use crate::metrics::{Metrics, Stopwatch};
+
+/// For pages: nothing from outside, no script or style in the text, no frame.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+/// What a browser may send along with a `GET` from another site. `Authorization` is not among it.
+const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
+    "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
+);
+const ANYONE: HeaderValue = HeaderValue::from_static("*");
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+/// Keeps the compressing layer away from bytes that are to stay as they are. It is taken off again here.
+const UNTOUCHED: HeaderValue = HeaderValue::from_static("identity");
+
+static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
+
+/// Marks a request that came in as `HEAD` and is handled as `GET`.
+#[derive(Debug, Clone, Copy)]
+pub struct Head;
+
+impl Head {
+    /// Whether only the head of the answer is asked for. A body of known length may be given all the same.
+    pub fn asked(request: &HttpRequest) -> bool {
+        request.extensions().contains::<Self>()
+    }
+}
+
+/// Marks an answer whose bytes no layer may change.
+pub fn leave_untouched(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
+}
+
+/// The layer around everything.
+#[derive(Debug, Clone)]
+pub struct Envelope {
+    metrics: Arc<Metrics>,
+}
+
+impl Envelope {
+    /// A layer that counts there.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
+
+impl<S, B> Transform<S, ServiceRequest> for Envelope
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody + 'static,
+{
+    type Response = ServiceResponse<EitherBody<B>>;
+    type Error = Error;
+    type Transform = Enveloped<S>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: S) -> Self::Future {
+        ready(Ok(Enveloped {
+            service,
+            metrics: Arc::clone(&self.metrics),
+        }))
+    }
+}
+
+/// A service inside its envelope.
+#[derive(Debug)]
+pub struct Enveloped<S> {
+    service: S,
+    metrics: Arc<Metrics>,
+}
+
+impl<S, B> Service<ServiceRequest> for Enveloped<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody + 'static,
+{
+    type Response = ServiceResponse<EitherBody<B>>;
+    type Error = Error;
+    type Future = Enveloping<S::Future>;
+
+    forward_ready!(service);
+
+    fn call(&self, mut request: ServiceRequest) -> Self::Future {
+        let watch = Stopwatch::start();
+        let id = REQUEST_IDS.of(request.headers());
+        let method = method_label(request.method());
+        let cors = Cors::of(&request);
+        let span = span(&request, &id);
+        if request.method() == Method::HEAD {
+            // The server leaves the body out by the method it has read, whatever stands here now.
+            request.head_mut().method = Method::GET;
+            request.extensions_mut().insert(Head);
+        }
+        let counted = Counted::begin(&self.metrics);
+        let inner = {
+            let _entered = span.enter();
+            self.service.call(request)
+        };
+        Enveloping {
+            inner,
+            seen: Seen {
+                watch,
+                id,
+                method,
+                cors,
+                counted,
+            },
+            span,
+        }
+    }
+}
+
+/// What is remembered of a request until its answer comes.
+#[derive(Debug)]
+struct Seen {
+    watch: Stopwatch,
+    id: HeaderValue,
+    method: &'static str,
+    cors: Cors,
+    counted: Counted,
+}
+
+pin_project! {
+    /// An answer on its way.
+    #[derive(Debug)]
+    pub struct Enveloping<F> {
+        #[pin]
+        inner: F,
+        seen: Seen,
+        span: Span,
+    }
+}
+
+impl<F, B> Future for Enveloping<F>
+where
+    F: Future<Output = Result<ServiceResponse<B>, Error>>,
+    B: MessageBody + 'static,
+{
+    type Output = Result<ServiceResponse<EitherBody<B>>, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = this.span.enter();
+        let answer = poll_ready!(this.inner.poll(context))?;
+        Poll::Ready(Ok(this.seen.finish(answer)))
+    }
+}
+
+impl Seen {
+    fn finish<B: MessageBody + 'static>(
+        &self,
+        answer: ServiceResponse<B>,
+    ) -> ServiceResponse<EitherBody<B>> {
+        let mut answer = self.with_document(answer);
+        let status = answer.status();
+        self.head(status, answer.headers_mut());
+        if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {
+            answer = answer
+                .map_body(|_, _| EitherBody::right(BoxBody::new(actix_web::body::None::new())));
+        }
+        let route = match answer.request().match_name() {
+            Some(name) => operations::path(name).unwrap_or("page"),
+            None => "none",
+        };
+        self.counted
+            .0
+            .request(route, self.method, status.as_u16(), &self.watch);
+        tracing::debug!(
+            status = status.as_u16(),
+            route,
+            milliseconds = self.watch.seconds() * 1000.0,
+            "answered"
+        );
+        answer
+    }
+
+    /// Sees to it that no failure leaves without a problem document.
+    fn with_document<B: MessageBody + 'static>(
+        &self,
+        answer: ServiceResponse<B>,
+    ) -> ServiceResponse<EitherBody<B>> {
+        let status = answer.status();
+        if !(status.is_client_error() || status.is_server_error()) || has_document(&answer) {
+            return answer.map_into_left_body();
+        }
+        let (request, response) = answer.into_parts();
+        let given = response
+            .error()
+            .and_then(|error| error.as_error::<Problem>());
+        let made;
+        let problem = match given {
+            Some(problem) => problem,
+            None => {
+                made = undocumented(status, response.error());
+                &made
+            }
+        };
+        self.log(&request, problem);
+        let document: HttpResponse = problem.answer(request.uri().path());
+        ServiceResponse::new(request, document).map_into_right_body()
+    }
+
+    fn log(&self, request: &HttpRequest, problem: &Problem) {
+        if !problem.kind().status.is_server_error() {
+            return;
+        }
+        let id = self.id.to_str().unwrap_or_default();
+        let path = request.uri().path();
+        let internal = problem.internal();
+        if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(
+                request_id = id,
+                method = self.method,
+                path,
+                internal,
+                "{problem}"
+            );
+        } else {
+            tracing::warn!(
+                request_id = id,
+                method = self.method,
+                path,
+                internal,
+                "{problem}"
+            );
+        }
+    }
+
+    fn head(&self, status: StatusCode, headers: &mut HeaderMap) {
+        headers.insert(X_REQUEST_ID, self.id.clone());
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        headers.insert(header::REFERRER_POLICY, NO_REFERRER);
+        if headers
+            .get(header::CONTENT_ENCODING)
+            .is_some_and(|coding| *coding == UNTOUCHED)
+        {
+            headers.remove(header::CONTENT_ENCODING);
+        }
+        if is_html(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+            headers.insert(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
+        }
+        self.cors.head(status, headers);
+    }
+}
+
+fn is_html(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+/// Pages tell those who ask for pages of failures in their own words; everybody else gets a problem document.
+fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
+        return true;
+    }
+    let accept = answer.request().headers().get(header::ACCEPT);
+    let reads_pages = accept
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    is_html(answer.headers()) && reads_pages
+}
+
+/// The problem of a failure that came without one, from a library.
+fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
+    let kind = problems::by_status(status);
+    let detail = match error {
+        Some(error) if status.is_client_error() => error.to_string(),
+        _ => kind.title.to_owned(),
+    };
+    Problem::new(kind, detail)
+}
+
+/// Which headers for other sites an answer carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cors {
+    No,
+    PublicGet,
+    Preflight,
+}
+
+impl Cors {
+    fn of(request: &ServiceRequest) -> Self {
+        let asked_for = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
+        let path = request.path();
+        if asked_for(request.method()) {
+            let public = is_public(path) && !request.headers().contains_key(header::AUTHORIZATION);
+            return if public { Self::PublicGet } else { Self::No };
+        }
+        if request.method() != Method::OPTIONS || !is_public(path) {
+            return Self::No;
+        }
+        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let reads = wanted.is_some_and(|wanted| matches!(wanted.as_bytes(), b"GET" | b"HEAD"));
+        if reads && allowed::takes_get(path) {
+            Self::Preflight
+        } else {
+            Self::No
+        }
+    }
+
+    fn head(self, status: StatusCode, headers: &mut HeaderMap) {
+        match self {
+            Self::No => {}
+            Self::PublicGet => {
+                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANYONE);
+            }
+            Self::Preflight if status.is_success() => {
+                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANYONE);
+                headers.insert(
+                    header::ACCESS_CONTROL_ALLOW_METHODS,
+                    HeaderValue::from_static("GET, HEAD"),
+                );
+                headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS);
+                headers.insert(
+                    header::ACCESS_CONTROL_MAX_AGE,
+                    HeaderValue::from_static("86400"),
+                );
+            }
+            Self::Preflight => {}
+        }
+    }
+}
+
+/// Whether an address belongs to the API or the cards, and not to pages and operation.
+fn is_public(path: &str) -> bool {
+    path.starts_with("/v1/")
+        || path == "/openapi.json"
+        || (path.starts_with("/agents/") && path.contains("/.well-known/"))
+}
+
+/// A request under way, counted until it is answered or given up.
+#[derive(Debug)]
+struct Counted(Arc<Metrics>);
+
+impl Counted {
+    fn begin(metrics: &Arc<Metrics>) -> Self {
+        metrics.request_begins();
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.request_ends();
+    }
+}
+
+/// The span of a request, where spans of this level are wanted at all.
+fn span(request: &ServiceRequest, id: &HeaderValue) -> Span {
+    if !tracing::enabled!(Level::DEBUG) {
+        return Span::none();
+    }
+    let trace = TraceParent::of(request.headers());
+    tracing::debug_span!(
+        "request",
+        request_id = id.to_str().unwrap_or_default(),
+        method = request.method().as_str(),
+        path = request.uri().path(),
+        trace_id = trace.map(|trace| trace.trace_id),
+        parent_id = trace.map(|trace| trace.parent_id),
+        span_id = REQUEST_IDS.span_id(),
+    )
+}
+
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

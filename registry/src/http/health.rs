@@ -1,0 +1,92 @@
+//! Whether this process lives, whether it is ready, and what it has counted.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, get, web};
+use serde_json::Value;
+
+use super::State;
+use super::answer;
+use super::problem::Problem;
+use super::problems;
+use crate::app::{AppError, Readiness};
+use crate::metrics::Standing;
+
+/// Whether this process lives
+#[utoipa::path(
+    tag = "operation",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain"))
+)]
+#[get("/livez")]
+pub async fn livez() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body("ok\n")
+}
+
+/// Whether this process should be sent requests
+///
+/// 503 is a problem document with the same members beside its own.
+#[utoipa::path(
+    tag = "operation",
+    responses((status = 200, description = "It should", body = Readiness))
+)]
+#[get("/readyz")]
+pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    let mut readiness = state.app.readiness().await;
+    // From here on new connections are refused; those that still ask shall go elsewhere.
+    readiness.ready &= !state.shutdown.is_cancelled();
+    if readiness.ready {
+        return answer::json(StatusCode::OK, &readiness);
+    }
+    let failing = readiness.checks.iter().filter(|check| !check.ok);
+    let names: Vec<&str> = failing.map(|check| check.name.as_str()).collect();
+    let detail = if names.is_empty() {
+        "The process is shutting down.".to_owned()
+    } else {
+        format!("Not in order: {}.", names.join(", "))
+    };
+    match serde_json::to_value(&readiness) {
+        Ok(Value::Object(members)) => Err(Problem::new(&problems::NOT_READY, detail)
+            .with_members(members)
+            .retry_after(5)),
+        _ => Err(AppError::internal("readiness is no object").into()),
+    }
+}
+
+/// What this process has counted, for Prometheus
+#[utoipa::path(
+    tag = "operation",
+    responses((status = 200, description = "OpenMetrics text", body = String,
+               content_type = "application/openmetrics-text"))
+)]
+#[get("/metrics")]
+pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    let index = state.app.index();
+    let applied_seq = index.applied_seq();
+    let appended = *state.app.event_signal().borrow();
+    let open = state
+        .app
+        .config()
+        .limits
+        .streams
+        .saturating_sub(state.streams.available_permits());
+    let text = state.metrics.text(Standing {
+        applied_seq,
+        index_lag: appended.saturating_sub(applied_seq).max(0),
+        agents: i64::try_from(index.num_agents()).unwrap_or(i64::MAX),
+        streams: i64::try_from(open).unwrap_or(i64::MAX),
+    });
+    let text = text.map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body(text))
+}

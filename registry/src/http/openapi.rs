@@ -1,0 +1,142 @@
+//! The `OpenAPI` document, made from the handlers, and a page to browse it that needs nothing from outside.
+
+use std::sync::{Arc, LazyLock};
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get};
+use bytes::Bytes;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_actix_web::AppExt;
+
+use super::problem::{MemberError, PROBLEM_JSON, Problem, ProblemDocument};
+use super::{answer, routes};
+use crate::app::AppError;
+
+/// Swagger UI sets styles from script and carries its pictures with it.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(build);
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let text = DOCUMENT.to_pretty_json().unwrap_or_default();
+    format!("{text}\n")
+});
+
+/// The `OpenAPI` 3.1 document of this API.
+pub fn document() -> &'static OpenApi {
+    &DOCUMENT
+}
+
+/// The document as text: pretty, and the same at every call of one build.
+pub fn openapi_document() -> String {
+    TEXT.clone()
+}
+
+fn build() -> OpenApi {
+    let (_, mut document) = actix_web::App::new()
+        .into_utoipa_app()
+        .configure(routes::api)
+        .split_for_parts();
+    document.info = InfoBuilder::new()
+        .title("a2a-registry")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "A curated registry of A2A agent cards. Lists take `page_size` and `page_token` and answer \
+             `next_page_token`. Every failure is a problem document (RFC 9457). `HEAD` works wherever \
+             `GET` does, and `OPTIONS` answers with `Allow`.",
+        ))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .build();
+    let components = document.components.get_or_insert_default();
+    components.schemas.insert(
+        ProblemDocument::name().into_owned(),
+        ProblemDocument::schema(),
+    );
+    components
+        .schemas
+        .insert(MemberError::name().into_owned(), MemberError::schema());
+    components.security_schemes.insert(
+        "token".into(),
+        SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
+    );
+    for item in document.paths.paths.values_mut() {
+        for operation in [
+            &mut item.get,
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
+            &mut item.delete,
+        ]
+        .into_iter()
+        .flatten()
+        {
+            operation
+                .responses
+                .responses
+                .insert("default".into(), RefOr::T(problem()));
+        }
+    }
+    document
+}
+
+fn problem() -> Response {
+    let schema = Ref::from_schema_name(ProblemDocument::name());
+    ResponseBuilder::new()
+        .description("What went wrong, as a problem document.")
+        .content(
+            PROBLEM_JSON,
+            ContentBuilder::new().schema(Some(schema)).build(),
+        )
+        .build()
+}
+
+/// The document itself.
+#[get("/openapi.json")]
+pub async fn openapi_json() -> HttpResponse {
+    answer::bytes(
+        actix_web::http::StatusCode::OK,
+        Bytes::from_static(TEXT.as_bytes()),
+    )
+}
+
+/// The browsable page is a folder, which its address has to say.
+#[get("/docs")]
+pub async fn docs_folder() -> HttpResponse {
+    HttpResponse::PermanentRedirect()
+        .insert_header((header::LOCATION, "docs/"))
+        .finish()
+}
+
+/// The browsable page and its files, which are part of the binary.
+///
+/// # Errors
+/// `not-found`.
+#[get("/docs/{file:.*}")]
+pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
+        let config = utoipa_swagger_ui::Config::from("../openapi.json");
+        Arc::new(
+            config
+                .validator_url("none")
+                .deep_linking(true)
+                .display_operation_id(true),
+        )
+    });
+    let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
+    let file = file.map_err(|error| AppError::internal(error.to_string()))?;
+    let file = file.ok_or_else(|| AppError::not_found("address"))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, file.content_type))
+        .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))
+        .insert_header((
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("max-age=3600"),
+        ))
+        .body(Bytes::from(file.bytes.into_owned())))
+}

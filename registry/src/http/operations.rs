@@ -1,0 +1,63 @@
+//! The operations of the API as a list: for `Allow`, for metrics, and for the test that knows who may call each.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use utoipa::openapi::path::{Operation as Documented, PathItem};
+
+use super::openapi;
+
+/// One operation of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// `operationId`, which is also the name of its handler.
+    pub id: String,
+    /// `GET`, `POST` …
+    pub method: String,
+    /// The pattern of its path.
+    pub path: String,
+}
+
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    let document = openapi::document();
+    let paths = document.paths.paths.iter();
+    paths
+        .flat_map(|(path, item)| {
+            methods(item).map(move |(method, operation)| Operation {
+                id: operation.operation_id.clone().unwrap_or_default(),
+                method: method.to_owned(),
+                path: path.clone(),
+            })
+        })
+        .collect()
+});
+
+static PATHS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+    all()
+        .iter()
+        .map(|operation| (operation.id.as_str(), operation.path.as_str()))
+        .collect()
+});
+
+/// Every operation of the API, by path.
+pub fn all() -> &'static [Operation] {
+    &OPERATIONS
+}
+
+/// The pattern of the path of the operation with that id.
+pub fn path(id: &str) -> Option<&'static str> {
+    PATHS.get(id).copied()
+}
+
+/// The operations of one path, each with its method.
+pub fn methods(item: &PathItem) -> impl Iterator<Item = (&'static str, &Documented)> {
+    [
+        ("GET", &item.get),
+        ("POST", &item.post),
+        ("PUT", &item.put),
+        ("PATCH", &item.patch),
+        ("DELETE", &item.delete),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| operation.as_ref().map(|operation| (method, operation)))
+}

@@ -1,0 +1,152 @@
+//! Parts of the path, decoded once and strictly.
+//!
+//! The router matches on a path that it has already decoded in part, and it mends what is broken. Identifiers
+//! are therefore read from the raw path: a broken escape, bytes that are not UTF-8 or U+0000 are refused.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest};
+use uuid::Uuid;
+
+use super::allowed;
+use super::problem::Problem;
+use super::problems;
+use crate::app::AppError;
+
+/// `{agent}`: an id or a URN, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRef(pub String);
+
+/// `{domain}`: `host` or `host:port`, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainRef(pub String);
+
+/// `{review}`: what is no id is the id of nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewId(pub Uuid);
+
+/// `{token}`: what is no id is the id of nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenId(pub Uuid);
+
+/// `{slug}` and other plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slug(pub String);
+
+macro_rules! from_path {
+    ($($name:ident($parameter:literal, $convert:expr);)+) => {$(
+        impl FromRequest for $name {
+            type Error = Problem;
+            type Future = Ready<Result<Self, Problem>>;
+
+            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                let convert: fn(String) -> Result<Self, Problem> = $convert;
+                ready(parameter(request, $parameter).and_then(convert))
+            }
+        }
+    )+};
+}
+
+from_path! {
+    AgentRef("agent", |text| Ok(Self(text)));
+    DomainRef("domain", |text| Ok(Self(text)));
+    Slug("slug", |text| Ok(Self(text)));
+    ReviewId("review", |text| id(&text, "review").map(Self));
+    TokenId("token", |text| id(&text, "token").map(Self));
+}
+
+fn id(text: &str, what: &str) -> Result<Uuid, Problem> {
+    Uuid::try_parse(text).map_err(|_| AppError::not_found(what).into())
+}
+
+/// The part of the raw path that stands where the route's pattern has `{name}`, decoded.
+///
+/// # Errors
+/// `broken-path`; `wrong-method` where the part ends with a verb that takes another method.
+fn parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
+    let raw = request.uri().path();
+    // What the router found is the raw part itself as long as nothing is escaped.
+    let text = if raw.contains('%') {
+        decode(raw_part(request, raw, name)?)?
+    } else {
+        request.match_info().query(name).to_owned()
+    };
+    if text.contains(':') {
+        allowed::refuse_verb_of_other_method(request, raw)?;
+    }
+    Ok(text)
+}
+
+fn raw_part<'a>(request: &HttpRequest, raw: &'a str, name: &str) -> Result<&'a str, Problem> {
+    let nothing = || Problem::from(AppError::not_found("address"));
+    let pattern = request.match_pattern().ok_or_else(nothing)?;
+    let placeholder = format!("{{{name}}}");
+    pattern
+        .split('/')
+        .zip(raw.split('/'))
+        .find_map(|(wanted, part)| {
+            wanted
+                .split_once(placeholder.as_str())
+                .map(|ends| (ends, part))
+        })
+        // An escaped colon is no verb's colon: what the router took for a verb was part of the name.
+        .and_then(|((prefix, suffix), part)| part.strip_prefix(prefix)?.strip_suffix(suffix))
+        .ok_or_else(nothing)
+}
+
+/// Decodes a part of a path, strictly (RFC 3986 section 2.1).
+///
+/// # Errors
+/// `broken-path` for a percent sign without two hexadecimal digits, for bytes that are not UTF-8 and
+/// for U+0000.
+pub fn decode(part: &str) -> Result<String, Problem> {
+    let broken = |detail: &str| Problem::new(&problems::BROKEN_PATH, detail);
+    if let Some(place) = broken_escape(part) {
+        return Err(broken(&format!(
+            "The escape at `{place}` is not followed by two hexadecimal digits."
+        )));
+    }
+    let decoded = percent_encoding::percent_decode_str(part)
+        .decode_utf8()
+        .map_err(|_| broken("The escapes in the path do not stand for UTF-8."))?;
+    if decoded.contains('\0') {
+        return Err(broken("The path holds U+0000."));
+    }
+    Ok(decoded.into_owned())
+}
+
+/// The first escape that is none, with up to two characters after it.
+pub fn broken_escape(text: &str) -> Option<String> {
+    let whole = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let (at, _) = text
+        .match_indices('%')
+        .find(|(at, _)| !whole(&text[at + 1..]))?;
+    Some(text[at..].chars().take(3).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn decodes_once() {
+        assert_eq!(decode("urn%3Aa%2Fb").unwrap(), "urn:a/b");
+        assert_eq!(decode("%2541").unwrap(), "%41");
+        assert_eq!(decode("a+b").unwrap(), "a+b");
+        assert_eq!(decode("%C3%A9").unwrap(), "é");
+    }
+
+    #[test]
+    fn refuses_what_is_broken() {
+        for broken in ["%", "a%2", "%zz", "%ff", "%C3", "a%00b", "%é1"] {
+            let problem = decode(broken).unwrap_err();
+            assert_eq!(problem.kind(), &problems::BROKEN_PATH, "{broken}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The one way from a failure to an answer: [`AppError`] and everything a request can do wrong become an
+//! RFC 9457 problem document.
+//!
+//! A handler or extractor only returns a [`Problem`]; the envelope writes the document, because only
+//! there the path for `instance` is known for every kind of failure alike.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::problems::{self, ProblemKind};
+use crate::app::{AppError, ErrorKind};
+
+/// The media type of problem documents.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A problem document, RFC 9457.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemDocument {
+    /// `/problems/<slug>`: what kind of problem this is. The address explains it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong with this request, and what to do.
+    pub detail: String,
+    /// The path that was asked for.
+    pub instance: String,
+    /// Members and parameters that are wrong.
+    #[serde(default)]
+    pub errors: Vec<MemberError>,
+}
+
+/// One member of the body, or one parameter, that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MemberError {
+    /// RFC 6901 pointer into the body; `/` and its name for a parameter.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+/// A failure on its way to the caller.
+#[derive(Debug)]
+pub struct Problem {
+    kind: &'static ProblemKind,
+    detail: String,
+    more: Box<More>,
+}
+
+/// What few problems have. It is kept apart, so that every result that may hold a problem stays small.
+#[derive(Debug, Default)]
+struct More {
+    errors: Vec<MemberError>,
+    retry_after: Option<u32>,
+    allow: Option<String>,
+    extension: Option<Map<String, Value>>,
+    internal: Option<String>,
+}
+
+impl Problem {
+    /// A problem of that kind, with one sentence on what is wrong with this request.
+    pub fn new(kind: &'static ProblemKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            more: Box::default(),
+        }
+    }
+
+    /// One member or parameter is wrong.
+    pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let mut problem = Self::new(&problems::INVALID_REQUEST, detail.clone());
+        problem.more.errors.push(MemberError {
+            pointer: pointer.into(),
+            detail,
+        });
+        problem
+    }
+
+    /// The address takes other methods: 405, with these in `Allow`.
+    pub fn wrong_method(allow: &str) -> Self {
+        let detail = format!("This address takes {allow}.");
+        let mut problem = Self::new(&problems::WRONG_METHOD, detail);
+        problem.more.allow = Some(allow.to_owned());
+        problem
+    }
+
+    /// Says after how many seconds trying again makes sense.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.more.retry_after = Some(seconds);
+        self
+    }
+
+    /// Adds members to the document (RFC 9457 section 3.2). Names of the document's own are ignored.
+    #[must_use]
+    pub fn with_members(mut self, members: Map<String, Value>) -> Self {
+        self.more.extension = Some(members);
+        self
+    }
+
+    /// What kind of problem this is.
+    pub fn kind(&self) -> &'static ProblemKind {
+        self.kind
+    }
+
+    /// What only the log may know.
+    pub fn internal(&self) -> Option<&str> {
+        self.more.internal.as_deref()
+    }
+
+    /// The answer, with its document, to a request for that path.
+    pub fn answer(&self, instance: &str) -> HttpResponse {
+        let document = ProblemDocument {
+            kind: format!("/problems/{}", self.kind.slug),
+            title: self.kind.title.to_owned(),
+            status: self.kind.status.as_u16(),
+            detail: self.detail.clone(),
+            instance: instance.to_owned(),
+            errors: self.more.errors.clone(),
+        };
+        let mut answer = HttpResponse::build(self.kind.status);
+        answer.insert_header((header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON)));
+        // Without this a cache may keep a 404 for as long as it sees fit (RFC 9111 section 4.2.2).
+        answer.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        if self.kind.status == StatusCode::UNAUTHORIZED {
+            answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        if let Some(seconds) = self.more.retry_after {
+            answer.insert_header((header::RETRY_AFTER, seconds));
+        }
+        if let Some(allow) = &self.more.allow {
+            answer.insert_header((header::ALLOW, allow.as_str()));
+        }
+        answer.body(self.body(&document))
+    }
+
+    fn body(&self, document: &ProblemDocument) -> Vec<u8> {
+        let Some(extension) = &self.more.extension else {
+            return serde_json::to_vec(document).unwrap_or_default();
+        };
+        let mut members = extension.clone();
+        if let Ok(Value::Object(own)) = serde_json::to_value(document) {
+            members.extend(own);
+        }
+        serde_json::to_vec(&members).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.kind.status
+    }
+
+    /// A placeholder: the envelope puts the document in its place.
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::new(self.kind.status)
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
+        let kind = match error.kind {
+            ErrorKind::NotFound => &problems::NOT_FOUND,
+            ErrorKind::Invalid => &problems::INVALID_REQUEST,
+            ErrorKind::Unauthenticated => &problems::UNAUTHENTICATED,
+            ErrorKind::Forbidden => &problems::FORBIDDEN,
+            ErrorKind::Conflict => &problems::CONFLICT,
+            ErrorKind::TargetRefused => &problems::TARGET_REFUSED,
+            ErrorKind::DomainDenied => &problems::DOMAIN_DENIED,
+            ErrorKind::LimitReached => &problems::LIMIT_REACHED,
+            ErrorKind::TooManyRequests => &problems::TOO_MANY_REQUESTS,
+            ErrorKind::Unavailable => &problems::UNAVAILABLE,
+            ErrorKind::ReadOnly => &problems::READ_ONLY,
+            ErrorKind::Internal => &problems::INTERNAL,
+        };
+        let errors = error.members.into_iter();
+        let mut problem = Self::new(kind, error.public);
+        *problem.more = More {
+            errors: errors
+                .map(|(pointer, detail)| MemberError { pointer, detail })
+                .collect(),
+            retry_after: error.retry_after,
+            internal: error.internal,
+            ..More::default()
+        };
+        problem
+    }
+}

@@ -1,0 +1,28 @@
+//! `GET /problems/{slug}`: what a kind of problem means, in words.
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, get};
+
+use super::path::Slug;
+use super::problem::Problem;
+use super::problems;
+use crate::app::AppError;
+
+/// What that kind of problem means.
+///
+/// # Errors
+/// `not-found`.
+#[get("/problems/{slug}")]
+pub async fn problem_page(slug: Slug) -> Result<HttpResponse, Problem> {
+    let kind = problems::by_slug(&slug.0).ok_or_else(|| AppError::not_found("kind of problem"))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ))
+        .insert_header((
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("max-age=3600"),
+        ))
+        .body(problems::page(kind)))
+}

@@ -1,0 +1,144 @@
+//! Every kind of problem there is, in one list: the slug in its `type`, its status, its title and what to
+//! do about it. The same text stands at `GET /problems/{slug}`.
+
+use actix_web::http::StatusCode;
+
+/// One kind of problem.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ProblemKind {
+    /// The last part of the document's `type`.
+    pub slug: &'static str,
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The document's `title`.
+    pub title: &'static str,
+    /// What it means and what to do, in a few sentences.
+    pub explanation: &'static str,
+}
+
+macro_rules! problem_kinds {
+    ($($name:ident = $status:ident $slug:literal $title:literal $explanation:literal;)+) => {
+        $(
+            #[doc = $title]
+            pub static $name: ProblemKind = ProblemKind {
+                slug: $slug,
+                status: StatusCode::$status,
+                title: $title,
+                explanation: $explanation,
+            };
+        )+
+
+        /// Every kind, in the order of its status.
+        pub static ALL: &[&ProblemKind] = &[$(&$name),+];
+    };
+}
+
+problem_kinds! {
+    INVALID_REQUEST = BAD_REQUEST "invalid-request" "The request cannot be understood"
+        "A parameter or a member of the body is missing, unknown, of the wrong type or out of its range. \
+         `errors` names each by its pointer: into the body, or the parameter's name.";
+    BROKEN_PATH = BAD_REQUEST "broken-path" "The path is not properly escaped"
+        "The path holds a percent sign that is not followed by two hexadecimal digits, or bytes that are \
+         not UTF-8, or U+0000. Escape each part of the path once: a slash inside an identifier is %2F.";
+    UNAUTHENTICATED = UNAUTHORIZED "unauthenticated" "A token is needed"
+        "The request needs a token and carried none, or carried one that is unknown, revoked or past its \
+         end. Send it as `Authorization: Bearer` followed by the token.";
+    FORBIDDEN = FORBIDDEN "forbidden" "The account may not do this"
+        "The token is good, and the role of its account does not allow the request.";
+    DOMAIN_DENIED = FORBIDDEN "domain-denied" "The domain is not admitted"
+        "The operator of this registry has put the domain on its list of denied domains. Nothing was stored.";
+    LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"
+        "The account or the domain already has as many of these as the operator allows. Remove some, or \
+         ask the operator to raise the limit.";
+    NOT_FOUND = NOT_FOUND "not-found" "There is no such thing"
+        "Nothing has this address, or it may not be shown to you: the registry does not tell the two \
+         apart. With a token that may see more, the answer can be another one.";
+    WRONG_METHOD = METHOD_NOT_ALLOWED "wrong-method" "The method does not fit this address"
+        "There is something at this address, but not for this method. The header `Allow` lists the \
+         methods it takes.";
+    NOT_ACCEPTABLE = NOT_ACCEPTABLE "not-acceptable" "No acceptable form"
+        "`Accept-Encoding` excludes every content coding the registry has, the plain one included.";
+    REQUEST_TIMEOUT = REQUEST_TIMEOUT "request-timeout" "The request took too long to arrive"
+        "The body was not complete in time. Send it again over a faster connection.";
+    CONFLICT = CONFLICT "conflict" "The request does not fit the present state"
+        "What the request is about has changed since, or is not in a state that allows it. Look at it \
+         again and decide anew.";
+    TOO_LARGE = PAYLOAD_TOO_LARGE "too-large" "The request is too large"
+        "The body holds more bytes than the operator allows for a JSON request.";
+    WRONG_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE "wrong-media-type" "The body is not sent as JSON"
+        "Send JSON without content coding, and say so: `Content-Type: application/json`.";
+    TARGET_REFUSED = UNPROCESSABLE_ENTITY "target-refused" "The registry does not fetch from there"
+        "The address is private, not secured, on an unusual port or otherwise outside of what this \
+         registry may reach. Nothing was stored. An operator can admit networks, names, ports and plain \
+         HTTP in the section `[crawler]` of the configuration.";
+    TOO_MANY_REQUESTS = TOO_MANY_REQUESTS "too-many-requests" "Too many requests"
+        "This address has made more changes without a token than are allowed in a minute. Wait for as \
+         many seconds as `Retry-After` says, or use a token.";
+    INTERNAL = INTERNAL_SERVER_ERROR "internal" "The registry made a mistake"
+        "This is a fault of the registry and not of the request. Its log says more, under the id in the \
+         header `X-Request-Id`.";
+    UNAVAILABLE = SERVICE_UNAVAILABLE "unavailable" "Not now"
+        "The database or the index is away, or too much is under way. Nothing was changed. Try again after \
+         as many seconds as `Retry-After` says.";
+    READ_ONLY = SERVICE_UNAVAILABLE "read-only" "The database takes no writes"
+        "Reading works and changing does not, as with a full disk. Nothing was changed. Try again later.";
+    NOT_READY = SERVICE_UNAVAILABLE "not-ready" "This process is not ready"
+        "One of the checks in `checks` fails, so that this process should be sent no requests for now.";
+}
+
+/// The kind with that slug.
+pub fn by_slug(slug: &str) -> Option<&'static ProblemKind> {
+    ALL.iter().copied().find(|kind| kind.slug == slug)
+}
+
+/// The kind that stands for a status which carries no document of its own.
+pub fn by_status(status: StatusCode) -> &'static ProblemKind {
+    let exact = ALL.iter().copied().find(|kind| kind.status == status);
+    exact.unwrap_or(if status.is_server_error() {
+        &INTERNAL
+    } else {
+        &INVALID_REQUEST
+    })
+}
+
+/// The page at `GET /problems/{slug}`. Every text on it is a constant of this file.
+pub fn page(kind: &ProblemKind) -> String {
+    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n\
+         <p>Status {status}, type <code>/problems/{slug}</code></p>\n<p>{text}</p>\n</body>\n</html>\n",
+        title = escape(kind.title),
+        status = kind.status.as_u16(),
+        slug = kind.slug,
+        text = escape(kind.explanation),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slug_is_one_of_its_kind_and_every_kind_an_error() {
+        for (index, kind) in ALL.iter().enumerate() {
+            assert!(
+                kind.status.is_client_error() || kind.status.is_server_error(),
+                "{kind:?}"
+            );
+            assert!(
+                ALL[..index].iter().all(|other| other.slug != kind.slug),
+                "{}",
+                kind.slug
+            );
+            assert!(
+                kind.slug
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+            );
+            assert_eq!(by_slug(kind.slug), Some(*kind));
+            assert!(page(kind).contains(kind.slug));
+        }
+    }
+}

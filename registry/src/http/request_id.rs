@@ -1,0 +1,156 @@
+//! What ties a request to what is logged about it: the request's id, and its place in a W3C trace.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The header the id travels in, both ways. It is in no body, so that equal answers are equal.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id taken over from a caller.
+const MAX_LENGTH: usize = 64;
+
+/// Gives ids out.
+#[derive(Debug)]
+pub struct RequestIds {
+    prefix: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Ids with a prefix of their own, so that two processes give different ones.
+    pub fn new() -> Self {
+        Self {
+            prefix: RandomState::new().hash_one(std::process::id()),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// The id that the caller sent, where it is a plain word of at most 64 characters, or a new one.
+    pub fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        if let Some(id) = headers.get(X_REQUEST_ID)
+            && is_plain(id.as_bytes())
+        {
+            return id.clone();
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        HeaderValue::try_from(format!("{:016x}-{number:x}", self.prefix))
+            .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    }
+
+    /// A new span id: 16 hexadecimal digits, never all zero.
+    pub fn span_id(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // An odd factor maps different numbers to different products.
+        let mixed = (self.prefix | 1).wrapping_mul(number);
+        format!("{:016x}", if mixed == 0 { 1 } else { mixed })
+    }
+}
+
+fn is_plain(id: &[u8]) -> bool {
+    (1..=MAX_LENGTH).contains(&id.len())
+        && id
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// The trace that a caller's `traceparent` places its request in (W3C Trace Context section 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent<'a> {
+    /// 32 hexadecimal digits.
+    pub trace_id: &'a str,
+    /// The caller's span: 16 hexadecimal digits.
+    pub parent_id: &'a str,
+}
+
+impl<'a> TraceParent<'a> {
+    /// Reads the header; `None` where it is absent, repeated or malformed.
+    pub fn of(headers: &'a HeaderMap) -> Option<Self> {
+        let mut lines = headers.get_all("traceparent");
+        let line = lines.next()?.to_str().ok()?;
+        if lines.next().is_some() {
+            return None;
+        }
+        let mut parts = line.splitn(5, '-');
+        let version = hex(parts.next()?, 2)?;
+        let trace_id = hex(parts.next()?, 32)?;
+        let parent_id = hex(parts.next()?, 16)?;
+        hex(parts.next()?, 2)?;
+        let more = parts.next().is_some();
+        let all_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
+        if version == "ff" || (version == "00" && more) || all_zero(trace_id) || all_zero(parent_id)
+        {
+            return None;
+        }
+        Some(Self {
+            trace_id,
+            parent_id,
+        })
+    }
+}
+
+fn hex(text: &str, length: usize) -> Option<&str> {
+    let fits = text.len() == length
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    fits.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).unwrap(),
+        );
+        headers
+    }
+
+    #[test]
+    fn takes_over_plain_ids_only() {
+        let ids = RequestIds::new();
+        assert_eq!(ids.of(&headers("x-request-id", "ab-1.c_D")), "ab-1.c_D");
+        let long = "a".repeat(65);
+        for odd in ["", "a b", "<x>", long.as_str()] {
+            assert_ne!(ids.of(&headers("x-request-id", odd)), odd);
+        }
+        assert_ne!(ids.of(&HeaderMap::new()), ids.of(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn reads_a_traceparent() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let parent = "00f067aa0ba902b7";
+        let good = headers("traceparent", &format!("00-{trace}-{parent}-01"));
+        assert_eq!(
+            TraceParent::of(&good),
+            Some(TraceParent {
+                trace_id: trace,
+                parent_id: parent
+            })
+        );
+        let later = headers("traceparent", &format!("01-{trace}-{parent}-01-more"));
+        assert!(TraceParent::of(&later).is_some());
+        for bad in [
+            format!("00-{trace}-{parent}-01-more"),
+            format!("ff-{trace}-{parent}-01"),
+            format!("00-{}-{parent}-01", "0".repeat(32)),
+            format!("00-{trace}-{}-01", "0".repeat(16)),
+            format!("00-{}-{parent}-01", trace.to_uppercase()),
+            format!("00-{trace}-{parent}"),
+        ] {
+            assert_eq!(
+                TraceParent::of(&headers("traceparent", &bad)),
+                None,
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Every route, once. The router takes the first that fits, so fixed words and verbs stand before the
+//! identifiers that would swallow them; what is asked most often stands first, because it looks at one after the other.
+
+use actix_web::web;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use super::{
+    agents, allowed, cards, domains, events, health, openapi, pages, problem_pages, reviews,
+    search, tokens,
+};
+
+/// The operations of the API, which make up the `OpenAPI` document.
+pub fn api(routes: &mut ServiceConfig<'_>) {
+    routes
+        .service(cards::agent_card)
+        .service(search::agent_search)
+        .service(cards::agent_card_well_known)
+        .service(cards::agent_card_well_known_0_2)
+        .service(search::agent_suggest)
+        .service(search::agent_lookup)
+        .service(agents::agent_suspend)
+        .service(agents::agent_resume)
+        .service(agents::agent_deprecate)
+        .service(agents::agent_retire)
+        .service(agents::agent_versions)
+        .service(agents::agent_findings)
+        .service(agents::agent_show);
+    routes
+        .service(domains::domain_register)
+        .service(domains::domain_list)
+        .service(domains::domain_vouch)
+        .service(domains::domain_recrawl)
+        .service(domains::domain_show)
+        .service(domains::domain_delete);
+    routes
+        .service(reviews::review_list)
+        .service(reviews::review_approve)
+        .service(reviews::review_reject)
+        .service(reviews::review_show)
+        .service(events::event_list)
+        .service(events::reindex)
+        .service(tokens::token_create)
+        .service(tokens::token_list)
+        .service(tokens::token_revoke)
+        .service(health::livez)
+        .service(health::readyz)
+        .service(health::metrics);
+}
+
+/// Everything else: documents, pages, and what answers where nothing else does.
+pub fn rest(routes: &mut web::ServiceConfig) {
+    routes
+        .service(openapi::openapi_json)
+        .service(openapi::docs_folder)
+        .service(openapi::docs)
+        .service(problem_pages::problem_page)
+        // The pages for people.
+        .configure(pages::configure)
+        .default_service(web::to(allowed::unrouted));
+}

@@ -1,0 +1,188 @@
+//! Who may call what: one row for each operation of the document.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::Method;
+use actix_web::test::TestRequest;
+use serde_json::{Value, json};
+
+use super::super::operations;
+use super::{ADMIN, Registry, bearer};
+use crate::domain::role::Role;
+
+/// The least that a caller must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Least {
+    Anyone,
+    Publisher,
+    Curator,
+    Admin,
+}
+
+use Least::{Admin, Anyone, Curator, Publisher};
+
+/// Every operation, by its id. A new one needs a row here.
+const TABLE: &[(&str, Least)] = &[
+    ("agent_card", Anyone),
+    ("agent_card_well_known", Anyone),
+    ("agent_card_well_known_0_2", Anyone),
+    ("agent_deprecate", Curator),
+    ("agent_findings", Anyone),
+    ("agent_lookup", Anyone),
+    ("agent_resume", Curator),
+    ("agent_retire", Curator),
+    ("agent_search", Anyone),
+    ("agent_show", Anyone),
+    ("agent_suggest", Anyone),
+    ("agent_suspend", Curator),
+    ("agent_versions", Anyone),
+    ("domain_delete", Publisher),
+    ("domain_list", Publisher),
+    ("domain_recrawl", Anyone),
+    ("domain_register", Publisher),
+    ("domain_show", Anyone),
+    ("domain_vouch", Admin),
+    ("event_list", Curator),
+    ("livez", Anyone),
+    ("metrics", Anyone),
+    ("readyz", Anyone),
+    ("reindex", Admin),
+    ("review_approve", Curator),
+    ("review_list", Curator),
+    ("review_reject", Curator),
+    ("review_show", Curator),
+    ("token_create", Admin),
+    ("token_list", Admin),
+    ("token_revoke", Admin),
+];
+
+/// Bodies that are well formed, so that only the caller decides.
+fn body(id: &str) -> Option<Value> {
+    Some(match id {
+        "domain_register" => json!({"card_url": "http://10.0.0.1/card.json"}),
+        "domain_vouch" | "agent_suspend" | "agent_resume" | "agent_deprecate" | "agent_retire" => {
+            json!({"reason": "a test"})
+        }
+        "review_approve" | "review_reject" => json!({"digest": "sha256:0", "reason": "a test"}),
+        "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
+        _ => return None,
+    })
+}
+
+fn path(id: &str, pattern: &str) -> String {
+    let none = "018f0000-0000-7000-8000-000000000000";
+    let path = pattern
+        .replace("{agent}", none)
+        .replace("{review}", none)
+        .replace("{token}", none)
+        .replace("{domain}", "nowhere.example");
+    match id {
+        "agent_suggest" => format!("{path}?q=a"),
+        "agent_lookup" => format!("{path}?url=nowhere.example"),
+        _ => path,
+    }
+}
+
+#[test]
+fn every_operation_has_a_row() {
+    let documented: BTreeSet<&str> = operations()
+        .iter()
+        .map(|operation| operation.id.as_str())
+        .collect();
+    let listed: BTreeSet<&str> = TABLE.iter().map(|(id, _)| *id).collect();
+    assert_eq!(documented, listed);
+}
+
+#[actix_web::test]
+async fn each_operation_takes_whom_the_table_says() {
+    let registry = Registry::new().await;
+    let callers = [
+        (Anyone, None),
+        (Publisher, Some(registry.token(Role::Publisher).await)),
+        (Curator, Some(registry.token(Role::Curator).await)),
+        (Admin, Some(ADMIN.to_owned())),
+    ];
+    for operation in operations() {
+        let least = TABLE.iter().find(|(id, _)| *id == operation.id).unwrap().1;
+        for (caller, token) in &callers {
+            let mut request = TestRequest::default()
+                .method(operation.method.parse::<Method>().unwrap())
+                .uri(&path(&operation.id, &operation.path));
+            if let Some(token) = token {
+                request = bearer(request, token);
+            }
+            if let Some(body) = body(&operation.id) {
+                request = request.set_json(body);
+            }
+            let answer = registry.ask(request).await;
+            let status = answer.status.as_u16();
+            if *caller >= least {
+                let what = format!("{} as {caller:?}: {answer:?}", operation.id);
+                assert!(!matches!(status, 400 | 401 | 403 | 405 | 415), "{what}");
+                assert!(status < 500, "{what}");
+            } else {
+                let slug = if token.is_none() {
+                    "unauthenticated"
+                } else {
+                    "forbidden"
+                };
+                answer.problem(if token.is_none() { 401 } else { 403 }, slug);
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_bad_token_is_refused_everywhere() {
+    let registry = Registry::new().await;
+    for operation in operations()
+        .iter()
+        .filter(|operation| !matches!(operation.id.as_str(), "livez" | "readyz" | "metrics"))
+    {
+        for wrong in ["Bearer nonsense", "Bearer ", "Basic YTpi", "Bearer"] {
+            let mut request = TestRequest::default()
+                .method(operation.method.parse::<Method>().unwrap())
+                .uri(&path(&operation.id, &operation.path))
+                .insert_header(("authorization", wrong));
+            if let Some(body) = body(&operation.id) {
+                request = request.set_json(body);
+            }
+            let answer = registry.ask(request).await;
+            answer.problem(401, "unauthenticated");
+            assert_eq!(answer.header("www-authenticate"), "Bearer");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn an_open_registry_counts_anonymous_writes() {
+    let registry = Registry::with(|config| {
+        config.governance.registration = crate::config::Registration::Open;
+        config.limits.anonymous_writes_per_minute = 2;
+    })
+    .await;
+    let nominate = |peer: &str| {
+        TestRequest::post()
+            .uri("/v1/domains")
+            .peer_addr(peer.parse().unwrap())
+            .set_json(json!({"card_url": "http://10.0.0.1/card.json"}))
+    };
+    for _ in 0..2 {
+        registry
+            .ask(nominate("192.0.2.1:9"))
+            .await
+            .problem(422, "target-refused");
+    }
+    let refused = registry.ask(nominate("192.0.2.1:9")).await;
+    refused.problem(429, "too-many-requests");
+    let wait: u32 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait));
+    registry
+        .ask(nominate("192.0.2.2:9"))
+        .await
+        .problem(422, "target-refused");
+    registry
+        .ask(bearer(nominate("192.0.2.1:9"), ADMIN))
+        .await
+        .problem(422, "target-refused");
+}

@@ -1,0 +1,251 @@
+//! How many changes one address may make without a token.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use governor::clock::{Clock, Reference};
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::DashMapStateStore;
+use governor::{Quota, RateLimiter};
+
+use crate::app::{App, AppError, ErrorKind};
+
+/// The most addresses remembered at once. Where more write in one minute, all of them wait.
+const MAX_ADDRESSES: usize = 100_000;
+
+type Limiter = RateLimiter<IpAddr, DashMapStateStore<IpAddr>, Ticks, NoOpMiddleware<Tick>>;
+
+/// Counts anonymous writes by address.
+pub struct Writes {
+    limiter: Limiter,
+    ticks: Ticks,
+    max_addresses: usize,
+}
+
+impl std::fmt::Debug for Writes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writes")
+            .field("addresses", &self.limiter.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writes {
+    /// As many writes a minute and address as the configuration allows, by the registry's clock.
+    pub fn new(app: &Arc<App>) -> Self {
+        let per_minute = app.config().limits.anonymous_writes_per_minute;
+        let app = Arc::clone(app);
+        let ticks = move || u64::try_from(app.now().0).unwrap_or(0);
+        Self::with_ticks(per_minute, MAX_ADDRESSES, ticks)
+    }
+
+    fn with_ticks(
+        per_minute: u32,
+        max_addresses: usize,
+        microseconds: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        let quota = Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN));
+        let ticks = Ticks(Arc::new(microseconds));
+        let limiter = RateLimiter::new(quota, DashMapStateStore::default(), ticks.clone());
+        Self {
+            limiter,
+            ticks,
+            max_addresses,
+        }
+    }
+
+    /// Counts one write of that address.
+    ///
+    /// # Errors
+    /// `TooManyRequests`, with the seconds after which the next one is admitted.
+    pub fn admit(&self, address: IpAddr) -> Result<(), AppError> {
+        if self.limiter.len() >= self.max_addresses {
+            self.limiter.retain_recent();
+            if self.limiter.len() >= self.max_addresses {
+                return Err(refused(60));
+            }
+        }
+        self.limiter
+            .check_key(&network(address))
+            .map_err(|refusal| {
+                let wait = refusal
+                    .wait_time_from(self.ticks.now())
+                    .as_secs_f64()
+                    .ceil();
+                // Between 1 and 60 by the quota, so that nothing is cut off.
+                refused((wait as u32).max(1))
+            })
+    }
+}
+
+fn refused(seconds: u32) -> AppError {
+    AppError {
+        retry_after: Some(seconds),
+        ..AppError::new(
+            ErrorKind::TooManyRequests,
+            format!(
+                "Too many changes without a token from this address; wait {seconds} seconds, or use \
+                 a token."
+            ),
+        )
+    }
+}
+
+/// Whoever has one IPv6 address usually has the whole /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let prefix = u128::from(address) & (u128::MAX << 64);
+            IpAddr::V6(Ipv6Addr::from(prefix))
+        }
+        v4 => v4,
+    }
+}
+
+/// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
+/// `X-Forwarded-For` that is not a trusted proxy itself.
+pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAddr> {
+    let peer = request.peer_addr()?.ip().to_canonical();
+    if !trusted.contains(&peer) {
+        return Some(peer);
+    }
+    let forwarded: Vec<&str> = request
+        .headers()
+        .get_all("x-forwarded-for")
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .collect();
+    for hop in forwarded.iter().rev() {
+        match hop
+            .trim()
+            .parse::<IpAddr>()
+            .map(|address| address.to_canonical())
+        {
+            Ok(address) if trusted.contains(&address) => {}
+            Ok(address) => return Some(address),
+            // What a proxy did not write cannot be believed, nor anything before it.
+            Err(_) => break,
+        }
+    }
+    Some(peer)
+}
+
+/// The registry's clock as the limiter reads it.
+#[derive(Clone)]
+struct Ticks(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl Clock for Ticks {
+    type Instant = Tick;
+
+    fn now(&self) -> Tick {
+        Tick(Duration::from_micros((self.0)()))
+    }
+}
+
+/// Time since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Tick(Duration);
+
+impl Reference for Tick {
+    fn duration_since(&self, earlier: Self) -> governor::nanos::Nanos {
+        self.0.saturating_sub(earlier.0).into()
+    }
+
+    fn saturating_sub(&self, duration: governor::nanos::Nanos) -> Self {
+        Self(self.0.saturating_sub(duration.into()))
+    }
+}
+
+impl std::ops::Add<governor::nanos::Nanos> for Tick {
+    type Output = Self;
+
+    fn add(self, other: governor::nanos::Nanos) -> Self {
+        Self(self.0.saturating_add(other.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn writes(per_minute: u32, max: usize) -> (Writes, Arc<AtomicU64>) {
+        let now = Arc::new(AtomicU64::new(1_700_000_000_000_000));
+        let read = Arc::clone(&now);
+        (
+            Writes::with_ticks(per_minute, max, move || read.load(Ordering::Relaxed)),
+            now,
+        )
+    }
+
+    #[test]
+    fn the_next_write_waits_and_then_is_admitted() {
+        let (writes, now) = writes(30, 10);
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        for _ in 0..30 {
+            writes.admit(address).unwrap();
+        }
+        assert_eq!(
+            writes.admit(address).unwrap_err().kind,
+            ErrorKind::TooManyRequests
+        );
+        writes.admit("192.0.2.2".parse().unwrap()).unwrap();
+        now.fetch_add(2_000_000, Ordering::Relaxed);
+        writes.admit(address).unwrap();
+        assert!(writes.admit(address).is_err());
+    }
+
+    #[test]
+    fn addresses_are_forgotten_so_that_their_number_is_bounded() {
+        let (writes, now) = writes(1, 3);
+        for last in 1..=3 {
+            writes.admit(IpAddr::from([192, 0, 2, last])).unwrap();
+        }
+        assert!(writes.admit(IpAddr::from([192, 0, 2, 4])).is_err());
+        // An address is forgotten a minute after it could write again.
+        now.fetch_add(121_000_000, Ordering::Relaxed);
+        writes.admit(IpAddr::from([192, 0, 2, 4])).unwrap();
+        assert_eq!(writes.limiter.len(), 1);
+    }
+
+    #[test]
+    fn one_ipv6_network_counts_as_one_address() {
+        let (writes, _) = writes(1, 10);
+        writes.admit("2001:db8::1".parse().unwrap()).unwrap();
+        assert!(writes.admit("2001:db8::2".parse().unwrap()).is_err());
+        writes.admit("2001:db8:0:1::1".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let proxy: IpAddr = "10.0.0.1".parse().unwrap();
+        let from = |peer: &str, forwarded: &str, trusted: &[IpAddr]| {
+            let request = TestRequest::default()
+                .peer_addr(format!("{peer}:1").parse().unwrap())
+                .insert_header(("x-forwarded-for", forwarded))
+                .to_http_request();
+            client_address(&request, trusted).unwrap().to_string()
+        };
+        assert_eq!(from("192.0.2.9", "198.51.100.1", &[proxy]), "192.0.2.9");
+        assert_eq!(
+            from("10.0.0.1", "6.6.6.6, 198.51.100.1", &[proxy]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            from("10.0.0.1", "198.51.100.1, 10.0.0.1", &[proxy]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            from("10.0.0.1", "198.51.100.1, nonsense", &[proxy]),
+            "10.0.0.1"
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! Text analysis: how names, descriptions and queries become terms.
+//!
+//! A text is cut into runs of letters, digits and marks. A run gives its folded form (lower case, without
+//! accents, full-width forms narrowed) and, where it differs, its English stem at the same position; a
+//! camel-case run gives its parts as well. Chinese, Japanese and Korean runs, which are written without
+//! spaces, give every pair of neighbouring characters.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use frostem::{Algorithm, Stemmer};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use super::request::MAX_QUERY_WORDS;
+
+/// The name under which the tokenizer is known in the schema.
+pub(super) const TOKENIZER: &str = "agent";
+
+/// Rises whenever the same text gives other terms than before, so that an older index is built anew.
+pub(super) const TOKENIZER_VERSION: u32 = 1;
+
+/// The longest term in characters; a longer run is cut.
+const MAX_TERM_CHARS: usize = 64;
+
+/// English function words and words of asking. A query loses them, unless it has no others.
+const STOP_WORDS: &[&str] = &[
+    "a", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "could", "do", "does",
+    "find", "for", "from", "get", "give", "has", "have", "help", "how", "i", "if", "in", "into",
+    "is", "it", "its", "like", "me", "my", "need", "no", "not", "of", "on", "one", "or", "our",
+    "please", "s", "show", "so", "some", "such", "t", "that", "the", "their", "then", "there",
+    "these", "they", "this", "to", "us", "want", "was", "we", "what", "when", "where", "which",
+    "who", "will", "with", "would", "you", "your",
+];
+
+/// One piece of a text as it is indexed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The folded form.
+    pub exact: String,
+    /// The English stem where it differs.
+    pub stem: Option<String>,
+    /// Where it stands in the text, in bytes.
+    pub range: Range<usize>,
+    /// Its place in words; the whole of a camel-case run has the place of its first part.
+    pub position: usize,
+}
+
+/// The text in lower case, without accents and width variants.
+pub(super) fn fold(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(text.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(text)
+        };
+    }
+    let mut plain = String::with_capacity(text.len());
+    for letter in text
+        .chars()
+        .flat_map(char::to_lowercase)
+        .nfkd()
+        .filter(|letter| !('\u{300}'..='\u{36f}').contains(letter))
+        .flat_map(char::to_lowercase)
+    {
+        // These letters have no decomposition, yet are commonly typed without their stroke or ligature.
+        match letter {
+            'ß' => plain.push_str("ss"),
+            'æ' => plain.push_str("ae"),
+            'œ' => plain.push_str("oe"),
+            'ø' => plain.push('o'),
+            'ł' => plain.push('l'),
+            'đ' => plain.push('d'),
+            'ı' => plain.push('i'),
+            other => plain.push(other),
+        }
+    }
+    Cow::Owned(plain.nfc().collect())
+}
+
+/// The English stem of a folded word where it is another word.
+pub(super) fn stem(word: &str) -> Option<String> {
+    let first = word.bytes().next()?;
+    if !first.is_ascii_lowercase() || word.len() < 3 {
+        return None;
+    }
+    let stemmed = Stemmer::new(Algorithm::English).stem(word);
+    (stemmed != word && !stemmed.is_empty()).then(|| stemmed.into_owned())
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || (!letter.is_ascii() && is_combining_mark(letter))
+}
+
+fn is_unspaced(letter: char) -> bool {
+    matches!(
+        u32::from(letter),
+        0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
+            | 0x2_0000..=0x3_134f
+    )
+}
+
+/// The runs of a text: maximal stretches of word characters, parted where writing without spaces begins or ends.
+pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut letters = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = letters.by_ref().find(|(_, letter)| is_word(*letter))?;
+        let unspaced = is_unspaced(first);
+        let mut end = start + first.len_utf8();
+        while let Some((at, letter)) = letters.next_if(|(_, letter)| {
+            is_word(*letter) && (is_unspaced(*letter) == unspaced || is_combining_mark(*letter))
+        }) {
+            end = at + letter.len_utf8();
+        }
+        Some(start..end)
+    })
+}
+
+/// Whether a run is in a script without spaces.
+fn unspaced(run: &str) -> bool {
+    run.chars().next().is_some_and(is_unspaced)
+}
+
+/// The parts of a camel-case run, or nothing when it is no such run or has a part of a single letter.
+fn camel_parts(run: &str) -> Vec<Range<usize>> {
+    if !run.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Vec::new();
+    }
+    let letters: Vec<(usize, char)> = run.char_indices().collect();
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for window in 1..letters.len() {
+        let (at, letter) = letters[window];
+        let before = letters[window - 1].1;
+        let after = letters.get(window + 1).map(|(_, letter)| *letter);
+        let rises = letter.is_uppercase() && !before.is_uppercase();
+        let ends_capitals =
+            letter.is_uppercase() && before.is_uppercase() && after.is_some_and(char::is_lowercase);
+        if rises || ends_capitals {
+            parts.push(start..at);
+            start = at;
+        }
+    }
+    parts.push(start..run.len());
+    let usable = parts.len() > 1 && parts.iter().all(|part| part.len() > 1);
+    if usable { parts } else { Vec::new() }
+}
+
+fn term(text: &str) -> String {
+    let folded = fold(text);
+    match folded.char_indices().nth(MAX_TERM_CHARS) {
+        Some((end, _)) => folded[..end].to_owned(),
+        None => folded.into_owned(),
+    }
+}
+
+fn piece(text: &str, range: Range<usize>, position: usize) -> Piece {
+    let exact = term(&text[range.clone()]);
+    let stem = stem(&exact);
+    Piece {
+        exact,
+        stem,
+        range,
+        position,
+    }
+}
+
+/// Every piece of a text, in order.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut found = Vec::new();
+    let mut position = 0;
+    for run in runs(text) {
+        position = run_pieces(text, run, position, &mut found);
+    }
+    found
+}
+
+/// Adds the pieces of one run and gives the position after them.
+pub(super) fn run_pieces(
+    text: &str,
+    run: Range<usize>,
+    mut position: usize,
+    found: &mut Vec<Piece>,
+) -> usize {
+    let written = &text[run.clone()];
+    if unspaced(written) {
+        let starts: Vec<usize> = written
+            .char_indices()
+            .map(|(at, _)| run.start + at)
+            .chain(std::iter::once(run.end))
+            .collect();
+        // One character alone stands for itself; otherwise each pair of neighbours.
+        let width = if starts.len() > 2 { 2 } else { 1 };
+        for window in starts.windows(width + 1) {
+            found.push(piece(text, window[0]..window[width], position));
+            position += 1;
+        }
+        return position;
+    }
+    found.push(piece(text, run.clone(), position));
+    let parts = camel_parts(written);
+    let places = parts.len().max(1);
+    for (place, part) in parts.into_iter().enumerate() {
+        found.push(piece(
+            text,
+            run.start + part.start..run.start + part.end,
+            position + place,
+        ));
+    }
+    position + places
+}
+
+/// One word of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct QueryWord {
+    /// The folded form.
+    pub exact: String,
+    /// The English stem where it differs.
+    pub stem: Option<String>,
+}
+
+/// The different words of a query, without stop words unless there are no others, at most
+/// [`MAX_QUERY_WORDS`]; and whether there were more.
+pub(super) fn query_words(text: &str) -> (Vec<QueryWord>, bool) {
+    let mut words: Vec<QueryWord> = Vec::new();
+    let mut stop_words: Vec<QueryWord> = Vec::new();
+    let mut cut = false;
+    for Piece { exact, stem, .. } in pieces(text) {
+        let list = if STOP_WORDS.binary_search(&exact.as_str()).is_ok() {
+            &mut stop_words
+        } else {
+            &mut words
+        };
+        if exact.is_empty() || list.iter().any(|word| word.exact == exact) {
+            continue;
+        }
+        if list.len() == MAX_QUERY_WORDS {
+            cut = true;
+            continue;
+        }
+        list.push(QueryWord { exact, stem });
+    }
+    if words.is_empty() {
+        (stop_words, cut)
+    } else {
+        (words, cut)
+    }
+}
+
+/// The tokenizer of every searched text field.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AgentTokenizer;
+
+/// The tokens of one text.
+pub(super) struct AgentTokens {
+    tokens: Vec<Token>,
+    next: usize,
+}
+
+impl Tokenizer for AgentTokenizer {
+    type TokenStream<'a> = AgentTokens;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> AgentTokens {
+        let mut tokens = Vec::new();
+        for piece in pieces(text) {
+            for form in std::iter::once(piece.exact).chain(piece.stem) {
+                if !form.is_empty() {
+                    tokens.push(Token {
+                        offset_from: piece.range.start,
+                        offset_to: piece.range.end,
+                        position: piece.position,
+                        text: form,
+                        position_length: 1,
+                    });
+                }
+            }
+        }
+        AgentTokens { tokens, next: 0 }
+    }
+}
+
+impl TokenStream for AgentTokens {
+    fn advance(&mut self) -> bool {
+        let more = self.next < self.tokens.len();
+        self.next += usize::from(more);
+        more
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.next.saturating_sub(1)]
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.tokens[self.next.saturating_sub(1)]
+    }
+}

@@ -1,0 +1,363 @@
+//! One pass over all matches: the page, the exact total and the facets.
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
+use uuid::Uuid;
+
+use super::facets::SegmentFacet;
+use super::request::{FacetName, SortPosition, SortValue};
+
+/// Matches are handed to the facets in blocks of this size.
+const BLOCK: usize = 512;
+
+/// What the matches are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Score,
+    Name,
+    Updated,
+    Created,
+}
+
+/// Collects the first `top` matches after `after`, counts all, and counts facets.
+pub(super) struct Page {
+    pub order: Order,
+    pub top: usize,
+    pub after: Option<SortPosition>,
+    pub facets: Vec<FacetName>,
+}
+
+/// One match of the page.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub position: SortPosition,
+    pub address: DocAddress,
+}
+
+/// What was collected.
+pub(super) struct Collected {
+    pub total: u64,
+    pub entries: Vec<Entry>,
+    /// For each facet the counts of every segment.
+    pub facets: Vec<Vec<SegmentFacet>>,
+}
+
+impl Collector for Page {
+    type Fruit = Collected;
+    type Child = SegmentPage;
+
+    fn for_segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentPage> {
+        let fast = reader.fast_fields();
+        let key = match self.order {
+            Order::Score => Key::Score,
+            Order::Name => Key::Name(fast.str("name_key")?),
+            Order::Updated => Key::Time(fast.i64("updated_at")?),
+            Order::Created => Key::Time(fast.i64("created_at")?),
+        };
+        let after = match &self.after {
+            None => None,
+            Some(position) => key.rank_of(position)?,
+        };
+        let facets = self
+            .facets
+            .iter()
+            .map(|facet| SegmentFacet::new(reader, facet.as_str()))
+            .collect::<tantivy::Result<Vec<_>>>()?;
+        Ok(SegmentPage {
+            ordinal,
+            key,
+            ids: Ids {
+                high: fast.u64("id_high")?,
+                low: fast.u64("id_low")?,
+            },
+            after,
+            best: Best::new(self.top),
+            total: 0,
+            block: Vec::with_capacity(if facets.is_empty() { 0 } else { BLOCK }),
+            facets,
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        self.order == Order::Score && self.top > 0
+    }
+
+    fn merge_fruits(
+        &self,
+        segments: Vec<tantivy::Result<SegmentFruit>>,
+    ) -> tantivy::Result<Collected> {
+        let mut collected = Collected {
+            total: 0,
+            entries: Vec::new(),
+            facets: self.facets.iter().map(|_| Vec::new()).collect(),
+        };
+        for segment in segments {
+            let segment = segment?;
+            collected.total += segment.total;
+            collected.entries.extend(segment.entries);
+            for (all, one) in collected.facets.iter_mut().zip(segment.facets) {
+                all.push(one);
+            }
+        }
+        collected
+            .entries
+            .sort_by(|left, right| compare(&left.position, &right.position));
+        collected.entries.truncate(self.top);
+        Ok(collected)
+    }
+}
+
+/// The order of positions of one kind: better scores, later times and smaller names first, then the id.
+fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
+    let by_value = match (&left.value, &right.value) {
+        (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
+        (SortValue::Name(left), SortValue::Name(right)) => left.cmp(right),
+        (SortValue::Time(left), SortValue::Time(right)) => right.cmp(left),
+        _ => std::cmp::Ordering::Equal,
+    };
+    by_value.then_with(|| left.id.cmp(&right.id))
+}
+
+/// Gives the ids of a segment's documents.
+struct Ids {
+    high: Column<u64>,
+    low: Column<u64>,
+}
+
+impl Ids {
+    fn get(&self, document: DocId) -> Uuid {
+        let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
+        Uuid::from_u64_pair(half(&self.high), half(&self.low))
+    }
+}
+
+/// Turns what matches are ordered by into ranks within one segment; a smaller rank comes first.
+enum Key {
+    Score,
+    Name(Option<StrColumn>),
+    Time(Column<i64>),
+}
+
+impl Key {
+    fn rank(&self, document: DocId, score: Score) -> u64 {
+        match self {
+            Self::Score => score_rank(score),
+            Self::Name(column) => column
+                .as_ref()
+                .and_then(|column| column.ords().first(document))
+                // An empty name has no value in the column and comes first.
+                .map_or(0, |ordinal| ordinal + 1),
+            Self::Time(column) => time_rank(column.first(document).unwrap_or(i64::MIN)),
+        }
+    }
+
+    /// The rank and id after which to continue; nothing when the position is before the whole segment or of
+    /// another kind.
+    fn rank_of(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, Uuid)>> {
+        Ok(match (self, &position.value) {
+            (Self::Score, SortValue::Score(score)) => Some((score_rank(*score), position.id)),
+            (Self::Time(_), SortValue::Time(time)) => Some((time_rank(*time), position.id)),
+            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => Some((0, position.id)),
+            (Self::Name(None), SortValue::Name(_)) => Some((0, Uuid::max())),
+            (Self::Name(Some(column)), SortValue::Name(name)) => {
+                use tantivy::columnar::Dictionary;
+                let dictionary: &Dictionary = column.dictionary();
+                match dictionary.term_ord(name)? {
+                    Some(ordinal) => Some((ordinal + 1, position.id)),
+                    None => Some((smaller(dictionary, name)?, Uuid::max())),
+                }
+            }
+            _ => None,
+        })
+    }
+
+    fn values(&self, best: &[Ranked]) -> tantivy::Result<Vec<SortValue>> {
+        Ok(match self {
+            Self::Score => best
+                .iter()
+                .map(|ranked| SortValue::Score(rank_score(ranked.rank)))
+                .collect(),
+            Self::Time(_) => best
+                .iter()
+                .map(|ranked| SortValue::Time(rank_time(ranked.rank)))
+                .collect(),
+            Self::Name(column) => {
+                let unnamed = best.iter().take_while(|ranked| ranked.rank == 0).count();
+                let mut values = vec![SortValue::Name(String::new()); unnamed];
+                let ordinals: Vec<u64> = best[unnamed..]
+                    .iter()
+                    .map(|ranked| ranked.rank - 1)
+                    .collect();
+                if let Some(column) = column {
+                    column
+                        .dictionary()
+                        .sorted_ords_to_term_cb(&ordinals, |name| {
+                            values
+                                .push(SortValue::Name(String::from_utf8_lossy(name).into_owned()));
+                        })?;
+                }
+                values
+            }
+        })
+    }
+}
+
+/// How many values of a dictionary are smaller than one that it does not hold.
+fn smaller(dictionary: &tantivy::columnar::Dictionary, name: &str) -> std::io::Result<u64> {
+    let total = dictionary.num_terms() as u64;
+    let (mut low, mut high) = (0, total);
+    let mut text = Vec::new();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        text.clear();
+        dictionary.ord_to_term(middle, &mut text)?;
+        if text.as_slice() < name.as_bytes() {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// Scores are never negative, so their bits have their order.
+fn score_rank(score: Score) -> u64 {
+    u64::from(u32::MAX - score.max(0.0).to_bits())
+}
+
+fn rank_score(rank: u64) -> Score {
+    Score::from_bits(u32::MAX - u32::try_from(rank).unwrap_or(u32::MAX))
+}
+
+fn time_rank(time: i64) -> u64 {
+    !tantivy::i64_to_u64(time)
+}
+
+fn rank_time(rank: u64) -> i64 {
+    tantivy::u64_to_i64(!rank)
+}
+
+/// A match with its rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    rank: u64,
+    id: Uuid,
+    document: DocId,
+}
+
+/// The best so many matches, in memory of twice as many.
+struct Best {
+    top: usize,
+    kept: Vec<Ranked>,
+    worst: Option<(u64, Uuid)>,
+}
+
+impl Best {
+    fn new(top: usize) -> Self {
+        Self {
+            top,
+            kept: Vec::with_capacity(top * 2),
+            worst: None,
+        }
+    }
+
+    fn offer(&mut self, rank: u64, document: DocId, ids: &Ids, after: Option<(u64, Uuid)>) {
+        if self.worst.is_some_and(|(worst, _)| rank > worst)
+            || after.is_some_and(|(after, _)| rank < after)
+        {
+            return;
+        }
+        let id = ids.get(document);
+        let place = (rank, id);
+        if self.worst.is_some_and(|worst| place > worst)
+            || after.is_some_and(|after| place <= after)
+        {
+            return;
+        }
+        self.kept.push(Ranked { rank, id, document });
+        if self.kept.len() == self.top * 2 {
+            let (_, worst, _) = self.kept.select_nth_unstable(self.top - 1);
+            self.worst = Some((worst.rank, worst.id));
+            self.kept.truncate(self.top);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Ranked> {
+        self.kept.sort_unstable();
+        self.kept.truncate(self.top);
+        self.kept
+    }
+}
+
+/// The page of one segment.
+pub(super) struct SegmentPage {
+    ordinal: SegmentOrdinal,
+    key: Key,
+    ids: Ids,
+    after: Option<(u64, Uuid)>,
+    best: Best,
+    total: u64,
+    block: Vec<DocId>,
+    facets: Vec<SegmentFacet>,
+}
+
+/// What one segment gives.
+pub(super) struct SegmentFruit {
+    total: u64,
+    entries: Vec<Entry>,
+    facets: Vec<SegmentFacet>,
+}
+
+impl SegmentPage {
+    fn flush(&mut self) {
+        for facet in &mut self.facets {
+            facet.count(&self.block);
+        }
+        self.block.clear();
+    }
+}
+
+impl SegmentCollector for SegmentPage {
+    type Fruit = tantivy::Result<SegmentFruit>;
+
+    fn collect(&mut self, document: DocId, score: Score) {
+        self.total += 1;
+        if self.best.top > 0 {
+            let rank = self.key.rank(document, score);
+            self.best.offer(rank, document, &self.ids, self.after);
+        }
+        if !self.facets.is_empty() {
+            self.block.push(document);
+            if self.block.len() == BLOCK {
+                self.flush();
+            }
+        }
+    }
+
+    fn harvest(mut self) -> Self::Fruit {
+        self.flush();
+        let best = self.best.finish();
+        let values = self.key.values(&best)?;
+        let entries = best
+            .into_iter()
+            .zip(values)
+            .map(|(ranked, value)| Entry {
+                position: SortPosition {
+                    value,
+                    id: ranked.id,
+                },
+                address: DocAddress::new(self.ordinal, ranked.document),
+            })
+            .collect();
+        Ok(SegmentFruit {
+            total: self.total,
+            entries,
+            facets: self.facets,
+        })
+    }
+}

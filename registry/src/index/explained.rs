@@ -1,0 +1,74 @@
+//! A query whose parts can be explained also where they do not match.
+//!
+//! tantivy explains a union by seeking each of its parts to the document, and a part that has already
+//! passed the document must not be sought back. This wrapper looks first.
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+
+/// A query that answers "does not match" when it is asked to explain a document it has passed.
+#[derive(Debug)]
+pub(super) struct Explained(pub Box<dyn Query>);
+
+impl Clone for Explained {
+    fn clone(&self) -> Self {
+        Self(self.0.box_clone())
+    }
+}
+
+impl Query for Explained {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(ExplainedWeight(self.0.weight(scoring)?)))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.0.query_terms(visitor);
+    }
+}
+
+struct ExplainedWeight(Box<dyn Weight>);
+
+impl Weight for ExplainedWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.0.scorer(reader, boost)
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let scorer = self.0.scorer(reader, 1.0)?;
+        if scorer.doc() > document {
+            return Err(TantivyError::InvalidArgument(format!(
+                "document #{document} does not match"
+            )));
+        }
+        self.0.explain(reader, document)
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        self.0.count(reader)
+    }
+
+    fn for_each(
+        &self,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(DocId, Score),
+    ) -> tantivy::Result<()> {
+        self.0.for_each(reader, callback)
+    }
+
+    fn for_each_no_score(
+        &self,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(&[DocId]),
+    ) -> tantivy::Result<()> {
+        self.0.for_each_no_score(reader, callback)
+    }
+
+    fn for_each_pruning(
+        &self,
+        threshold: Score,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(DocId, Score) -> Score,
+    ) -> tantivy::Result<()> {
+        self.0.for_each_pruning(threshold, reader, callback)
+    }
+}

@@ -1,0 +1,248 @@
+//! Facet counts over everything that matches.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::io;
+
+use tantivy::columnar::StrColumn;
+use tantivy::{DocId, SegmentReader};
+
+use super::answer::{FACET_VALUES, FacetCounts};
+
+/// How many values of each segment are looked at before all of them are.
+const FIRST_LOOK: usize = 256;
+
+/// With no more counted values than this over all segments, it pays to look at all of them from the start.
+pub(super) const FEW_VALUES: usize = 50_000;
+
+/// The counts of one facet in one segment, by the ordinal of the value.
+pub(super) struct SegmentFacet {
+    column: Option<StrColumn>,
+    counts: Vec<u32>,
+    documents: Vec<DocId>,
+    rows: Vec<u32>,
+    ordinals: Vec<u64>,
+}
+
+impl SegmentFacet {
+    /// Starts counting a field of a segment.
+    pub fn new(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
+        let column = reader.fast_fields().str(field)?;
+        let values = column
+            .as_ref()
+            .map_or(0, |column| column.dictionary().num_terms());
+        Ok(Self {
+            column,
+            counts: vec![0; values],
+            documents: Vec::new(),
+            rows: Vec::new(),
+            ordinals: Vec::new(),
+        })
+    }
+
+    /// Counts the values of these documents, which ascend.
+    pub fn count(&mut self, documents: &[DocId]) {
+        let Some(column) = &self.column else {
+            return;
+        };
+        self.documents.clear();
+        self.rows.clear();
+        let ordinals = column.ords();
+        ordinals.row_ids_for_docs(documents, &mut self.documents, &mut self.rows);
+        self.ordinals.resize(self.rows.len(), 0);
+        ordinals.values.get_vals(&self.rows, &mut self.ordinals);
+        for ordinal in &self.ordinals {
+            // An ordinal counts the values of the same dictionary that the counters were made for.
+            if let Some(count) = usize::try_from(*ordinal)
+                .ok()
+                .and_then(|at| self.counts.get_mut(at))
+            {
+                *count += 1;
+            }
+        }
+    }
+
+    /// The most frequent values, equal ones by value, as (ordinal, count); and the largest count left out.
+    fn top(&self, limit: usize) -> (Vec<(u64, u32)>, u32) {
+        let mut counted: Vec<(u64, u32)> = (0..)
+            .zip(self.counts.iter().copied())
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let mut left = 0;
+        if counted.len() > limit {
+            let order = |value: &(u64, u32)| (u32::MAX - value.1, value.0);
+            let (_, first_out, _) = counted.select_nth_unstable_by_key(limit, order);
+            left = first_out.1;
+            counted.truncate(limit);
+        }
+        counted.sort_unstable();
+        (counted, left)
+    }
+
+    /// The texts of counted values, which are given and come in the order of the dictionary.
+    fn texts(&self, counted: Vec<(u64, u32)>) -> io::Result<Texts> {
+        let mut texts = Texts {
+            counted,
+            ..Texts::default()
+        };
+        if let Some(column) = &self.column {
+            let ordinals: Vec<u64> = texts.counted.iter().map(|(ordinal, _)| *ordinal).collect();
+            column
+                .dictionary()
+                .sorted_ords_to_term_cb(&ordinals, |text| {
+                    texts.bytes.extend_from_slice(text);
+                    texts.ends.push(texts.bytes.len());
+                })?;
+        }
+        Ok(texts)
+    }
+}
+
+/// The counted values of one segment in ascending order, in one piece of memory.
+#[derive(Default)]
+struct Texts {
+    counted: Vec<(u64, u32)>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    next: usize,
+}
+
+impl Texts {
+    fn peek(&self) -> Option<(&[u8], u32)> {
+        let end = *self.ends.get(self.next)?;
+        let start = self
+            .next
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
+        Some((&self.bytes[start..end], self.counted[self.next].1))
+    }
+}
+
+/// The counts over all segments; with more than `few` counted values by a shorter way where there is one.
+pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
+    let sum: u64 = segments
+        .iter()
+        .flat_map(|segment| &segment.counts)
+        .map(|count| u64::from(*count))
+        .sum();
+    let values = match segments {
+        [one] => summed(std::slice::from_ref(one), FACET_VALUES)?.0,
+        _ => {
+            let counted = segments.iter().flat_map(|segment| &segment.counts);
+            let many = counted.filter(|count| **count > 0).nth(few).is_some();
+            let sure = if many { likely(segments)? } else { None };
+            match sure {
+                Some(values) => values,
+                None => summed(segments, usize::MAX)?.0,
+            }
+        }
+    };
+    let shown: u64 = values.iter().map(|(_, count)| count).sum();
+    Ok(FacetCounts {
+        values,
+        other_count: sum - shown,
+    })
+}
+
+/// The shown values, if it is certain that they are among the most frequent of each segment.
+fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
+    let mut bound = 0;
+    let mut candidates: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for segment in segments {
+        let (counted, left) = segment.top(FIRST_LOOK);
+        bound += u64::from(left);
+        let mut texts = segment.texts(counted)?;
+        while let Some((text, _)) = texts.peek() {
+            candidates.insert(text.to_owned());
+            texts.next += 1;
+        }
+    }
+    if candidates.len() < FACET_VALUES || bound == 0 {
+        return Ok(None);
+    }
+    // What was left out of one segment's candidates still counts for values that another brought in.
+    let mut shown = Shown::default();
+    for value in candidates {
+        let mut count = 0;
+        for segment in segments {
+            if let Some(column) = &segment.column
+                && let Some(ordinal) = column.dictionary().term_ord(&value)?
+            {
+                let at = usize::try_from(ordinal).unwrap_or(usize::MAX);
+                count += u64::from(segment.counts.get(at).copied().unwrap_or(0));
+            }
+        }
+        shown.offer(&value, count);
+    }
+    let certain = shown.least().is_some_and(|least| least > bound);
+    Ok(certain.then(|| shown.finish()))
+}
+
+/// The shown values among the most frequent `limit` of each segment, and a bound for all the others.
+fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<(Vec<(String, u64)>, u64)> {
+    let mut bound = 0;
+    let mut lists = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let (counted, left) = segment.top(limit);
+        bound += u64::from(left);
+        lists.push(segment.texts(counted)?);
+    }
+    let mut shown = Shown::default();
+    let mut value = Vec::new();
+    loop {
+        let smallest = lists
+            .iter()
+            .filter_map(Texts::peek)
+            .map(|(text, _)| text)
+            .min();
+        let Some(smallest) = smallest else {
+            break;
+        };
+        value.clear();
+        value.extend_from_slice(smallest);
+        let mut count = 0;
+        for list in &mut lists {
+            if let Some((text, here)) = list.peek()
+                && text == value
+            {
+                count += u64::from(here);
+                list.next += 1;
+            }
+        }
+        shown.offer(&value, count);
+    }
+    Ok((shown.finish(), bound))
+}
+
+/// The most frequent values of those offered in ascending order, equal ones by value.
+#[derive(Default)]
+struct Shown(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
+
+impl Shown {
+    fn offer(&mut self, value: &[u8], count: u64) {
+        if self.0.len() == FACET_VALUES {
+            // Offered later, a value of the same count is the larger one.
+            if self.least().is_some_and(|least| count <= least) {
+                return;
+            }
+            self.0.pop();
+        }
+        self.0.push(Reverse((count, Reverse(value.to_owned()))));
+    }
+
+    /// The smallest count shown, once there are as many values as are shown.
+    fn least(&self) -> Option<u64> {
+        let Reverse((count, _)) = self.0.peek()?;
+        (self.0.len() == FACET_VALUES).then_some(*count)
+    }
+
+    fn finish(self) -> Vec<(String, u64)> {
+        let ascending = self.0.into_sorted_vec();
+        ascending
+            .into_iter()
+            .map(|Reverse((count, Reverse(value)))| {
+                (String::from_utf8_lossy(&value).into_owned(), count)
+            })
+            .collect()
+    }
+}

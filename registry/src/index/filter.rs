@@ -1,0 +1,283 @@
+//! What an agent has to be, as a set of documents per segment.
+//!
+//! Conditions are not scored, so they are not run beside the text as a boolean query: each becomes a set of
+//! bits, sets of frequent values are shared between searches, and the text query asks one bit per match.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use tantivy::index::SegmentId;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, Opstamp, SegmentReader, TERMINATED, Term};
+
+use super::analysis::pieces;
+use super::bits::Bits;
+use super::error::IndexError;
+use super::overlay::Excluded;
+use super::request::{FacetName, Filters, MAX_FILTER_VALUES};
+use super::schema::{Fields, trust_value};
+
+/// Sets are shared only where a segment is large enough for the search to be noticed.
+const SHARED_FROM_DOCUMENTS: u32 = 4_096;
+
+/// A value is frequent, and its set shared, when it occurs in one document of so many.
+const SHARED_FREQUENCY: u32 = 256;
+
+/// What a shared set holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum SharedKey {
+    Term(SegmentId, Term),
+    Alive(SegmentId, Option<Opstamp>),
+}
+
+/// The shared sets, bounded by their size in bytes.
+pub(super) type SharedBits = Cache<SharedKey, Arc<Bits>>;
+
+/// An empty cache of at most so many bytes.
+pub(super) fn shared_bits(bytes: u64) -> SharedBits {
+    Cache::builder()
+        .max_capacity(bytes)
+        .weigher(|_, bits: &Arc<Bits>| u32::try_from(bits.size() + 128).unwrap_or(u32::MAX))
+        .build()
+}
+
+/// One condition: some alternative holds, or none where it is negated. An alternative is a list of terms that
+/// all hold.
+#[derive(Debug, Clone)]
+pub(super) struct Clause {
+    alternatives: Vec<Vec<Term>>,
+    negated: bool,
+}
+
+/// Conditions that all hold, without the agents of the overlay.
+#[derive(Clone)]
+pub(super) struct Filter {
+    clauses: Vec<Clause>,
+    excluded: Arc<Excluded>,
+    shared: SharedBits,
+}
+
+impl std::fmt::Debug for Filter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("Filter")
+            .field(&self.clauses)
+            .finish()
+    }
+}
+
+impl Filter {
+    /// A filter of these conditions.
+    pub fn new(clauses: Vec<Clause>, excluded: Arc<Excluded>, shared: SharedBits) -> Self {
+        Self {
+            clauses,
+            excluded,
+            shared,
+        }
+    }
+
+    /// The living documents of a segment that fulfil every condition.
+    pub fn bits(&self, reader: &SegmentReader) -> tantivy::Result<Bits> {
+        let mut bits = match reader.alive_bitset() {
+            None => Bits::all(reader.max_doc()),
+            Some(_) => (*self.alive(reader)).clone(),
+        };
+        for clause in &self.clauses {
+            let mut any = Bits::none(reader.max_doc());
+            for alternative in &clause.alternatives {
+                match alternative.as_slice() {
+                    [term] => self.add_term(reader, term, &mut any)?,
+                    terms => {
+                        let mut every = Bits::all(reader.max_doc());
+                        for term in terms {
+                            let mut one = Bits::none(reader.max_doc());
+                            self.add_term(reader, term, &mut one)?;
+                            every.intersect(&one);
+                        }
+                        any.unite(&every);
+                    }
+                }
+            }
+            if clause.negated {
+                bits.subtract(&any);
+            } else {
+                bits.intersect(&any);
+            }
+        }
+        for document in self
+            .excluded
+            .get(&reader.segment_id())
+            .into_iter()
+            .flatten()
+        {
+            bits.remove(*document);
+        }
+        Ok(bits)
+    }
+
+    fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {
+        let key = SharedKey::Alive(reader.segment_id(), reader.delete_opstamp());
+        self.shared.get_with(key, || {
+            let mut bits = Bits::none(reader.max_doc());
+            for document in reader.doc_ids_alive() {
+                bits.insert(document);
+            }
+            Arc::new(bits)
+        })
+    }
+
+    fn add_term(
+        &self,
+        reader: &SegmentReader,
+        term: &Term,
+        target: &mut Bits,
+    ) -> tantivy::Result<()> {
+        let terms = reader.inverted_index(term.field())?;
+        let Some(info) = terms.get_term_info(term)? else {
+            return Ok(());
+        };
+        let frequent = info.doc_freq >= reader.max_doc() / SHARED_FREQUENCY;
+        let shared = frequent && reader.max_doc() >= SHARED_FROM_DOCUMENTS;
+        let key = shared.then(|| SharedKey::Term(reader.segment_id(), term.clone()));
+        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
+            target.unite(&bits);
+            return Ok(());
+        }
+        let mut postings = terms.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+        let mut own = key.is_some().then(|| Bits::none(reader.max_doc()));
+        while postings.doc() != TERMINATED {
+            own.as_mut().unwrap_or(target).insert(postings.doc());
+            postings.advance();
+        }
+        if let (Some(key), Some(own)) = (key, own) {
+            target.unite(&own);
+            self.shared.insert(key, Arc::new(own));
+        }
+        Ok(())
+    }
+}
+
+/// The lifecycles that are found without asking for any.
+const LISTED: [&str; 2] = ["approved", "deprecated"];
+
+/// The liveness that is found only when asked for.
+const GONE: &str = "gone";
+
+/// The conditions of a caller with these labels, and nothing else.
+pub(super) fn visible(fields: &Fields, visible_to: &[String]) -> Clause {
+    any_of(
+        visible_to
+            .iter()
+            .map(|label| Term::from_field_text(fields.visible_to, label)),
+    )
+}
+
+/// The conditions of being listed: approved or deprecated.
+pub(super) fn listed(fields: &Fields) -> Clause {
+    let field = fields.exact(FacetName::Lifecycle);
+    any_of(
+        LISTED
+            .iter()
+            .map(|lifecycle| Term::from_field_text(field, lifecycle)),
+    )
+}
+
+/// The condition of not being gone.
+pub(super) fn not_gone(fields: &Fields) -> Clause {
+    Clause {
+        alternatives: vec![vec![Term::from_field_text(
+            fields.exact(FacetName::Liveness),
+            GONE,
+        )]],
+        negated: true,
+    }
+}
+
+/// The condition of carrying this exact lookup key.
+pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
+    any_of(std::iter::once(Term::from_field_text(fields.lookup, key)))
+}
+
+/// Every condition that filters and visibility labels make.
+pub(super) fn clauses(
+    fields: &Fields,
+    filters: &Filters,
+    visible_to: &[String],
+) -> Result<Vec<Clause>, IndexError> {
+    let values: usize = filters.lists().iter().map(|(_, values)| values.len()).sum();
+    if values > MAX_FILTER_VALUES {
+        return Err(IndexError::TooMany {
+            what: "filter values",
+            limit: MAX_FILTER_VALUES,
+        });
+    }
+    let mut clauses = vec![visible(fields, visible_to)];
+    for (facet, values) in filters.lists() {
+        let field = fields.exact(facet);
+        match facet {
+            _ if values.is_empty() => match facet {
+                FacetName::Lifecycle => clauses.push(listed(fields)),
+                FacetName::Liveness => clauses.push(not_gone(fields)),
+                _ => {}
+            },
+            FacetName::Skill => clauses.push(skill(fields, values)),
+            FacetName::Provider => clauses.push(any_of(
+                values
+                    .iter()
+                    .map(|value| Term::from_field_text(field, &value.to_lowercase())),
+            )),
+            _ => clauses.push(any_of(
+                values
+                    .iter()
+                    .map(|value| Term::from_field_text(field, value)),
+            )),
+        }
+    }
+    if let Some(least) = filters.trust_at_least {
+        let field = fields.exact(FacetName::Trust);
+        clauses.push(any_of(
+            (least..=4).map(|level| Term::from_field_text(field, trust_value(Some(level)))),
+        ));
+    }
+    Ok(clauses)
+}
+
+fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
+    Clause {
+        alternatives: terms.map(|term| vec![term]).collect(),
+        negated: false,
+    }
+}
+
+/// The id of a skill, or words that all occur in the names of the agent's skills.
+fn skill(fields: &Fields, values: &[String]) -> Clause {
+    let ids = fields.exact(FacetName::Skill);
+    let mut alternatives = Vec::new();
+    for value in values {
+        alternatives.push(vec![Term::from_field_text(ids, value)]);
+        let mut words: Vec<Term> = pieces(value)
+            .into_iter()
+            .map(|piece| {
+                Term::from_field_text(fields.skill_words, &piece.stem.unwrap_or(piece.exact))
+            })
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        if !words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS {
+            alternatives.push(words);
+        }
+    }
+    Clause {
+        alternatives,
+        negated: false,
+    }
+}
+
+/// The condition of having exactly this trust level.
+pub(super) fn trusted(fields: &Fields, level: Option<u8>) -> Clause {
+    let field = fields.exact(FacetName::Trust);
+    any_of(std::iter::once(Term::from_field_text(
+        field,
+        trust_value(level),
+    )))
+}

@@ -1,0 +1,158 @@
+//! One folder of the index: created, opened, written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tantivy::directory::MmapDirectory;
+use tantivy::index::IndexSettings;
+use tantivy::indexer::IndexWriterOptions;
+use tantivy::merge_policy::LogMergePolicy;
+use tantivy::{IndexReader, IndexWriter, ReloadPolicy, Searcher};
+use uuid::Uuid;
+
+use super::analysis::TOKENIZER;
+use super::document::Document;
+use super::error::IndexError;
+use super::schema::{Fields, analyzer};
+
+/// Stored hits are compressed in blocks of so many bytes: small ones, because a page reads single hits from all over.
+const STORE_BLOCK: usize = 4_096;
+
+/// Segments with more deleted documents than this part are written anew.
+const MOST_DELETED: f32 = 0.25;
+
+/// The least memory in bytes that a writing thread works with.
+const LEAST_MEMORY: usize = 16 * 1024 * 1024;
+
+/// A folder with an index in it.
+pub(super) struct Generation {
+    pub name: String,
+    path: PathBuf,
+    index: tantivy::Index,
+    reader: IndexReader,
+}
+
+impl Generation {
+    /// Creates an empty index in a folder that is not there yet.
+    pub fn create(dir: &Path, name: String) -> Result<Self, IndexError> {
+        let path = dir.join(&name);
+        fs::create_dir_all(&path).map_err(|source| IndexError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let directory = MmapDirectory::open(&path).map_err(tantivy::TantivyError::from)?;
+        let settings = IndexSettings {
+            docstore_blocksize: STORE_BLOCK,
+            ..IndexSettings::default()
+        };
+        let index = tantivy::Index::create(directory, Fields::build().0, settings)?;
+        Self::with(name, path, index)
+    }
+
+    /// Opens what an earlier process left; the last applied event stands beside it.
+    pub fn open(dir: &Path, name: String) -> Result<(Self, i64), IndexError> {
+        let path = dir.join(&name);
+        let index = tantivy::Index::open_in_dir(&path)?;
+        if index.schema() != Fields::build().0 {
+            return Err(IndexError::Damaged(
+                "its fields are not those of its stamp".to_owned(),
+            ));
+        }
+        let applied = index
+            .load_metas()?
+            .payload
+            .and_then(|payload| payload.parse().ok())
+            .ok_or_else(|| IndexError::Damaged("it does not say what it has applied".to_owned()))?;
+        Ok((Self::with(name, path, index)?, applied))
+    }
+
+    fn with(name: String, path: PathBuf, index: tantivy::Index) -> Result<Self, IndexError> {
+        index.tokenizers().register(TOKENIZER, analyzer());
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()?;
+        Ok(Self {
+            name,
+            path,
+            index,
+            reader,
+        })
+    }
+
+    /// Whether the folder is still there.
+    pub fn exists(&self) -> bool {
+        self.path.join("meta.json").exists()
+    }
+
+    /// A writer; there is at most one per folder.
+    pub fn writer(&self, threads: usize, memory: usize) -> Result<IndexWriter, IndexError> {
+        let threads = threads.clamp(1, 8);
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(threads)
+            .memory_budget_per_thread((memory / threads).max(LEAST_MEMORY))
+            .num_merge_threads(2)
+            .build();
+        let writer = self.index.writer_with_options(options)?;
+        let mut policy = LogMergePolicy::default();
+        policy.set_del_docs_ratio_before_merge(MOST_DELETED);
+        writer.set_merge_policy(Box::new(policy));
+        Ok(writer)
+    }
+
+    /// The newest committed state.
+    pub fn reload(&self) -> Result<Searcher, IndexError> {
+        self.reader.reload()?;
+        Ok(self.reader.searcher())
+    }
+
+    /// Removes the folder; searches that still read it are not disturbed.
+    pub fn remove(&self) {
+        if let Err(error) = fs::remove_dir_all(&self.path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.path.display(), %error, "an old index folder stays for now");
+        }
+    }
+}
+
+/// Adds agents without looking for earlier documents of theirs.
+pub(super) fn add(
+    writer: &IndexWriter,
+    fields: &Fields,
+    agents: Vec<Document>,
+) -> Result<(), IndexError> {
+    for agent in agents {
+        let document = fields
+            .document(agent)
+            .map_err(|error| IndexError::Damaged(error.to_string()))?;
+        writer.add_document(document)?;
+    }
+    Ok(())
+}
+
+/// Puts agents in the place of their earlier documents and takes others out.
+pub(super) fn replace(
+    writer: &IndexWriter,
+    fields: &Fields,
+    upserts: Vec<Document>,
+    deletes: &[Uuid],
+) -> Result<(), IndexError> {
+    for id in deletes {
+        writer.delete_term(fields.id_term(*id));
+    }
+    for agent in upserts {
+        // One at a time, so that of two documents for one agent the later stays.
+        writer.delete_term(fields.id_term(agent.id));
+        add(writer, fields, vec![agent])?;
+    }
+    Ok(())
+}
+
+/// Makes everything written durable, together with the event it reaches up to.
+pub(super) fn commit(writer: &mut IndexWriter, seq: i64) -> Result<(), IndexError> {
+    let mut prepared = writer.prepare_commit()?;
+    prepared.set_payload(&seq.to_string());
+    prepared.commit()?;
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Where the words of a query stand in an agent's texts, and which skills hold them.
+
+use std::ops::Range;
+
+use super::analysis::{Piece, QueryWord, run_pieces, runs};
+use super::answer::Highlight;
+use super::schema::StoredTexts;
+
+/// The most highlights of one hit.
+const MAX_HIGHLIGHTS: usize = 6;
+
+/// The most matched skills of one hit.
+const MAX_MATCHED_SKILLS: usize = 10;
+
+/// How many bytes a piece of a longer text has, about.
+const FRAGMENT: usize = 160;
+
+/// How many bytes of a piece stand before the first match, about.
+const LEAD: usize = 40;
+
+/// The words of a query, ready to be found in many texts.
+pub(super) struct Highlighter {
+    /// Every form that matches, with the word it belongs to.
+    forms: Vec<(String, u32)>,
+    /// The first bytes of all forms; a run that begins with none of them needs no analysis.
+    initials: [bool; 256],
+}
+
+impl Highlighter {
+    /// Takes the words in their folded forms.
+    pub fn new(words: &[QueryWord]) -> Self {
+        let mut forms = Vec::new();
+        let mut initials = [false; 256];
+        for (word, number) in words.iter().zip(0..) {
+            for form in std::iter::once(&word.exact).chain(&word.stem) {
+                forms.push((form.clone(), number));
+                if let Some(first) = form.bytes().next() {
+                    initials[usize::from(first)] = true;
+                }
+            }
+        }
+        Self { forms, initials }
+    }
+
+    /// Whether there is nothing to find.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// The highlights of an agent and the ids of the skills that hold a word, the one with most different words
+    /// first.
+    pub fn find(&self, texts: &StoredTexts) -> (Vec<Highlight>, Vec<String>) {
+        let mut highlights = Vec::new();
+        let mut skills: Vec<(u32, usize)> = Vec::new();
+        let mut add = |field: &'static str, skill: Option<&str>, text: &str| -> u64 {
+            let (matches, words) = self.matches(text);
+            if !matches.is_empty() && highlights.len() < MAX_HIGHLIGHTS {
+                highlights.push(fragment(field, skill, text, &matches));
+            }
+            words
+        };
+        add("name", None, &texts.name);
+        for (index, skill) in texts.skills.iter().enumerate() {
+            let id = Some(skill.id.as_str());
+            let mut words = add("skill.name", id, &skill.name) | self.matches(&skill.id).1;
+            for tag in &skill.tags {
+                words |= add("skill.tag", id, tag);
+            }
+            words |= add("skill.description", id, &skill.description);
+            for example in &skill.examples {
+                words |= add("skill.example", id, example);
+            }
+            if words != 0 {
+                skills.push((words.count_ones(), index));
+            }
+        }
+        add("description", None, &texts.description);
+        add("provider", None, &texts.provider);
+        skills.sort_by_key(|(words, index)| (std::cmp::Reverse(*words), *index));
+        let matched = skills
+            .into_iter()
+            .take(MAX_MATCHED_SKILLS)
+            .map(|(_, index)| texts.skills[index].id.clone())
+            .collect();
+        (highlights, matched)
+    }
+
+    /// Where words stand, ascending and apart, and which of them as bits.
+    fn matches(&self, text: &str) -> (Vec<Range<usize>>, u64) {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut words = 0;
+        let mut pieces = Vec::new();
+        for run in runs(text) {
+            let written = &text[run.clone()];
+            if !self.may_match(written) {
+                continue;
+            }
+            pieces.clear();
+            run_pieces(text, run, 0, &mut pieces);
+            for piece in &pieces {
+                let found = self.words_of(piece);
+                if found == 0 {
+                    continue;
+                }
+                words |= found;
+                match ranges.last_mut() {
+                    Some(last) if piece.range.start < last.end => {
+                        last.end = last.end.max(piece.range.end)
+                    }
+                    _ => ranges.push(piece.range.clone()),
+                }
+            }
+        }
+        (ranges, words)
+    }
+
+    /// A word shares its beginning with its stem up to the last two letters (`dying`, `die`), which rules most
+    /// runs out before any analysis. A camel-case run may match from each of its capitals on.
+    fn may_match(&self, written: &str) -> bool {
+        if !written.is_ascii() {
+            return true;
+        }
+        let bytes = written.as_bytes();
+        let begins = |at: usize| {
+            self.initials[usize::from(bytes[at].to_ascii_lowercase())]
+                && self.forms.iter().any(|(form, _)| {
+                    let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
+                    bytes
+                        .get(at..at + shared)
+                        .is_some_and(|begin| begin.eq_ignore_ascii_case(&form.as_bytes()[..shared]))
+                })
+        };
+        begins(0) || (1..bytes.len()).any(|at| bytes[at].is_ascii_uppercase() && begins(at))
+    }
+
+    fn words_of(&self, piece: &Piece) -> u64 {
+        self.forms
+            .iter()
+            .filter(|(form, _)| *form == piece.exact || piece.stem.as_ref() == Some(form))
+            .fold(0, |words, (_, number)| words | 1 << (number % 64))
+    }
+}
+
+/// The piece of a text around its first match.
+fn fragment(
+    field: &'static str,
+    skill: Option<&str>,
+    text: &str,
+    matches: &[Range<usize>],
+) -> Highlight {
+    let (mut start, mut end) = (0, text.len());
+    if text.len() > FRAGMENT {
+        let first = matches.first().map_or(0, |first| first.start);
+        start = word_start(
+            text,
+            text.floor_char_boundary(first.saturating_sub(LEAD)),
+            first,
+        );
+        end = text.floor_char_boundary((start + FRAGMENT).min(text.len()));
+        // Not within a match; and not within a word unless the word alone fills the piece.
+        if let Some(parted) = matches
+            .iter()
+            .find(|range| range.start < end && end < range.end)
+        {
+            end = if parted.start > start {
+                parted.start
+            } else {
+                parted.end
+            };
+        } else if end < text.len()
+            && let Some(space) = text[start..end].rfind(char::is_whitespace)
+            && matches
+                .first()
+                .is_none_or(|first| first.end <= start + space)
+        {
+            end = start + space;
+        }
+    }
+    let ranges = matches
+        .iter()
+        .filter(|range| range.start >= start && range.end <= end)
+        .map(|range| range.start - start..range.end - start)
+        .collect();
+    Highlight {
+        field,
+        skill: skill.map(str::to_owned),
+        text: text[start..end].to_owned(),
+        ranges,
+        cut_before: start > 0,
+        cut_after: end < text.len(),
+    }
+}
+
+/// The first start of a word between two places, or the latter.
+fn word_start(text: &str, from: usize, to: usize) -> usize {
+    if from == 0 {
+        return 0;
+    }
+    match text[from..to].find(char::is_whitespace) {
+        Some(space) => {
+            let rest = &text[from + space..to];
+            to - rest.trim_start().len()
+        }
+        None => to,
+    }
+}

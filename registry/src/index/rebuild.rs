@@ -1,0 +1,113 @@
+//! Building the index anew while the old one serves.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tantivy::IndexWriter;
+
+use super::document::Document;
+use super::error::IndexError;
+use super::generation::{self, Generation};
+use super::stamp::{Stamp, fresh_folder};
+use super::{Inner, Live, lock};
+
+/// A rebuild under way. Dropped before [`finish`](Self::finish), as by a crash, it leaves everything as it was.
+pub struct Rebuild {
+    inner: Arc<Inner>,
+    /// Taken out when it begins to serve.
+    generation: Option<Generation>,
+    writer: Option<IndexWriter>,
+}
+
+impl std::fmt::Debug for Rebuild {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Rebuild")
+            .field(
+                "folder",
+                &self.generation.as_ref().map(|generation| &generation.name),
+            )
+            .finish_non_exhaustive()
+    }
+}
+
+impl Rebuild {
+    pub(super) fn begin(inner: Arc<Inner>) -> Result<Self, IndexError> {
+        // What was noted stays noted from now on: the state this ends with may be older than the serving one.
+        lock(&inner.view).overlay.keep(true);
+        let mut rebuild = Self {
+            inner,
+            generation: None,
+            writer: None,
+        };
+        let inner = &rebuild.inner;
+        let live = lock(&inner.live);
+        let in_use = live.as_ref().map(|live| live.generation.name.as_str());
+        let name = fresh_folder(&inner.dir, in_use);
+        drop(live);
+        let generation = Generation::create(&inner.dir, name)?;
+        let writer = generation.writer(inner.config.rebuild_threads, inner.config.writer_memory);
+        rebuild.generation = Some(generation);
+        rebuild.writer = Some(writer?);
+        Ok(rebuild)
+    }
+
+    /// Adds agents; each agent once.
+    ///
+    /// # Errors
+    /// What the system said, such as that the disk is full. The rebuild is then of no further use.
+    pub fn add(&mut self, agents: Vec<Document>) -> Result<(), IndexError> {
+        let writer = self.writer.as_ref().ok_or_else(stopped)?;
+        generation::add(writer, &self.inner.fields, agents)
+    }
+
+    /// Puts what was added in the place of the serving index and removes that. `seq` is an event before which
+    /// everything added was read, so the one that was the newest when reading began: the follower goes on
+    /// after it, and what changed since stays hidden until then.
+    ///
+    /// # Errors
+    /// What the system said; the old index then goes on.
+    pub fn finish(mut self, seq: i64) -> Result<(), IndexError> {
+        let mut writer = self.writer.take().ok_or_else(stopped)?;
+        generation::commit(&mut writer, seq)?;
+        // Waiting for the merges gives searches few large segments from the start.
+        writer.wait_merging_threads()?;
+        let generation = self.generation.as_ref().ok_or_else(stopped)?;
+        let searcher = generation.reload()?;
+
+        let inner = Arc::clone(&self.inner);
+        let mut live = lock(&inner.live);
+        Stamp::of(&generation.name).write(&inner.dir)?;
+        let old = std::mem::replace(
+            &mut *live,
+            self.generation.take().map(|generation| Live {
+                generation,
+                writer: None,
+            }),
+        );
+        lock(&inner.view).overlay.keep(false);
+        inner.publish(searcher, seq);
+        if let Some(Live { generation, writer }) = old {
+            drop(writer);
+            generation.remove();
+        }
+        Ok(())
+    }
+}
+
+fn stopped() -> IndexError {
+    IndexError::Damaged("the rebuild was stopped by an earlier error".to_owned())
+}
+
+impl Drop for Rebuild {
+    fn drop(&mut self) {
+        drop(self.writer.take());
+        if let Some(generation) = self.generation.take() {
+            generation.remove();
+        }
+        let mut view = lock(&self.inner.view);
+        view.overlay.keep(false);
+        drop(view);
+        self.inner.rebuilding.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,227 @@
+//! What a search asks: text, filters, order, page and facets.
+
+use uuid::Uuid;
+
+/// The most words of a query that are searched for; the rest is ignored and a hint says so.
+pub const MAX_QUERY_WORDS: usize = 32;
+
+/// The most hits one search gives.
+pub const MAX_LIMIT: usize = 1_000;
+
+/// The most ids of the order that one search gives.
+pub const MAX_ORDER: usize = 1_000;
+
+/// The most values one search may name over all its filters.
+pub const MAX_FILTER_VALUES: usize = 256;
+
+/// A search over the agents a caller may see.
+#[derive(Debug, Clone, Default)]
+pub struct SearchRequest {
+    /// Words to find, in plain language. Nothing, or a text without any word, matches every agent.
+    pub text: Option<String>,
+    /// What the agents have to be.
+    pub filters: Filters,
+    /// The caller's visibility labels; an agent is found when it carries one of them.
+    pub visible_to: Vec<String>,
+    /// The order of the hits.
+    pub sort: Sort,
+    /// How many hits to give, at most [`MAX_LIMIT`]. With 0 there are still total and facets.
+    pub limit: usize,
+    /// Continue after this position of the same search.
+    pub after: Option<SortPosition>,
+    /// The facets to count over everything that matches.
+    pub facets: Vec<FacetName>,
+    /// Whether each hit says how its score came about.
+    pub explain: bool,
+    /// How many ids of the order to give beside the hits, at most [`MAX_ORDER`].
+    pub collect_order: usize,
+}
+
+/// Conditions on agents. Values inside one list are alternatives, different lists must all hold; an empty
+/// list asks nothing. Values are compared exactly, except where the member says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// A skill's id, or words that all occur in the names of the agent's skills.
+    pub skill: Vec<String>,
+    /// A tag.
+    pub tag: Vec<String>,
+    /// A capability.
+    pub capability: Vec<String>,
+    /// A binding.
+    pub binding: Vec<String>,
+    /// A protocol version.
+    pub protocol_version: Vec<String>,
+    /// A provider's organisation, in any case.
+    pub provider: Vec<String>,
+    /// A domain.
+    pub domain: Vec<String>,
+    /// An authentication scheme.
+    pub auth: Vec<String>,
+    /// A media type taken.
+    pub input_mode: Vec<String>,
+    /// A media type given.
+    pub output_mode: Vec<String>,
+    /// A label as `key=value`.
+    pub label: Vec<String>,
+    /// A lifecycle; without one only `approved` and `deprecated` agents are found.
+    pub lifecycle: Vec<String>,
+    /// A liveness; without one every agent but the `gone` ones is found.
+    pub liveness: Vec<String>,
+    /// The least trust level, 0 to 4; agents without a level never reach it, and nobody reaches more than 4.
+    pub trust_at_least: Option<u8>,
+}
+
+/// The order of hits. Equal hits are ordered by id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// Best match first; without a text the same as [`Sort::Updated`].
+    #[default]
+    Relevance,
+    /// By name without regard to case and accents, A first.
+    Name,
+    /// Last changed first.
+    Updated,
+    /// First seen last comes first.
+    Newest,
+}
+
+/// The place of one hit in an order: what it is ordered by, and its id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortPosition {
+    /// What the order compares.
+    pub value: SortValue,
+    /// The agent, which decides between equal values.
+    pub id: Uuid,
+}
+
+/// What an order compares.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortValue {
+    /// The score of [`Sort::Relevance`] with a text.
+    Score(f32),
+    /// The folded name of [`Sort::Name`].
+    Name(String),
+    /// The time of [`Sort::Updated`] and [`Sort::Newest`], in microseconds since 1970 UTC.
+    Time(i64),
+}
+
+/// A facet that can be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FacetName {
+    /// Tags.
+    Tag,
+    /// Skill ids.
+    Skill,
+    /// Capabilities.
+    Capability,
+    /// Bindings.
+    Binding,
+    /// Protocol versions.
+    ProtocolVersion,
+    /// Providers, lower-cased.
+    Provider,
+    /// Domains.
+    Domain,
+    /// Authentication schemes.
+    Auth,
+    /// Media types taken.
+    InputMode,
+    /// Media types given.
+    OutputMode,
+    /// Labels as `key=value`.
+    Label,
+    /// Trust levels `L0` to `L4`, and `none`.
+    Trust,
+    /// Lifecycles.
+    Lifecycle,
+    /// Liveness.
+    Liveness,
+}
+
+impl FacetName {
+    /// Every facet, in the order of their names in the contract.
+    pub const ALL: [Self; 14] = [
+        Self::Tag,
+        Self::Skill,
+        Self::Capability,
+        Self::Binding,
+        Self::ProtocolVersion,
+        Self::Provider,
+        Self::Domain,
+        Self::Auth,
+        Self::InputMode,
+        Self::OutputMode,
+        Self::Label,
+        Self::Trust,
+        Self::Lifecycle,
+        Self::Liveness,
+    ];
+
+    /// The name in requests and answers, the same as the filter's.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tag => "tag",
+            Self::Skill => "skill",
+            Self::Capability => "capability",
+            Self::Binding => "binding",
+            Self::ProtocolVersion => "protocol_version",
+            Self::Provider => "provider",
+            Self::Domain => "domain",
+            Self::Auth => "auth",
+            Self::InputMode => "input_mode",
+            Self::OutputMode => "output_mode",
+            Self::Label => "label",
+            Self::Trust => "trust",
+            Self::Lifecycle => "lifecycle",
+            Self::Liveness => "liveness",
+        }
+    }
+
+    /// The facet of this name, if there is one.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|facet| facet.as_str() == name)
+    }
+}
+
+impl Filters {
+    /// Every list with its name.
+    pub(super) fn lists(&self) -> [(FacetName, &[String]); 13] {
+        [
+            (FacetName::Skill, &self.skill),
+            (FacetName::Tag, &self.tag),
+            (FacetName::Capability, &self.capability),
+            (FacetName::Binding, &self.binding),
+            (FacetName::ProtocolVersion, &self.protocol_version),
+            (FacetName::Provider, &self.provider),
+            (FacetName::Domain, &self.domain),
+            (FacetName::Auth, &self.auth),
+            (FacetName::InputMode, &self.input_mode),
+            (FacetName::OutputMode, &self.output_mode),
+            (FacetName::Label, &self.label),
+            (FacetName::Lifecycle, &self.lifecycle),
+            (FacetName::Liveness, &self.liveness),
+        ]
+    }
+
+    /// The same filters without those of one name.
+    pub(super) fn without(&self, facet: FacetName) -> Self {
+        let mut filters = self.clone();
+        match facet {
+            FacetName::Skill => filters.skill.clear(),
+            FacetName::Tag => filters.tag.clear(),
+            FacetName::Capability => filters.capability.clear(),
+            FacetName::Binding => filters.binding.clear(),
+            FacetName::ProtocolVersion => filters.protocol_version.clear(),
+            FacetName::Provider => filters.provider.clear(),
+            FacetName::Domain => filters.domain.clear(),
+            FacetName::Auth => filters.auth.clear(),
+            FacetName::InputMode => filters.input_mode.clear(),
+            FacetName::OutputMode => filters.output_mode.clear(),
+            FacetName::Label => filters.label.clear(),
+            FacetName::Lifecycle => filters.lifecycle.clear(),
+            FacetName::Liveness => filters.liveness.clear(),
+            FacetName::Trust => filters.trust_at_least = None,
+        }
+        filters
+    }
+}

@@ -1,0 +1,303 @@
+//! The fields of the index and how a [`Document`] is put into them.
+
+use tantivy::TantivyDocument;
+use tantivy::Term;
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, SchemaBuilder,
+    TextFieldIndexing, TextOptions,
+};
+use tantivy::tokenizer::TextAnalyzer;
+use uuid::Uuid;
+
+use super::analysis::{AgentTokenizer, TOKENIZER, fold};
+use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
+use super::request::FacetName;
+
+/// Rises with every change of fields or of what is put into them; an index of another number is built anew.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The longest name, in bytes of its folded form, that takes part in the order by name.
+const MAX_NAME_KEY: usize = 256;
+
+/// The handles of all fields.
+#[derive(Debug, Clone)]
+pub(super) struct Fields {
+    pub id: Field,
+    pub id_high: Field,
+    pub id_low: Field,
+    /// The hit as text, which is read faster than bytes.
+    pub hit: Field,
+    /// A hit that is no UTF-8.
+    pub hit_bytes: Field,
+    pub texts: Field,
+    /// The searched fields with their weight; a field that says more of what the agent is weighs more.
+    pub searched: [(Field, f32); 5],
+    pub skill_words: Field,
+    pub visible_to: Field,
+    pub lookup: Field,
+    pub name_key: Field,
+    pub created_at: Field,
+    pub updated_at: Field,
+    pub suggested: [Field; 3],
+    exact: [Field; FacetName::ALL.len()],
+}
+
+/// The texts of an agent as they are stored for highlights.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct StoredTexts {
+    pub name: String,
+    pub description: String,
+    pub provider: String,
+    pub skills: Vec<SkillText>,
+}
+
+impl Fields {
+    /// The schema with its handles.
+    pub fn build() -> (Schema, Self) {
+        let mut builder = Schema::builder();
+        let value = || STRING | FAST;
+        let exact = FacetName::ALL.map(|facet| builder.add_text_field(facet.as_str(), value()));
+        let fields = Self {
+            id: builder.add_bytes_field("id", INDEXED),
+            id_high: builder.add_u64_field("id_high", FAST),
+            id_low: builder.add_u64_field("id_low", FAST),
+            hit: builder.add_text_field("hit", STORED),
+            hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
+            texts: builder.add_text_field("texts", STORED),
+            searched: [
+                (searched(&mut builder, "name"), 3.0),
+                (searched(&mut builder, "skills"), 2.0),
+                (searched(&mut builder, "description"), 1.0),
+                (searched(&mut builder, "examples"), 0.8),
+                (searched(&mut builder, "origin"), 0.6),
+            ],
+            skill_words: builder.add_text_field(
+                "skill_words",
+                TextOptions::default().set_indexing_options(
+                    TextFieldIndexing::default()
+                        .set_tokenizer(TOKENIZER)
+                        .set_fieldnorms(false)
+                        .set_index_option(IndexRecordOption::Basic),
+                ),
+            ),
+            visible_to: builder.add_text_field("visible_to", STRING),
+            lookup: builder.add_text_field("lookup", STRING),
+            name_key: builder.add_text_field("name_key", TextOptions::default().set_fast("raw")),
+            created_at: builder.add_i64_field("created_at", FAST),
+            updated_at: builder.add_i64_field("updated_at", FAST),
+            suggested: ["suggest_name", "suggest_skill", "suggest_tag"]
+                .map(|name| builder.add_text_field(name, STRING)),
+            exact,
+        };
+        (builder.build(), fields)
+    }
+
+    /// The field that holds the exact values of a filter or facet.
+    pub fn exact(&self, facet: FacetName) -> Field {
+        self.exact[facet as usize]
+    }
+
+    /// The term that stands for one agent.
+    pub fn id_term(&self, id: Uuid) -> Term {
+        Term::from_field_bytes(self.id, id.as_bytes())
+    }
+
+    /// The document as tantivy takes it.
+    pub fn document(&self, agent: Document) -> Result<TantivyDocument, serde_json::Error> {
+        let mut out = TantivyDocument::default();
+        out.add_bytes(self.id, agent.id.as_bytes());
+        let (high, low) = agent.id.as_u64_pair();
+        out.add_u64(self.id_high, high);
+        out.add_u64(self.id_low, low);
+        out.add_i64(self.created_at, agent.created_at);
+        out.add_i64(self.updated_at, agent.updated_at);
+        match std::str::from_utf8(&agent.hit) {
+            Ok(hit) => out.add_text(self.hit, hit),
+            Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
+        }
+
+        let name_key = fold(&agent.name);
+        if !name_key.is_empty() {
+            out.add_text(self.name_key, cut(&name_key, MAX_NAME_KEY));
+        }
+        self.add_values(&agent, &mut out);
+
+        let texts = stored_texts(agent);
+        self.add_texts(&texts, &mut out);
+        out.add_text(self.texts, serde_json::to_string(&texts)?);
+        Ok(out)
+    }
+
+    fn add_values(&self, agent: &Document, out: &mut TantivyDocument) {
+        let lists: [(FacetName, &[String]); 11] = [
+            (FacetName::Tag, &agent.tags),
+            (FacetName::Skill, &agent.skill_ids),
+            (FacetName::Capability, &agent.capabilities),
+            (FacetName::Binding, &agent.bindings),
+            (FacetName::ProtocolVersion, &agent.protocol_versions),
+            (FacetName::Auth, &agent.auth),
+            (FacetName::InputMode, &agent.input_modes),
+            (FacetName::OutputMode, &agent.output_modes),
+            (FacetName::Label, &agent.labels),
+            (
+                FacetName::Provider,
+                std::slice::from_ref(&agent.provider_key),
+            ),
+            (FacetName::Domain, std::slice::from_ref(&agent.domain)),
+        ];
+        for (facet, values) in lists {
+            add_distinct(out, self.exact(facet), values.iter().map(String::as_str));
+        }
+        let trust = trust_value(agent.trust);
+        for (facet, value) in [
+            (FacetName::Trust, trust),
+            (FacetName::Lifecycle, agent.lifecycle.as_str()),
+            (FacetName::Liveness, agent.liveness.as_str()),
+        ] {
+            add_distinct(out, self.exact(facet), std::iter::once(value));
+        }
+        add_distinct(
+            out,
+            self.visible_to,
+            agent.visible_to.iter().map(String::as_str),
+        );
+        add_distinct(out, self.lookup, agent.lookups.iter().map(String::as_str));
+
+        let [names, skills, tags] = self.suggested;
+        let suggestions = [
+            (names, vec![agent.name.as_str()]),
+            (
+                skills,
+                agent
+                    .skills
+                    .iter()
+                    .take(MAX_SKILLS)
+                    .map(|skill| skill.name.as_str())
+                    .collect(),
+            ),
+            (tags, agent.tags.iter().map(String::as_str).collect()),
+        ];
+        for (field, shown) in suggestions {
+            let keys: Vec<String> = shown.into_iter().filter_map(suggestion_key).collect();
+            add_distinct(out, field, keys.iter().map(String::as_str));
+        }
+    }
+
+    fn add_texts(&self, texts: &StoredTexts, out: &mut TantivyDocument) {
+        let [name, skills, description, examples, origin] = self.searched.map(|(field, _)| field);
+        out.add_text(name, &texts.name);
+        out.add_text(description, &texts.description);
+        out.add_text(origin, &texts.provider);
+        for skill in &texts.skills {
+            out.add_text(skills, &skill.name);
+            out.add_text(skills, &skill.id);
+            out.add_text(self.skill_words, &skill.name);
+            for tag in &skill.tags {
+                out.add_text(skills, tag);
+            }
+            out.add_text(description, &skill.description);
+            for example in &skill.examples {
+                out.add_text(examples, example);
+            }
+        }
+    }
+}
+
+/// The analyzer to register under [`TOKENIZER`].
+pub(super) fn analyzer() -> TextAnalyzer {
+    TextAnalyzer::from(AgentTokenizer)
+}
+
+/// What a trust level is called in the index.
+pub(super) fn trust_value(level: Option<u8>) -> &'static str {
+    match level {
+        None => "none",
+        Some(0) => "L0",
+        Some(1) => "L1",
+        Some(2) => "L2",
+        Some(3) => "L3",
+        Some(_) => "L4",
+    }
+}
+
+/// What parts the folded form, which a prefix is compared with, from the text that is shown.
+pub(super) const SUGGESTION_MARK: char = '\u{1}';
+
+fn suggestion_key(shown: &str) -> Option<String> {
+    let shown = shown.trim();
+    let usable =
+        !shown.is_empty() && shown.len() <= MAX_VALUE_BYTES / 4 && !shown.contains(SUGGESTION_MARK);
+    usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold(shown)))
+}
+
+fn searched(builder: &mut SchemaBuilder, name: &str) -> Field {
+    builder.add_text_field(
+        &format!("text_{name}"),
+        TextOptions::default().set_indexing_options(
+            TextFieldIndexing::default()
+                .set_tokenizer(TOKENIZER)
+                .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+        ),
+    )
+}
+
+fn add_distinct<'a>(
+    out: &mut TantivyDocument,
+    field: Field,
+    values: impl Iterator<Item = &'a str>,
+) {
+    let mut values: Vec<&str> = values
+        .filter(|value| !value.is_empty() && value.len() <= MAX_VALUE_BYTES)
+        .collect();
+    values.sort_unstable();
+    values.dedup();
+    for value in values {
+        out.add_text(field, value);
+    }
+}
+
+/// The text up to a number of bytes, on a character border.
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// What is searched and stored of the texts: every field of the agent has the same budget of bytes.
+fn stored_texts(agent: Document) -> StoredTexts {
+    let mut names = MAX_TEXT_BYTES;
+    let mut descriptions = MAX_TEXT_BYTES;
+    let mut examples = MAX_TEXT_BYTES;
+    let take = |text: &mut String, left: &mut usize| {
+        text.truncate(text.floor_char_boundary(*left));
+        *left -= text.len();
+    };
+    let mut texts = StoredTexts {
+        name: agent.name,
+        description: agent.description,
+        provider: format!("{} {}", agent.provider, agent.domain)
+            .trim()
+            .to_owned(),
+        skills: agent.skills,
+    };
+    texts
+        .name
+        .truncate(texts.name.floor_char_boundary(MAX_TEXT_BYTES));
+    texts
+        .provider
+        .truncate(texts.provider.floor_char_boundary(MAX_TEXT_BYTES));
+    take(&mut texts.description, &mut descriptions);
+    texts.skills.truncate(MAX_SKILLS);
+    for skill in &mut texts.skills {
+        take(&mut skill.id, &mut names);
+        take(&mut skill.name, &mut names);
+        for tag in &mut skill.tags {
+            take(tag, &mut names);
+        }
+        skill.tags.retain(|tag| !tag.is_empty());
+        take(&mut skill.description, &mut descriptions);
+        for example in &mut skill.examples {
+            take(example, &mut examples);
+        }
+        skill.examples.retain(|example| !example.is_empty());
+    }
+    texts
+}

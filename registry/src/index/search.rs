@@ -1,0 +1,369 @@
+//! Running a search: filter, text, page, hits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::schema::{IndexRecordOption, Value};
+use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument};
+use uuid::Uuid;
+
+use super::analysis::{QueryWord, query_words};
+use super::answer::{HitRow, SearchAnswer};
+use super::collect::{Collected, Entry, Order, Page};
+use super::error::IndexError;
+use super::filter::{Clause, Filter, clauses, keyed, listed, visible};
+use super::highlight::Highlighter;
+use super::query::{FilteredQuery, text_query};
+use super::request::{
+    MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, SearchRequest, Sort, SortPosition, SortValue,
+};
+use super::schema::StoredTexts;
+use super::{Index, Inner, View, facets};
+
+/// The most ids that [`Index::fetch`] takes.
+const MAX_FETCH: usize = 1_000;
+
+/// The most hits [`Index::lookup`] gives.
+const MAX_LOOKUP: usize = 100;
+
+/// A search as the search library sees it, for measuring it without everything around it.
+pub struct CompiledQuery {
+    /// The state it runs on.
+    pub searcher: Searcher,
+    /// Text and filters; the same object that [`Index::search`] runs.
+    pub query: Box<dyn Query>,
+    /// The text alone, without any filter; nothing when every agent matches.
+    pub text: Option<Box<dyn Query>>,
+}
+
+/// A request made ready to run on one state.
+pub(super) struct Prepared {
+    pub view: View,
+    pub words: Vec<QueryWord>,
+    pub words_cut: bool,
+    pub filter: Filter,
+    pub text: Option<Box<dyn Query>>,
+}
+
+impl Prepared {
+    pub fn query(&self) -> FilteredQuery {
+        FilteredQuery::new(
+            self.text.as_ref().map(|text| text.box_clone()),
+            self.filter.clone(),
+        )
+    }
+}
+
+impl Inner {
+    pub(super) fn filter(&self, view: &View, clauses: Vec<Clause>) -> Filter {
+        Filter::new(clauses, Arc::clone(&view.excluded), self.shared.clone())
+    }
+
+    pub(super) fn prepare(&self, request: &SearchRequest) -> Result<Prepared, IndexError> {
+        let clauses = clauses(&self.fields, &request.filters, &request.visible_to)?;
+        let (words, words_cut) = request.text.as_deref().map(query_words).unwrap_or_default();
+        let view = self.view()?;
+        Ok(Prepared {
+            filter: self.filter(&view, clauses),
+            text: text_query(&self.fields, &words),
+            view,
+            words,
+            words_cut,
+        })
+    }
+
+    fn hit(
+        &self,
+        searcher: &Searcher,
+        entry: Entry,
+        words: &Highlighter,
+        explain: Option<&dyn Weight>,
+    ) -> Result<HitRow, IndexError> {
+        let Entry { position, address } = entry;
+        let stored: TantivyDocument = searcher.doc(address)?;
+        let text = |field| stored.get_first(field).and_then(|value| value.as_str());
+        let hit = match text(self.fields.hit) {
+            Some(hit) => hit.as_bytes(),
+            None => stored
+                .get_first(self.fields.hit_bytes)
+                .and_then(|value| value.as_bytes())
+                .unwrap_or_default(),
+        };
+        let (highlights, matched_skills) = if words.is_empty() {
+            Default::default()
+        } else {
+            let texts: StoredTexts =
+                serde_json::from_str(text(self.fields.texts).unwrap_or_default())
+                    .map_err(|error| IndexError::Damaged(error.to_string()))?;
+            words.find(&texts)
+        };
+        let explain = explain
+            .map(|weight| {
+                let explanation =
+                    weight.explain(searcher.segment_reader(address.segment_ord), address.doc_id)?;
+                serde_json::to_value(explanation)
+                    .map_err(|error| IndexError::Damaged(error.to_string()))
+            })
+            .transpose()?;
+        Ok(HitRow {
+            id: position.id,
+            hit: hit.to_vec(),
+            score: match position.value {
+                SortValue::Score(score) => Some(score),
+                _ => None,
+            },
+            position,
+            highlights,
+            matched_skills,
+            explain,
+        })
+    }
+}
+
+impl Index {
+    /// Searches. A text is read tolerantly and never an error.
+    ///
+    /// # Errors
+    /// [`IndexError::NeedsRebuild`] without an index, [`IndexError::Behind`] when more agents changed than can
+    /// be hidden, [`IndexError::TooMany`] beyond a stated bound, [`IndexError::Position`] when
+    /// [`after`](SearchRequest::after) is of another order.
+    pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
+        for (asked, limit, what) in [
+            (request.limit, MAX_LIMIT, "hits"),
+            (request.collect_order, MAX_ORDER, "ids of the order"),
+            (
+                request.visible_to.len(),
+                MAX_FILTER_VALUES,
+                "visibility labels",
+            ),
+        ] {
+            if asked > limit {
+                return Err(IndexError::TooMany { what, limit });
+            }
+        }
+        let inner = &*self.0;
+        let prepared = inner.prepare(request)?;
+        let order = order(request.sort, prepared.text.is_some());
+        if request
+            .after
+            .as_ref()
+            .is_some_and(|position| !fits(order, position))
+        {
+            return Err(IndexError::Position);
+        }
+        let collect_order = if request.after.is_some() {
+            0
+        } else {
+            request.collect_order
+        };
+        let mut names = request.facets.clone();
+        names.sort_unstable();
+        names.dedup();
+        let page = Page {
+            order,
+            top: request.limit.max(collect_order),
+            after: request.after.clone(),
+            facets: names,
+        };
+        let searcher = &prepared.view.searcher;
+        let query = prepared.query();
+        let Collected {
+            total,
+            mut entries,
+            facets,
+        } = searcher.search(&query, &page)?;
+
+        let ids = entries
+            .iter()
+            .take(collect_order)
+            .map(|entry| entry.position.id)
+            .collect();
+        entries.truncate(request.limit);
+        let words = Highlighter::new(&prepared.words);
+        let weight = match request.explain && prepared.text.is_some() {
+            true => Some(query.weight(EnableScoring::enabled_from_searcher(searcher))?),
+            false => None,
+        };
+        let hits = entries
+            .into_iter()
+            .map(|entry| inner.hit(searcher, entry, &words, weight.as_deref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let facets = page
+            .facets
+            .iter()
+            .zip(facets)
+            .map(|(name, segments)| Ok((*name, facets::merge(&segments, facets::FEW_VALUES)?)))
+            .collect::<Result<_, IndexError>>()?;
+        Ok(SearchAnswer {
+            hits,
+            total,
+            facets,
+            order: ids,
+            hints: inner.hints(request, &prepared, total)?,
+            generation: prepared.view.generation,
+            overlay_version: prepared.view.overlay_version,
+        })
+    }
+
+    /// The hits of these agents in this order, for a page of a frozen order. Agents that the request's filters
+    /// and labels do not allow (any more), that changed since, or that are not there are left out. Scores,
+    /// highlights and matched skills are those of the request's text; an agent that does not match it any more
+    /// is given without a score.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search); at most 1 000 ids.
+    pub fn fetch(&self, ids: &[Uuid], request: &SearchRequest) -> Result<Vec<HitRow>, IndexError> {
+        if ids.len() > MAX_FETCH {
+            return Err(IndexError::TooMany {
+                what: "ids",
+                limit: MAX_FETCH,
+            });
+        }
+        let inner = &*self.0;
+        let prepared = inner.prepare(request)?;
+        let searcher = &prepared.view.searcher;
+        let weight = match &prepared.text {
+            Some(text) => Some(text.weight(EnableScoring::enabled_from_searcher(searcher))?),
+            None => None,
+        };
+        let mut found = HashMap::new();
+        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
+            let bits = prepared.filter.bits(reader)?;
+            let terms = reader.inverted_index(inner.fields.id)?;
+            let mut documents = Vec::new();
+            for id in ids {
+                let Some(mut postings) =
+                    terms.read_postings(&inner.fields.id_term(*id), IndexRecordOption::Basic)?
+                else {
+                    continue;
+                };
+                while postings.doc() != TERMINATED {
+                    if bits.contains(postings.doc()) {
+                        documents.push((postings.doc(), *id));
+                    }
+                    postings.advance();
+                }
+            }
+            if documents.is_empty() {
+                continue;
+            }
+            documents.sort_unstable();
+            let mut scorer = weight
+                .as_ref()
+                .map(|weight| weight.scorer(reader, 1.0))
+                .transpose()?;
+            for (document, id) in documents {
+                let mut score = None;
+                if let Some(scorer) = &mut scorer {
+                    if scorer.doc() < document {
+                        scorer.seek(document);
+                    }
+                    score = (scorer.doc() == document).then(|| scorer.score());
+                }
+                found.insert(id, (DocAddress::new(ordinal, document), score));
+            }
+        }
+        let words = Highlighter::new(&prepared.words);
+        let explained = weight.as_deref().filter(|_| request.explain);
+        let mut hits = Vec::with_capacity(found.len());
+        for id in ids {
+            let Some((address, score)) = found.remove(id) else {
+                continue;
+            };
+            let entry = Entry {
+                position: SortPosition {
+                    value: SortValue::Score(score.unwrap_or(0.0)),
+                    id: *id,
+                },
+                address,
+            };
+            let mut hit = inner.hit(
+                searcher,
+                entry,
+                &words,
+                explained.filter(|_| score.is_some()),
+            )?;
+            hit.score = score;
+            hits.push(hit);
+        }
+        Ok(hits)
+    }
+
+    /// The listed agents that carry this key, the most trusted first, then the last changed. Agents that are
+    /// gone are given too: who asks by an address wants to know.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search); at most 100 hits.
+    pub fn lookup(
+        &self,
+        key: &str,
+        visible_to: &[String],
+        limit: usize,
+    ) -> Result<Vec<HitRow>, IndexError> {
+        if limit > MAX_LOOKUP {
+            return Err(IndexError::TooMany {
+                what: "hits",
+                limit: MAX_LOOKUP,
+            });
+        }
+        let inner = &*self.0;
+        let fields = &inner.fields;
+        let view = inner.view()?;
+        let mut hits = Vec::new();
+        // From the highest level down; agents without a level come last.
+        for level in (0..=4).rev().map(Some).chain([None]) {
+            if hits.len() == limit {
+                break;
+            }
+            let clauses = vec![
+                keyed(fields, key),
+                super::filter::trusted(fields, level),
+                visible(fields, visible_to),
+                listed(fields),
+            ];
+            let page = Page {
+                order: Order::Updated,
+                top: limit - hits.len(),
+                after: None,
+                facets: Vec::new(),
+            };
+            let query = FilteredQuery::new(None, inner.filter(&view, clauses));
+            for entry in view.searcher.search(&query, &page)?.entries {
+                hits.push(inner.hit(&view.searcher, entry, &Highlighter::new(&[]), None)?);
+            }
+        }
+        Ok(hits)
+    }
+
+    /// The query objects of a request, for running them bare.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
+        let prepared = self.0.prepare(request)?;
+        Ok(CompiledQuery {
+            query: Box::new(prepared.query()),
+            searcher: prepared.view.searcher,
+            text: prepared.text,
+        })
+    }
+}
+
+fn order(sort: Sort, text: bool) -> Order {
+    match sort {
+        Sort::Relevance if text => Order::Score,
+        Sort::Relevance | Sort::Updated => Order::Updated,
+        Sort::Name => Order::Name,
+        Sort::Newest => Order::Created,
+    }
+}
+
+fn fits(order: Order, position: &SortPosition) -> bool {
+    matches!(
+        (order, &position.value),
+        (Order::Score, SortValue::Score(_))
+            | (Order::Name, SortValue::Name(_))
+            | (Order::Updated | Order::Created, SortValue::Time(_))
+    )
+}

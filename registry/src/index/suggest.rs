@@ -1,0 +1,224 @@
+//! Completing names, skills and tags from their beginning.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use tantivy::postings::TermInfo;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet, SegmentReader, TERMINATED};
+
+use super::Index;
+use super::analysis::fold;
+use super::answer::{Suggestion, SuggestionKind};
+use super::bits::Bits;
+use super::error::IndexError;
+use super::filter::{listed, not_gone, visible};
+use super::schema::SUGGESTION_MARK;
+
+/// The most completions one call gives.
+const MAX_SUGGESTIONS: usize = 50;
+
+/// The longest prefix, in bytes of its folded form; nothing that is longer is suggested.
+const MAX_PREFIX: usize = 256;
+
+/// The kinds, and how many values with the prefix are looked at per segment, in alphabetical order. Names are
+/// nearly all different, so the first ones are the answer; of skills and tags only a prefix too short to be of
+/// use has more.
+const KINDS: [(SuggestionKind, usize); 3] = [
+    (SuggestionKind::Name, 250),
+    (SuggestionKind::Skill, 1_000),
+    (SuggestionKind::Tag, 1_000),
+];
+
+/// One value of one segment.
+struct Place {
+    segment: usize,
+    postings: TermInfo,
+    /// Where its folded form ends and the text as written begins, in the bytes of all terms.
+    folded: Range<usize>,
+    shown: Range<usize>,
+}
+
+/// The values of one kind with the prefix.
+struct Values {
+    bytes: String,
+    /// By folded form.
+    places: Vec<Place>,
+}
+
+/// A completion with what decides between equal counts.
+struct Found {
+    folded: String,
+    suggestion: Suggestion,
+}
+
+impl Found {
+    fn order(&self, other: &Self) -> Ordering {
+        let (left, right) = (&self.suggestion, &other.suggestion);
+        right
+            .count
+            .cmp(&left.count)
+            .then_with(|| self.folded.cmp(&other.folded))
+            .then_with(|| left.kind.cmp(&right.kind))
+    }
+}
+
+impl Index {
+    /// Completions of `prefix` without regard to case and accents, the most frequent first, equal ones by text. Values that differ
+    /// only in case or accents are one, shown as most agents write it. Only agents that a search without filters
+    /// would find count.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search); at most 50 completions.
+    pub fn suggest(
+        &self,
+        prefix: &str,
+        visible_to: &[String],
+        limit: usize,
+    ) -> Result<Vec<Suggestion>, IndexError> {
+        if limit > MAX_SUGGESTIONS {
+            return Err(IndexError::TooMany {
+                what: "suggestions",
+                limit: MAX_SUGGESTIONS,
+            });
+        }
+        let prefix = fold(prefix.trim_start());
+        if prefix.is_empty()
+            || prefix.len() > MAX_PREFIX
+            || prefix.contains(SUGGESTION_MARK)
+            || limit == 0
+        {
+            return Ok(Vec::new());
+        }
+        let inner = &*self.0;
+        let fields = &inner.fields;
+        let view = inner.view()?;
+        let filter = inner.filter(
+            &view,
+            vec![
+                visible(fields, visible_to),
+                listed(fields),
+                not_gone(fields),
+            ],
+        );
+        let segments: Vec<(&SegmentReader, Bits)> = view
+            .searcher
+            .segment_readers()
+            .iter()
+            .map(|reader| Ok((reader, filter.bits(reader)?)))
+            .collect::<tantivy::Result<_>>()?;
+
+        let mut found: Vec<Found> = Vec::new();
+        for ((kind, most), field) in KINDS.into_iter().zip(fields.suggested) {
+            let Values { bytes, places } = values(&segments, field, &prefix, most)?;
+            let bound = |group: &[Place]| -> u64 {
+                group
+                    .iter()
+                    .map(|place| u64::from(place.postings.doc_freq))
+                    .sum()
+            };
+            let mut groups: Vec<(u64, &[Place])> = places
+                .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
+                .map(|group| (bound(group), group))
+                .collect();
+            // The sort is stable, so that groups of one bound stay in the order of their folded forms.
+            groups.sort_by_key(|(bound, _)| Reverse(*bound));
+            for (bound, group) in groups {
+                let folded = group
+                    .first()
+                    .map_or("", |place| &bytes[place.folded.clone()]);
+                // No group counts more than its bound, so one that comes after the last kept completion even
+                // with that ends the walk.
+                if let Some(last) = found.get(limit - 1)
+                    && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
+                {
+                    break;
+                }
+                if let Some((text, count)) = count(&segments, field, &bytes, group)? {
+                    let one = Found {
+                        folded: folded.to_owned(),
+                        suggestion: Suggestion { text, kind, count },
+                    };
+                    let at = found.partition_point(|kept| kept.order(&one).is_lt());
+                    found.insert(at, one);
+                    found.truncate(limit);
+                }
+            }
+        }
+        Ok(found.into_iter().map(|found| found.suggestion).collect())
+    }
+}
+
+fn values(
+    segments: &[(&SegmentReader, Bits)],
+    field: Field,
+    prefix: &str,
+    most: usize,
+) -> tantivy::Result<Values> {
+    let mut bytes = String::new();
+    let mut places = Vec::new();
+    for (segment, (reader, _)) in segments.iter().enumerate() {
+        let index = reader.inverted_index(field)?;
+        let mut terms = index.terms().range().ge(prefix).into_stream()?;
+        let mut left = most;
+        while left > 0 && terms.advance() && terms.key().starts_with(prefix.as_bytes()) {
+            left -= 1;
+            let Ok(key) = std::str::from_utf8(terms.key()) else {
+                continue;
+            };
+            let Some(mark) = key.find(SUGGESTION_MARK) else {
+                continue;
+            };
+            let start = bytes.len();
+            bytes.push_str(key);
+            places.push(Place {
+                segment,
+                postings: terms.value().clone(),
+                folded: start..start + mark,
+                shown: start + mark + SUGGESTION_MARK.len_utf8()..bytes.len(),
+            });
+        }
+    }
+    places.sort_by(|left, right| bytes[left.folded.clone()].cmp(&bytes[right.folded.clone()]));
+    Ok(Values { bytes, places })
+}
+
+/// How many agents of the sets have a value, and how most of them write it; nothing when none has.
+fn count(
+    segments: &[(&SegmentReader, Bits)],
+    field: Field,
+    bytes: &str,
+    group: &[Place],
+) -> tantivy::Result<Option<(String, u64)>> {
+    let mut spellings: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut total = 0;
+    // A group is in the order of its segments.
+    for places in group.chunk_by(|left, right| left.segment == right.segment) {
+        let Some((reader, bits)) = places.first().and_then(|place| segments.get(place.segment))
+        else {
+            continue;
+        };
+        let index = reader.inverted_index(field)?;
+        let mut documents = Vec::new();
+        for place in places {
+            let mut postings =
+                index.read_postings_from_terminfo(&place.postings, IndexRecordOption::Basic)?;
+            while postings.doc() != TERMINATED {
+                if bits.contains(postings.doc()) {
+                    *spellings.entry(&bytes[place.shown.clone()]).or_default() += 1;
+                    documents.push(postings.doc());
+                }
+                postings.advance();
+            }
+        }
+        documents.sort_unstable();
+        documents.dedup();
+        total += documents.len() as u64;
+    }
+    let most = spellings.values().copied().max();
+    let shown = spellings
+        .into_iter()
+        .find(|(_, count)| Some(*count) == most);
+    Ok(shown.map(|(shown, _)| (shown.to_owned(), total)))
+}

@@ -1,0 +1,109 @@
+//! Tests of the index as a whole, on real folders.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod analysis;
+mod durability;
+mod oracle;
+mod overlay;
+mod paging;
+mod text;
+
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::*;
+
+/// An id that is easy to read in a failure.
+fn id(number: u64) -> Uuid {
+    // Spread over both halves, so that an order by only one of them shows.
+    Uuid::from_u64_pair(number % 3, number)
+}
+
+fn agent(number: u64, name: &str) -> Document {
+    Document {
+        id: id(number),
+        hit: format!("{{\"n\":{number}}}").into_bytes(),
+        name: name.to_owned(),
+        lifecycle: "approved".to_owned(),
+        liveness: "fresh".to_owned(),
+        visible_to: vec!["public".to_owned()],
+        created_at: i64::try_from(number).unwrap(),
+        updated_at: i64::try_from(number).unwrap(),
+        ..Document::default()
+    }
+}
+
+fn public() -> Vec<String> {
+    vec!["public".to_owned()]
+}
+
+fn all() -> SearchRequest {
+    SearchRequest {
+        visible_to: public(),
+        limit: 100,
+        ..SearchRequest::default()
+    }
+}
+
+fn text(text: &str) -> SearchRequest {
+    SearchRequest {
+        text: Some(text.to_owned()),
+        ..all()
+    }
+}
+
+fn config() -> IndexConfig {
+    IndexConfig::default()
+}
+
+/// An index of these agents, built as a server builds its first one.
+fn built(dir: &Path, agents: Vec<Document>) -> Index {
+    let (index, _) = Index::open(dir, config()).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(agents).unwrap();
+    rebuild.finish(1).unwrap();
+    index
+}
+
+fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
+    answer.hits.iter().map(|hit| hit.id).collect()
+}
+
+fn names(index: &Index, request: &SearchRequest) -> Vec<Uuid> {
+    ids(&index.search(request).unwrap())
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        let at = self.below(from.len() as u64);
+        from[usize::try_from(at).unwrap()]
+    }
+
+    fn some(&mut self, from: &[&str], most: u64) -> Vec<String> {
+        let mut some: Vec<String> = (0..self.below(most + 1))
+            .map(|_| self.pick(from).to_owned())
+            .collect();
+        some.sort();
+        some.dedup();
+        some
+    }
+
+    fn words(&mut self, from: &[&str], most: u64) -> String {
+        let count = self.below(most + 1);
+        (0..count)
+            .map(|_| self.pick(from))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}

@@ -1,0 +1,132 @@
+//! What runs beside the requests: crawling, following the events with the index, deriving again.
+
+mod crawl;
+mod follow;
+mod listen;
+mod upkeep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_crawler::AttemptOutcome;
+use a2a_crawler::dns::{HickoryResolver, Resolver};
+use a2a_crawler::fetch::FetchLimits;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, StartError};
+
+/// What is told of every request the crawler makes.
+pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+
+/// What to run, and with what.
+pub struct JobOptions {
+    /// Whether this process crawls.
+    pub crawl: bool,
+    /// Why the index is to be built anew before anything else, where it is.
+    pub rebuild: Option<String>,
+    /// Told of every request the crawler makes.
+    pub on_outcome: OnOutcome,
+    /// How names are resolved; the system's configuration where `None`.
+    pub resolver: Option<Arc<dyn Resolver>>,
+}
+
+impl std::fmt::Debug for JobOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobOptions")
+            .field("crawl", &self.crawl)
+            .field("rebuild", &self.rebuild)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for JobOptions {
+    fn default() -> Self {
+        Self {
+            crawl: true,
+            rebuild: None,
+            on_outcome: Arc::new(|_| ()),
+            resolver: None,
+        }
+    }
+}
+
+/// The jobs of one process.
+#[derive(Debug)]
+pub struct Jobs {
+    crawling: CancellationToken,
+    following: CancellationToken,
+    crawl: Option<JoinHandle<()>>,
+    follow: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    listen: JoinHandle<()>,
+}
+
+/// How long the crawler may take to give back its leases, and the index to commit.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Starts every job.
+///
+/// # Errors
+/// Where the crawler cannot be made: a certificate that cannot be read, no resolver configuration.
+pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
+    let crawling = CancellationToken::new();
+    let following = CancellationToken::new();
+    let crawl = if options.crawl {
+        let resolver: Arc<dyn Resolver> = match options.resolver {
+            Some(resolver) => resolver,
+            None => Arc::new(
+                HickoryResolver::from_system(FetchLimits::default().dns)
+                    .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
+            ),
+        };
+        Some(crawl::start(
+            app,
+            resolver,
+            options.on_outcome,
+            crawling.clone(),
+        )?)
+    } else {
+        None
+    };
+    Ok(Jobs {
+        crawl,
+        follow: follow::start(app, options.rebuild, following.clone()),
+        upkeep: upkeep::start(app, following.clone()),
+        listen: listen::start(app, following.clone()),
+        crawling,
+        following,
+    })
+}
+
+impl Jobs {
+    /// Stops leasing at once; what is under way goes on until [`Jobs::stop`].
+    pub fn stop_crawling(&self) {
+        self.crawling.cancel();
+    }
+
+    /// Ends every job in order: fetches are broken off and their leases given back, then the index
+    /// commits what it has applied.
+    pub async fn stop(self) {
+        self.crawling.cancel();
+        if let Some(crawl) = self.crawl {
+            finish("crawler", crawl).await;
+        }
+        self.following.cancel();
+        finish("index", self.follow).await;
+        finish("upkeep", self.upkeep).await;
+        finish("listener", self.listen).await;
+    }
+}
+
+async fn finish(name: &str, task: JoinHandle<()>) {
+    let abort = task.abort_handle();
+    match tokio::time::timeout(PATIENCE, task).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, name, "a job ended badly"),
+        Err(_) => {
+            abort.abort();
+            tracing::warn!(name, "a job did not end in time and was broken off");
+        }
+    }
+}

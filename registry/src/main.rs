@@ -1,0 +1,11 @@
+//! The program `a2a-registry`: a registry of A2A agent cards, its client and its tools.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // First of all, so that nothing can have chosen another implementation of TLS. An error says only
+    // that one was installed already, which cannot be at this point.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    a2a_registry::cli::run(std::env::args_os())
+}

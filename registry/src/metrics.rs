@@ -1,0 +1,289 @@
+//! What is counted, in Prometheus' terms. No label ever names a domain or an agent, so that the number of series stays
+//! what the code makes it.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Upper bounds of the latency classes, in seconds.
+const LATENCIES: [f64; 12] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0,
+];
+
+/// The most different outcomes of visits that are told apart.
+const MAX_OUTCOMES: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+    method: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: String,
+}
+
+/// Where one process stands; read when the metrics are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The last event the index has applied.
+    pub applied_seq: i64,
+    /// How many events the index is behind.
+    pub index_lag: i64,
+    /// Agents in the index.
+    pub agents: i64,
+    /// Event streams that are open.
+    pub streams: i64,
+}
+
+/// The counters of one process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    outcomes: Family<OutcomeLabels, Counter>,
+    outcome_names: std::sync::Mutex<Vec<String>>,
+    applied_seq: Gauge,
+    index_lag: Gauge,
+    agents: Gauge,
+    streams: Gauge,
+    in_flight: Gauge<i64>,
+    cards_delivered: Counter<u64, AtomicU64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::with_prefix("a2a_registry"),
+            requests: Family::default(),
+            latency: Family::new_with_constructor(|| Histogram::new(LATENCIES)),
+            outcomes: Family::default(),
+            outcome_names: std::sync::Mutex::default(),
+            applied_seq: Gauge::default(),
+            index_lag: Gauge::default(),
+            agents: Gauge::default(),
+            streams: Gauge::default(),
+            in_flight: Gauge::default(),
+            cards_delivered: Counter::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("http_requests", "Requests answered", self.requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from a request's head to the head of its answer",
+            Unit::Seconds,
+            self.latency.clone(),
+        );
+        registry.register(
+            "http_requests_in_flight",
+            "Requests being answered",
+            self.in_flight.clone(),
+        );
+        registry.register(
+            "event_streams",
+            "Event streams that are open",
+            self.streams.clone(),
+        );
+        registry.register(
+            "crawl_outcomes",
+            "Attempts at a source, by how they ended",
+            self.outcomes.clone(),
+        );
+        registry.register(
+            "crawl_cards",
+            "Cards fetched, changed or not",
+            self.cards_delivered.clone(),
+        );
+        registry.register(
+            "index_applied_seq",
+            "The last event the index has applied",
+            self.applied_seq.clone(),
+        );
+        registry.register(
+            "index_lag_events",
+            "Events the index has not applied yet",
+            self.index_lag.clone(),
+        );
+        registry.register("index_agents", "Agents in the index", self.agents.clone());
+        self
+    }
+
+    /// Counts one request and how long its answer took.
+    ///
+    /// `route` is the pattern and never the path; `status` is the answer's status code.
+    pub fn request(
+        &self,
+        route: &'static str,
+        method: &'static str,
+        status: u16,
+        watch: &Stopwatch,
+    ) {
+        let class = match status {
+            100..=199 => "1xx",
+            200..=299 => "2xx",
+            300..=399 => "3xx",
+            400..=499 => "4xx",
+            _ => "5xx",
+        };
+        self.requests
+            .get_or_create(&RequestLabels {
+                route,
+                method,
+                status: class,
+            })
+            .inc();
+        self.latency
+            .get_or_create(&RouteLabels { route, method })
+            .observe(watch.seconds());
+    }
+
+    /// Notes that a request has come in.
+    pub fn request_begins(&self) {
+        self.in_flight.inc();
+    }
+
+    /// Notes that a request was answered or given up.
+    pub fn request_ends(&self) {
+        self.in_flight.dec();
+    }
+
+    /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …
+    ///
+    /// Beyond 64 different words everything counts as `other`.
+    pub fn crawl_outcome(&self, outcome: &str) {
+        if matches!(outcome, "card" | "not_modified") {
+            self.cards_delivered.inc();
+        }
+        let outcome = if self.knows_outcome(outcome) {
+            outcome
+        } else {
+            "other"
+        };
+        self.outcomes
+            .get_or_create(&OutcomeLabels {
+                outcome: outcome.to_owned(),
+            })
+            .inc();
+    }
+
+    fn knows_outcome(&self, outcome: &str) -> bool {
+        let names = self.outcome_names.lock();
+        let mut names = names.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if names.iter().any(|name| name == outcome) {
+            return true;
+        }
+        let room = names.len() < MAX_OUTCOMES;
+        if room {
+            names.push(outcome.to_owned());
+        }
+        room
+    }
+
+    /// Everything in the `OpenMetrics` text format, with the gauges set to `standing`.
+    ///
+    /// # Errors
+    /// Where the text cannot be written, which memory alone can cause.
+    pub fn text(&self, standing: Standing) -> Result<String, std::fmt::Error> {
+        self.applied_seq.set(standing.applied_seq);
+        self.index_lag.set(standing.index_lag);
+        self.agents.set(standing.agents);
+        self.streams.set(standing.streams);
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Measures how long something takes. What is *decided* by time goes by the `Clock` instead.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Begins to measure.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Seconds since the start.
+    pub fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn counts_what_it_is_told() {
+        let metrics = Metrics::new();
+        let watch = Stopwatch::start();
+        metrics.request("/v1/agents", "GET", 200, &watch);
+        metrics.request("/v1/agents", "GET", 304, &watch);
+        metrics.crawl_outcome("card");
+        let standing = Standing {
+            applied_seq: 7,
+            index_lag: 2,
+            agents: 3,
+            streams: 1,
+        };
+        let text = metrics.text(standing).unwrap();
+        for line in [
+            "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 1",
+            "a2a_registry_http_request_duration_seconds_count{route=\"/v1/agents\",method=\"GET\"} 2",
+            "a2a_registry_crawl_outcomes_total{outcome=\"card\"} 1",
+            "a2a_registry_index_applied_seq 7",
+            "a2a_registry_index_lag_events 2",
+            "a2a_registry_index_agents 3",
+        ] {
+            assert!(
+                text.lines().any(|found| found == line),
+                "{line} is missing in:\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_number_of_outcomes_is_bounded() {
+        let metrics = Metrics::new();
+        for number in 0..MAX_OUTCOMES + 10 {
+            metrics.crawl_outcome(&format!("outcome-{number}"));
+        }
+        let text = metrics.text(Standing::default()).unwrap();
+        let series = text
+            .lines()
+            .filter(|line| line.contains("crawl_outcomes_total{"))
+            .count();
+        assert_eq!(series, MAX_OUTCOMES + 1);
+        assert!(text.contains("outcome=\"other\"} 10"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Accounts and their tokens.
+
+use sea_orm::{
+    ActiveValue::NotSet, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect,
+};
+use uuid::Uuid;
+
+use super::connect::advisory_lock;
+use super::entity::{account, token};
+use super::rows::can_be_stored;
+use super::{Handle, StoreError, Write};
+
+/// The PostgreSQL advisory lock under which the first account and its token are made.
+const BOOTSTRAP_LOCK: i64 = 0x6132_6172_0003;
+
+/// The account of that name.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn account_by_name(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Option<account::Model>, StoreError> {
+    if !can_be_stored(name) {
+        return Ok(None);
+    }
+    Ok(account::Entity::find()
+        .filter(account::Column::Name.eq(name))
+        .one(on.connection())
+        .await?)
+}
+
+/// The accounts with these ids, in no order.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn accounts_by_ids(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<account::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(account::Entity::find()
+        .filter(account::Column::Id.is_in(ids.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// The token with this hash and the account it belongs to. Whether it has ended is for the caller.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn token_by_hash(
+    on: &impl Handle,
+    hash: &str,
+) -> Result<Option<(token::Model, account::Model)>, StoreError> {
+    let Some(token) = token::Entity::find()
+        .filter(token::Column::Hash.eq(hash))
+        .one(on.connection())
+        .await?
+    else {
+        return Ok(None);
+    };
+    let account = account::Entity::find_by_id(token.account_id)
+        .one(on.connection())
+        .await?;
+    Ok(account.map(|account| (token, account)))
+}
+
+/// Tokens with ids below `before`, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn token_page(
+    on: &impl Handle,
+    before: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<token::Model>, StoreError> {
+    let mut query = token::Entity::find()
+        .order_by_desc(token::Column::Id)
+        .limit(limit);
+    if let Some(before) = before {
+        query = query.filter(token::Column::Id.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+impl Write {
+    /// Has processes that start together make the first account and token one after another.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn accounts_lock(&self) -> Result<(), StoreError> {
+        if self.locks_rows() {
+            advisory_lock(self.connection(), BOOTSTRAP_LOCK).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds an account.
+    ///
+    /// # Errors
+    /// Where the database fails or the name is taken.
+    pub async fn account_insert(&self, row: account::Model) -> Result<(), StoreError> {
+        account::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Adds a token.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn token_insert(&self, row: token::Model) -> Result<(), StoreError> {
+        token::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes a token; says whether there was one.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn token_delete(&self, id: Uuid) -> Result<bool, StoreError> {
+        let outcome = token::Entity::delete_by_id(id)
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+
+    /// Removes every bootstrap token but the one with this hash.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn token_delete_bootstrap(&self, keep_hash: &str) -> Result<(), StoreError> {
+        token::Entity::delete_many()
+            .filter(token::Column::Bootstrap.eq(true))
+            .filter(token::Column::Hash.ne(keep_hash))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}
+
+/// Whether any bootstrap token exists.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn token_has_bootstrap(on: &impl Handle) -> Result<bool, StoreError> {
+    let row = token::Entity::find()
+        .filter(token::Column::Bootstrap.eq(true))
+        .one(on.connection())
+        .await?;
+    Ok(row.is_some())
+}
+
+/// The row as it is inserted where the database numbers rows itself.
+pub(super) fn unnumbered<M, A>(row: M, unset: impl FnOnce(&mut A)) -> A
+where
+    M: IntoActiveModel<A>,
+    A: sea_orm::ActiveModelTrait,
+{
+    let mut active = row.into_active_model();
+    unset(&mut active);
+    active
+}
+
+/// Leaves a key for the database to give.
+pub(super) fn unset() -> sea_orm::ActiveValue<i64> {
+    NotSet
+}

@@ -1,0 +1,284 @@
+//! Opening a database, and the one way to write to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_migrations::Migrator;
+use sea_orm::sqlx::Connection as _;
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
+    DbErr, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+};
+use sea_orm_migration::MigratorTrait;
+
+/// The PostgreSQL advisory lock under which migrations run.
+const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
+
+/// What statements run on: the store itself for reads, or a write under way.
+pub trait Handle: Sync {
+    /// The connection behind it.
+    type Connection: ConnectionTrait;
+
+    /// The connection behind it.
+    fn connection(&self) -> &Self::Connection;
+
+    /// Whether what is read to be changed must be locked: inside a write, where others write too.
+    fn locks_rows(&self) -> bool {
+        false
+    }
+}
+
+impl Handle for Store {
+    type Connection = DatabaseConnection;
+
+    fn connection(&self) -> &DatabaseConnection {
+        &self.read
+    }
+}
+
+impl Handle for Write {
+    type Connection = DatabaseTransaction;
+
+    fn connection(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+
+    fn locks_rows(&self) -> bool {
+        self.transaction.get_database_backend() == DbBackend::Postgres
+    }
+}
+
+/// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
+const READERS: u32 = 8;
+
+/// What went wrong in the database. The text is for the log, never for a caller.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);
+
+impl From<DbErr> for StoreError {
+    fn from(error: DbErr) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl StoreError {
+    /// Whether the database refuses to write while it may still read: a read-only file or a full disk.
+    pub fn is_read_only(&self) -> bool {
+        let text = self.0.to_ascii_lowercase();
+        [
+            "readonly database",
+            "read-only",
+            "disk is full",
+            "no space left on device",
+            // SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE: the file may not grow, as under a quota.
+            "(code: 778)",
+            "(code: 4874)",
+        ]
+        .iter()
+        .any(|sign| text.contains(sign))
+    }
+}
+
+/// `PRAGMA synchronous` on SQLite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Survives a crash of the process; a power failure may cost the last transactions.
+    #[default]
+    Normal,
+    /// Survives a power failure too.
+    Full,
+}
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// `sqlite:/path/to/file?mode=rwc` or `postgres://…`.
+    pub url: String,
+    /// Only for SQLite.
+    pub synchronous: Synchronous,
+}
+
+/// A database, ready to use.
+#[derive(Debug, Clone)]
+pub struct Store {
+    read: DatabaseConnection,
+    write: DatabaseConnection,
+    /// SQLite's writers queue here, in order, instead of in its busy handler.
+    write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
+}
+
+/// A write under way. Nothing of it is kept until [`Write::commit`].
+#[derive(Debug)]
+pub struct Write {
+    transaction: DatabaseTransaction,
+    _turn: Option<tokio::sync::OwnedMutexGuard<()>>,
+}
+
+impl Write {
+    /// Keeps everything, or says why nothing was kept.
+    ///
+    /// # Errors
+    /// Where the database refuses; the transaction is rolled back then.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.transaction.commit().await?)
+    }
+}
+
+impl Store {
+    /// Opens the database and brings its schema up to date.
+    ///
+    /// # Errors
+    /// Where the database cannot be reached, opened or migrated.
+    pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        let store = Self::connect(options).await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Opens the database as it is.
+    ///
+    /// # Errors
+    /// Where the database cannot be reached or opened.
+    pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
+        if options.url.starts_with("sqlite:") {
+            let write = Database::connect(sqlite(options, 1)).await?;
+            let read = Database::connect(sqlite(options, READERS)).await?;
+            let write_turn = Some(Arc::new(tokio::sync::Mutex::new(())));
+            return Ok(Self {
+                read,
+                write,
+                write_turn,
+            });
+        }
+        let mut connect = ConnectOptions::new(&options.url);
+        connect
+            .max_connections(READERS * 2)
+            .acquire_timeout(Duration::from_secs(5))
+            .connect_timeout(Duration::from_secs(5))
+            .sqlx_logging(false);
+        let pool = Database::connect(connect).await?;
+        Ok(Self {
+            read: pool.clone(),
+            write: pool,
+            write_turn: None,
+        })
+    }
+
+    /// Runs every migration that has not run yet. Harmless when repeated; on PostgreSQL under an
+    /// advisory lock, so that processes that start together do it once.
+    ///
+    /// # Errors
+    /// Where a step fails; the schema then stands at the step before.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        if !self.is_postgres() {
+            return Ok(Migrator::up(&self.write, None).await?);
+        }
+        let guard = self.write.begin().await?;
+        advisory_lock(&guard, MIGRATION_LOCK).await?;
+        let outcome = Migrator::up(&self.write, None).await;
+        guard.rollback().await?;
+        Ok(outcome?)
+    }
+
+    /// The names of the migrations that have not run yet, oldest first.
+    ///
+    /// # Errors
+    /// Where the database is away, or of a program that knows more migrations than this one.
+    pub async fn migrations_pending(&self) -> Result<Vec<String>, StoreError> {
+        let pending = Migrator::get_pending_migrations(&self.read).await?;
+        Ok(pending.iter().map(|step| step.name().to_owned()).collect())
+    }
+
+    /// Whether this is PostgreSQL.
+    pub fn is_postgres(&self) -> bool {
+        self.write.get_database_backend() == DbBackend::Postgres
+    }
+
+    /// The pool behind a PostgreSQL store.
+    pub(super) fn postgres_pool(&self) -> &sea_orm::sqlx::PgPool {
+        self.read.get_postgres_connection_pool()
+    }
+
+    /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE: a transaction that reads
+    /// before it writes can then never find that another has overtaken it.
+    ///
+    /// # Errors
+    /// Where the database is away or does not take writes.
+    pub async fn write(&self) -> Result<Write, StoreError> {
+        let turn = match &self.write_turn {
+            Some(turn) => Some(Arc::clone(turn).lock_owned().await),
+            None => None,
+        };
+        let options = TransactionOptions {
+            sqlite_transaction_mode: turn.is_some().then_some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        };
+        let transaction = self.write.begin_with_options(options).await?;
+        Ok(Write {
+            transaction,
+            _turn: turn,
+        })
+    }
+
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// Where it is away.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.read.ping().await?)
+    }
+
+    /// Closes every connection, the write side last.
+    ///
+    /// # Errors
+    /// Where a connection does not close in order.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if !self.is_postgres() {
+            self.read.clone().close().await?;
+        }
+        Ok(self.write.clone().close().await?)
+    }
+}
+
+/// Takes a PostgreSQL advisory lock until the transaction ends.
+pub(super) async fn advisory_lock(
+    transaction: &impl ConnectionTrait,
+    key: i64,
+) -> Result<(), StoreError> {
+    let statement = Statement::from_sql_and_values(
+        DbBackend::Postgres,
+        "SELECT pg_advisory_xact_lock($1)",
+        [key.into()],
+    );
+    transaction.execute_raw(statement).await?;
+    Ok(())
+}
+
+fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
+    let synchronous = match options.synchronous {
+        Synchronous::Normal => "NORMAL",
+        Synchronous::Full => "FULL",
+    };
+    let mut connect = ConnectOptions::new(&options.url);
+    connect
+        .max_connections(connections)
+        .sqlx_logging(false)
+        .map_sqlx_sqlite_opts(move |sqlite| {
+            sqlite
+                .pragma("journal_mode", "WAL")
+                .pragma("synchronous", synchronous)
+                .pragma("foreign_keys", "ON")
+                .pragma("busy_timeout", "5000")
+                .pragma("cache_size", "-16384")
+                .statement_cache_capacity(256)
+        })
+        .map_sqlx_sqlite_before_acquire(|connection, _| {
+            // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts
+            // transactions, does not notice. The next write would then run inside a savepoint of a
+            // transaction nobody commits: acknowledged, and lost. Such a connection is closed.
+            let idle = !connection.is_in_transaction();
+            Box::pin(std::future::ready(Ok(idle)))
+        });
+    connect
+}

@@ -1,0 +1,336 @@
+//! Domains, their proofs and sources.
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Condition, Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::accounts::{unnumbered, unset};
+use super::entity::{attempt, domain, proof, source};
+use super::rows::{can_be_stored, locked};
+use super::{Handle, StoreError, Write};
+
+/// The live domain of that name; inside a write, locked until it ends.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn domain_by_name(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Option<domain::Model>, StoreError> {
+    if !can_be_stored(name) {
+        return Ok(None);
+    }
+    let query = domain::Entity::find()
+        .filter(domain::Column::Name.eq(name))
+        .filter(domain::Column::DeletedAt.is_null());
+    Ok(locked(on, query).one(on.connection()).await?)
+}
+
+/// The domains with these keys, in no order, deleted ones too.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_by_ids(
+    on: &impl Handle,
+    ids: &[i64],
+) -> Result<Vec<domain::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(domain::Entity::find()
+        .filter(domain::Column::Id.is_in(ids.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// Live domains whose name comes after `after`, by name; those of one account where one is given.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domain_page(
+    on: &impl Handle,
+    account: Option<Uuid>,
+    after: Option<&str>,
+    limit: u64,
+) -> Result<Vec<domain::Model>, StoreError> {
+    let mut query = domain::Entity::find()
+        .filter(domain::Column::DeletedAt.is_null())
+        .order_by_asc(domain::Column::Name)
+        .limit(limit);
+    if let Some(account) = account {
+        query = query.filter(domain::Column::AccountId.eq(account));
+    }
+    if let Some(after) = after {
+        query = query.filter(domain::Column::Name.gt(after));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// How many live domains an account has registered.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
+    use sea_orm::PaginatorTrait;
+    Ok(domain::Entity::find()
+        .filter(domain::Column::AccountId.eq(account))
+        .filter(domain::Column::DeletedAt.is_null())
+        .count(on.connection())
+        .await?)
+}
+
+/// The sources of these domains that are still asked, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn sources_of(
+    on: &impl Handle,
+    domain_ids: &[i64],
+) -> Result<Vec<source::Model>, StoreError> {
+    if domain_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(source::Entity::find()
+        .filter(source::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(source::Column::EndedAt.is_null())
+        .order_by_asc(source::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The proofs of these domains that hold.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn proofs_of(
+    on: &impl Handle,
+    domain_ids: &[i64],
+) -> Result<Vec<proof::Model>, StoreError> {
+    if domain_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(proof::Entity::find()
+        .filter(proof::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(proof::Column::EndedAt.is_null())
+        .order_by_asc(proof::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The attempts of these sources, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn attempts_of(
+    on: &impl Handle,
+    source_ids: &[i64],
+) -> Result<Vec<attempt::Model>, StoreError> {
+    if source_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(attempt::Entity::find()
+        .filter(attempt::Column::SourceId.is_in(source_ids.iter().copied()))
+        .order_by_desc(attempt::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Adds a domain; its key is given by the database. Where somebody else has registered that name
+    /// meanwhile the answer is theirs.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_insert(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
+        let name = row.name.clone();
+        let active = unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset());
+        let taken = OnConflict::column(domain::Column::Name)
+            .target_and_where(domain::Column::DeletedAt.is_null())
+            .do_nothing()
+            .to_owned();
+        domain::Entity::insert(active)
+            .on_conflict(taken)
+            .try_insert()
+            .exec_without_returning(self.connection())
+            .await?;
+        domain_by_name(self, &name)
+            .await?
+            .ok_or_else(|| StoreError(format!("the domain {name} vanished while it was added")))
+    }
+
+    /// Adds a source; its key is given by the database.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_insert(&self, row: source::Model) -> Result<source::Model, StoreError> {
+        let active = unnumbered(row, |active: &mut source::ActiveModel| active.id = unset());
+        Ok(source::Entity::insert(active)
+            .exec_with_returning(self.connection())
+            .await?)
+    }
+
+    /// Adds a proof.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn proof_insert(&self, row: proof::Model) -> Result<(), StoreError> {
+        let active = unnumbered(row, |active: &mut proof::ActiveModel| active.id = unset());
+        proof::Entity::insert(active)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Sets a domain's state.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_set_state(&self, id: i64, state: &str) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                state: Set(state.into()),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes the next visit of a domain due at this moment, or sooner where it is already.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_make_visit_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                visit_due_at: Set(Some(at)),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(id))
+            .filter(
+                Condition::any()
+                    .add(domain::Column::VisitDueAt.is_null())
+                    .add(domain::Column::VisitDueAt.gt(at)),
+            )
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes that somebody asked for a visit while one was under way.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_want(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                wanted_at: Set(Some(at)),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Asks for whole cards the next time a domain's sources are asked.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn sources_want_full(&self, domain: i64) -> Result<(), StoreError> {
+        source::Entity::update_many()
+            .col_expr(source::Column::FullWanted, Expr::value(true))
+            .filter(source::Column::DomainId.eq(domain))
+            .filter(source::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes the next visit of a domain due at this moment, and all its sources with it.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_make_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                visit_due_at: Set(Some(at)),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        source::Entity::update_many()
+            .col_expr(source::Column::NextDueAt, Expr::value(at))
+            .filter(source::Column::DomainId.eq(id))
+            .filter(source::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Asks the sources that feed these agents no more.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn sources_end_of(&self, agents: &[Uuid], at: i64) -> Result<(), StoreError> {
+        if agents.is_empty() {
+            return Ok(());
+        }
+        source::Entity::update_many()
+            .col_expr(source::Column::EndedAt, Expr::value(at))
+            .filter(source::Column::AgentId.is_in(agents.iter().copied()))
+            .filter(source::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Lets a source's first card be approved on an account's word.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_approve_as(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
+        source::Entity::update_many()
+            .col_expr(source::Column::ApproveAs, Expr::value(account))
+            .filter(source::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a domain: it is visited no more, its sources and proofs end, its name is free again.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                deleted_at: Set(Some(at)),
+                visit_due_at: Set(None),
+                lease: Set(None),
+                leased_until: Set(None),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        source::Entity::update_many()
+            .col_expr(source::Column::EndedAt, Expr::value(at))
+            .filter(source::Column::DomainId.eq(id))
+            .filter(source::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        proof::Entity::update_many()
+            .col_expr(proof::Column::EndedAt, Expr::value(at))
+            .filter(proof::Column::DomainId.eq(id))
+            .filter(proof::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

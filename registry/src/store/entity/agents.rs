@@ -1,0 +1,164 @@
+//! Rows: agents and the versions of their cards.
+
+/// The lineage of one slot.
+pub mod agent {
+    use sea_orm::entity::prelude::*;
+
+    /// The lineage of one slot.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agents")]
+    pub struct Model {
+        /// Identifier.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Its domain.
+        pub domain_id: i64,
+        /// That domain's name.
+        pub domain: String,
+        /// `well-known`, or the card URL.
+        pub slot: String,
+        /// Assigned with the first proof.
+        pub urn: Option<String>,
+        /// A `Lifecycle` in text.
+        pub lifecycle: String,
+        /// A `Visibility` in text.
+        pub visibility: String,
+        /// JSON object of texts, set by curators.
+        pub labels: String,
+        /// The account that registered the source.
+        pub submitter: Option<Uuid>,
+        /// The version served.
+        pub approved_version: Option<Uuid>,
+        /// The version seen last.
+        pub newest_version: Option<Uuid>,
+        /// Whether the card came over valid TLS.
+        pub tls: bool,
+        /// A `LivenessState` in text.
+        pub liveness: String,
+        /// Why it is not fresh.
+        pub liveness_reason: Option<String>,
+        /// Last 200 or 304.
+        pub last_seen_at: Option<i64>,
+        /// Last new version.
+        pub last_changed_at: Option<i64>,
+        /// Since when it is gone.
+        pub gone_since: Option<i64>,
+        /// The beginning of the day in which `changes` are counted.
+        pub changes_since: i64,
+        /// New versions in that day.
+        pub changes: i32,
+        /// Microseconds.
+        pub created_at: i64,
+        /// Microseconds.
+        pub updated_at: i64,
+        /// Set once it ended for good.
+        pub retired_at: Option<i64>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A reason to withhold an agent.
+pub mod hold {
+    use sea_orm::entity::prelude::*;
+
+    /// A reason to withhold an agent.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "holds")]
+    pub struct Model {
+        /// Whom.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: Uuid,
+        /// A `Hold` in text.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub hold: String,
+        /// Why.
+        pub reason: String,
+        /// Who set it.
+        pub actor: String,
+        /// Microseconds.
+        pub since: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Received bytes, by their digest.
+pub mod body {
+    use sea_orm::entity::prelude::*;
+
+    /// Received bytes, by their digest.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "bodies")]
+    pub struct Model {
+        /// `sha256:` and 64 hex digits.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub digest: String,
+        /// Exactly as received.
+        pub bytes: Vec<u8>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One kept version of a card.
+pub mod version {
+    use sea_orm::entity::prelude::*;
+
+    /// One kept version of a card.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "versions")]
+    pub struct Model {
+        /// Identifier; rises with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Whose.
+        pub agent_id: Uuid,
+        /// Of the bytes.
+        pub digest: String,
+        /// Of the canonical form without signatures.
+        pub content_digest: String,
+        /// The signing summary.
+        pub signing: String,
+        /// `unsigned`, `valid`, `untrusted`, `invalid`, `unknown`.
+        pub signature: String,
+        /// How it was read.
+        pub wire_family: String,
+        /// JSON of the card's model.
+        pub model: String,
+        /// JSON of its findings.
+        pub findings: String,
+        /// Whether one of them is an error.
+        pub has_error: bool,
+        /// The `DERIVATION` this row was made with.
+        pub derivation: i32,
+        /// When it was first seen.
+        pub observed_at: i64,
+        /// Against the version approved then.
+        pub change_class: Option<String>,
+        /// A `VersionState` in text.
+        pub state: String,
+        /// Whether it was approved once.
+        pub ever_approved: bool,
+        /// Looks at differing bytes of the same content.
+        pub repeats: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

@@ -1,0 +1,181 @@
+//! Rows: domains and what is asked of them.
+
+/// A registered domain.
+pub mod domain {
+    use sea_orm::entity::prelude::*;
+
+    /// A registered domain.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "domains")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// `host` or `host:port`.
+        pub name: String,
+        /// `https` or `http`.
+        pub scheme: String,
+        /// `unverified`, `verified`, `lapsed`, `disputed`, `opted_out`.
+        pub state: String,
+        /// Rises with a new owner.
+        pub generation: i64,
+        /// Who registered it.
+        pub account_id: Option<Uuid>,
+        /// Microseconds.
+        pub created_at: i64,
+        /// Set once it was deleted.
+        pub deleted_at: Option<i64>,
+        /// When its next visit is due.
+        pub visit_due_at: Option<i64>,
+        /// The earliest moment politeness allows a visit.
+        pub not_before: i64,
+        /// When somebody asked for a visit while one was under way.
+        pub wanted_at: Option<i64>,
+        /// The lease under which a visit is being made.
+        pub lease: Option<i64>,
+        /// When that lease ends by itself.
+        pub leased_until: Option<i64>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A proof of ownership.
+pub mod proof {
+    use sea_orm::entity::prelude::*;
+
+    /// A proof of ownership.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "proofs")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Whose.
+        pub domain_id: i64,
+        /// `dns`, `http`, `operator`.
+        pub method: String,
+        /// Who gave it.
+        pub actor: String,
+        /// An admin's reason.
+        pub reason: Option<String>,
+        /// Since when.
+        pub proved_at: i64,
+        /// Until when.
+        pub ended_at: Option<i64>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One URL of a domain that yields cards, and how it fares.
+pub mod source {
+    use sea_orm::entity::prelude::*;
+
+    /// One URL of a domain that yields cards, and how it fares.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "sources")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Whose.
+        pub domain_id: i64,
+        /// `well_known` or `url`.
+        pub kind: String,
+        /// The origin, or the card URL.
+        pub url: String,
+        /// The agent it feeds, once it gave a card.
+        pub agent_id: Option<Uuid>,
+        /// The account on whose word the first card is approved.
+        pub approve_as: Option<Uuid>,
+        /// Which URL gave the validators.
+        pub validator_url: Option<String>,
+        /// `ETag` as received.
+        pub etag: Option<String>,
+        /// `Last-Modified` as received.
+        pub last_modified: Option<String>,
+        /// Digest of the bytes last seen.
+        pub seen_digest: Option<String>,
+        /// When it is due.
+        pub next_due_at: i64,
+        /// The adaptive interval, microseconds.
+        pub interval_us: i64,
+        /// Ask for the whole card next time.
+        pub full_wanted: bool,
+        /// Last 200 or 304.
+        pub last_success_at: Option<i64>,
+        /// Last 200.
+        pub last_full_at: Option<i64>,
+        /// The outcome that its failures count as.
+        pub failing_as: Option<String>,
+        /// Since when it fails, whatever the causes.
+        pub failing_since: Option<i64>,
+        /// Looks in a row that failed.
+        pub failures: i32,
+        /// Since when it fails for the cause in force.
+        pub cause_since: Option<i64>,
+        /// When it last did.
+        pub cause_latest: Option<i64>,
+        /// How often it did.
+        pub cause_looks: i32,
+        /// `new`, `fresh`, `stale`, `gone`.
+        pub liveness: String,
+        /// Why it is not fresh.
+        pub liveness_reason: Option<String>,
+        /// Microseconds.
+        pub created_at: i64,
+        /// Set once it is asked no more.
+        pub ended_at: Option<i64>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One request to an origin.
+pub mod attempt {
+    use sea_orm::entity::prelude::*;
+
+    /// One request to an origin.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "attempts")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// For which source.
+        pub source_id: i64,
+        /// When it began.
+        pub at: i64,
+        /// What was asked.
+        pub url: String,
+        /// How it ended.
+        pub outcome: String,
+        /// HTTP status.
+        pub status: Option<i32>,
+        /// Who answered.
+        pub address: Option<String>,
+        /// One sentence.
+        pub detail: String,
+        /// Milliseconds.
+        pub elapsed_ms: i32,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

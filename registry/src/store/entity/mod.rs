@@ -1,0 +1,11 @@
+//! All tables, without any logic.
+
+mod accounts;
+mod agents;
+mod domains;
+mod governance;
+
+pub use accounts::{account, setting, token};
+pub use agents::{agent, body, hold, version};
+pub use domains::{attempt, domain, proof, source};
+pub use governance::{decision, event, review};

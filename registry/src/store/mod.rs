@@ -1,0 +1,22 @@
+//! The database: SQLite or PostgreSQL behind one set of methods.
+//!
+//! Methods are named resource first. Reads take the read pool; every write runs in
+//! [`Store::write`], which on SQLite begins IMMEDIATE on the one write connection, so that writers
+//! queue instead of failing.
+
+pub mod accounts;
+pub mod agents;
+mod connect;
+pub mod crawl;
+pub mod decisions;
+pub mod domains;
+pub mod entity;
+pub mod events;
+mod listen;
+pub mod reviews;
+mod rows;
+pub mod settings;
+pub mod versions;
+
+pub use connect::{Handle, Store, StoreError, StoreOptions, Synchronous, Write};
+pub use listen::Listener;

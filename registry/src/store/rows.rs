@@ -1,0 +1,93 @@
+//! Many rows at once, within what one statement may bind; and rows held until a write ends.
+
+use sea_orm::{
+    ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select,
+    sea_query::{LockType, OnConflict},
+};
+
+use super::{Handle, StoreError, Write};
+
+/// Most values that one statement binds: SQLite takes 32 766 and PostgreSQL 65 535.
+const MAX_VALUES: usize = 30_000;
+/// Most rows of one statement. Statements of few sizes are prepared once and used again, which is worth more
+/// than fewer statements.
+const MAX_ROWS: usize = 64;
+
+impl Write {
+    /// Inserts rows, in their order, however many there are; `conflict` says what to do about those that are
+    /// there already.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn insert_rows<A>(
+        &self,
+        rows: impl IntoIterator<Item = A>,
+        conflict: Option<OnConflict>,
+    ) -> Result<(), StoreError>
+    where
+        A: ActiveModelTrait + Send,
+    {
+        let columns = <A::Entity as EntityTrait>::Column::iter().count();
+        let mut rows: Vec<A> = rows.into_iter().collect();
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows_of_statement(rows.len(), columns));
+            let insert = A::Entity::insert_many(rows);
+            match &conflict {
+                Some(conflict) => {
+                    insert
+                        .on_conflict(conflict.clone())
+                        .exec_without_returning(self.connection())
+                        .await?;
+                }
+                None => {
+                    insert.exec_without_returning(self.connection()).await?;
+                }
+            }
+            rows = rest;
+        }
+        Ok(())
+    }
+}
+
+/// Has a query that runs inside a write lock the rows it finds until the write ends, so that nobody
+/// else changes them between reading and writing. SQLite has one writer at a time and needs no lock.
+pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Select<E> {
+    if on.locks_rows() {
+        query.lock(LockType::Update)
+    } else {
+        query
+    }
+}
+
+/// Whether a text can be in a text column at all: PostgreSQL keeps no U+0000, so what holds one is
+/// looked up in vain.
+pub(super) fn can_be_stored(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+/// How many of `left` rows the next statement takes: a power of two within both limits.
+fn rows_of_statement(left: usize, columns: usize) -> usize {
+    let most = left
+        .clamp(1, MAX_ROWS)
+        .min(MAX_VALUES / columns.max(1))
+        .max(1);
+    1 << most.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_stay_within_the_limits_and_take_everything() {
+        for columns in [1, 7, 25, 1_000, 30_000] {
+            let mut left = 1_613;
+            while left > 0 {
+                let taken = rows_of_statement(left, columns);
+                assert!(taken <= left && taken.is_power_of_two());
+                assert!(taken * columns <= MAX_VALUES && taken <= MAX_ROWS);
+                left -= taken;
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Values that must survive a restart.
+
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{ActiveValue::Set, EntityTrait};
+
+use super::entity::setting;
+use super::{Handle, Store, StoreError, Write};
+
+/// Reads a value.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, StoreError> {
+    let row = setting::Entity::find_by_id(key)
+        .one(on.connection())
+        .await?;
+    Ok(row.map(|row| row.value))
+}
+
+impl Write {
+    /// Sets a value, replacing the one before.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        let row = setting::ActiveModel {
+            key: Set(key.into()),
+            value: Set(value.into()),
+        };
+        setting::Entity::insert(row)
+            .on_conflict(
+                OnConflict::column(setting::Column::Key)
+                    .update_column(setting::Column::Value)
+                    .to_owned(),
+            )
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Reads a value, or keeps the one given where there is none. Two processes that start together get
+    /// the same answer.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn setting_get_or_put(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        if let Some(value) = setting_get(self, key).await? {
+            return Ok(value);
+        }
+        let write = self.write().await?;
+        let row = setting::ActiveModel {
+            key: Set(key.into()),
+            value: Set(fresh.into()),
+        };
+        setting::Entity::insert(row)
+            .on_conflict(
+                OnConflict::column(setting::Column::Key)
+                    .do_nothing()
+                    .to_owned(),
+            )
+            .exec_without_returning(write.connection())
+            .await?;
+        let value = setting_get(&write, key).await?;
+        write.commit().await?;
+        value.ok_or_else(|| StoreError(format!("setting {key} vanished while it was written")))
+    }
+}

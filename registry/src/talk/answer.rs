@@ -1,0 +1,245 @@
+//! What came back, read from the shapes of every version.
+
+use a2a_card::Interface;
+use serde_json::Value;
+
+use super::TalkError;
+use super::choose::{Dialect, Route};
+use super::error::shorten;
+
+/// At most so many artifacts are summarised; the rest is in [`Answer::raw`].
+const ARTIFACT_LIMIT: usize = 100;
+
+/// An agent's answer. Every text in it is the agent's own, unchanged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The answer in words: a message's text parts, or a task's artifacts' text, or what its status or
+    /// last message says. A task that did not complete leads with its status, which says why. Empty
+    /// where the agent gave no text.
+    pub text: String,
+    /// The task's state in the words of 0.3, such as `completed` or `input-required`; `None` when the
+    /// agent answered with a message.
+    pub state: Option<String>,
+    /// The task, to ask for again.
+    pub task_id: Option<String>,
+    /// The conversation, to go on with.
+    pub context_id: Option<String>,
+    /// The task's artifacts in order, the first hundred.
+    pub artifacts: Vec<ArtifactSummary>,
+    /// Parts of a message that are no text, described.
+    pub other_parts: Vec<String>,
+    /// Why this is not the agent's last word; `None` when it is.
+    pub unfinished: Option<String>,
+    /// The interface that answered.
+    pub interface: Interface,
+    /// How it was spoken to.
+    pub dialect: Dialect,
+    /// The task or message as received.
+    pub raw: Value,
+}
+
+/// One artifact of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArtifactSummary {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its text parts, one a line.
+    pub text: String,
+    /// The media types its parts name, each once.
+    pub media_types: Vec<String>,
+    /// Its parts that are no text, described, such as `file report.pdf (application/pdf)`.
+    pub other_parts: Vec<String>,
+}
+
+impl Answer {
+    /// Whether the agent is still at work, so that asking again can bring more.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self.state.as_deref(), Some("submitted" | "working"))
+    }
+}
+
+/// Reads the result of a send: a task or a message, wrapped (`{"task": …}`, 1.0) or told by `kind`.
+pub(super) fn read(raw: Value, route: &Route) -> Result<Answer, TalkError> {
+    let kind = raw.get("kind").and_then(Value::as_str);
+    if let Some(task) = raw.get("task").filter(|task| task.is_object()) {
+        return task_answer(task.clone(), route);
+    }
+    if let Some(message) = raw.get("message").filter(|message| message.is_object()) {
+        return Ok(message_answer(message.clone(), route));
+    }
+    // Without a kind the shape tells: only a task has a status, only a message has parts.
+    match kind {
+        Some("task") => task_answer(raw, route),
+        Some("message") => Ok(message_answer(raw, route)),
+        _ if raw.get("status").is_some_and(Value::is_object) => task_answer(raw, route),
+        _ if raw.get("parts").is_some_and(Value::is_array) => Ok(message_answer(raw, route)),
+        _ => Err(no_answer(&raw)),
+    }
+}
+
+/// Reads the result of asking for a task.
+pub(super) fn read_task(raw: Value, route: &Route) -> Result<Answer, TalkError> {
+    match raw.get("task").filter(|task| task.is_object()) {
+        Some(task) => task_answer(task.clone(), route),
+        None => task_answer(raw, route),
+    }
+}
+
+fn no_answer(raw: &Value) -> TalkError {
+    TalkError::NotAnAnswer {
+        beginning: shorten(&raw.to_string()),
+    }
+}
+
+fn message_answer(message: Value, route: &Route) -> Answer {
+    let parts = read_parts(&message);
+    Answer {
+        text: parts.text,
+        state: None,
+        task_id: member(&message, "taskId"),
+        context_id: member(&message, "contextId"),
+        artifacts: Vec::new(),
+        other_parts: parts.other_parts,
+        unfinished: None,
+        interface: route.interface.clone(),
+        dialect: route.dialect,
+        raw: message,
+    }
+}
+
+fn task_answer(task: Value, route: &Route) -> Result<Answer, TalkError> {
+    let Some(state) = task.pointer("/status/state").and_then(Value::as_str) else {
+        return Err(no_answer(&task));
+    };
+    let state = plain_state(state);
+    let list = task
+        .get("artifacts")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let artifacts: Vec<_> = list.iter().take(ARTIFACT_LIMIT).map(read_parts).collect();
+    let status = task
+        .pointer("/status/message")
+        .map(read_parts)
+        .unwrap_or_default();
+    let mut texts: Vec<&str> = artifacts
+        .iter()
+        .map(|artifact| artifact.text.as_str())
+        .collect();
+    if state != "completed" {
+        texts.insert(0, &status.text);
+    }
+    texts.retain(|text| !text.is_empty());
+    let text = match texts.is_empty() {
+        false => texts.join("\n\n"),
+        true if status.text.is_empty() => last_said(&task),
+        true => status.text.clone(),
+    };
+    Ok(Answer {
+        text,
+        task_id: member(&task, "id"),
+        context_id: member(&task, "contextId"),
+        artifacts,
+        other_parts: status.other_parts,
+        unfinished: None,
+        interface: route.interface.clone(),
+        dialect: route.dialect,
+        state: Some(state),
+        raw: task,
+    })
+}
+
+/// The text of the agent's last message in a task's history.
+fn last_said(task: &Value) -> String {
+    let history = task.get("history").and_then(Value::as_array);
+    history
+        .and_then(|messages| {
+            messages.iter().rev().find(|message| {
+                let role = message.get("role").and_then(Value::as_str);
+                matches!(role, Some("agent" | "ROLE_AGENT"))
+            })
+        })
+        .map(|message| read_parts(message).text)
+        .unwrap_or_default()
+}
+
+/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are one state; so are both spellings of `canceled`.
+fn plain_state(state: &str) -> String {
+    let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
+    match state.to_ascii_lowercase().replace('_', "-") {
+        british if british == "cancelled" => "canceled".to_owned(),
+        state => state,
+    }
+}
+
+/// Reads the parts of a message or an artifact. 0.3's proto form calls a message's parts `content`.
+fn read_parts(holder: &Value) -> ArtifactSummary {
+    let mut summary = ArtifactSummary {
+        name: member(holder, "name"),
+        ..ArtifactSummary::default()
+    };
+    let parts = ["parts", "content"]
+        .iter()
+        .find_map(|name| holder.get(*name)?.as_array());
+    let mut texts = Vec::new();
+    for part in parts.into_iter().flatten() {
+        let media_type = media_type(part);
+        match part.get("text").and_then(Value::as_str) {
+            Some(text) => texts.push(text),
+            None => summary.other_parts.push(describe(part, media_type)),
+        }
+        if let Some(media_type) = media_type
+            && !summary.media_types.iter().any(|known| known == media_type)
+        {
+            summary.media_types.push(media_type.to_owned());
+        }
+    }
+    summary.text = texts.join("\n");
+    summary
+}
+
+fn media_type(part: &Value) -> Option<&str> {
+    ["/mediaType", "/file/mimeType", "/file/mediaType"]
+        .iter()
+        .find_map(|pointer| part.pointer(pointer)?.as_str())
+        .filter(|text| !text.is_empty())
+}
+
+/// What a part without text is: a file inside the answer, a file elsewhere, or data.
+fn describe(part: &Value, media_type: Option<&str>) -> String {
+    let first = |pointers: &[&str]| {
+        pointers
+            .iter()
+            .find_map(|pointer| part.pointer(pointer)?.as_str())
+            .filter(|text| !text.is_empty())
+    };
+    let kind = media_type
+        .map(|media_type| format!(" ({media_type})"))
+        .unwrap_or_default();
+    let name = first(&["/filename", "/file/name"])
+        .map(|name| format!(" {name}"))
+        .unwrap_or_default();
+    if let Some(url) = first(&["/url", "/file/uri", "/file/fileWithUri"]) {
+        return format!("file{name}{kind} at {url}");
+    }
+    if let Some(bytes) = first(&["/raw", "/file/bytes", "/file/fileWithBytes"]) {
+        // Base64 holds three bytes in four characters.
+        let size = bytes.trim_end_matches('=').len() * 3 / 4;
+        return format!("file{name}{kind}, {size} bytes");
+    }
+    match part.get("data") {
+        Some(data) => format!("data{kind}: {}", shorten(&data.to_string())),
+        None => format!("a part of an unknown kind{kind}"),
+    }
+}
+
+fn member(holder: &Value, name: &str) -> Option<String> {
+    holder
+        .get(name)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -1,0 +1,282 @@
+//! One HTTP request and its answer, within the bounds of a call.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, WWW_AUTHENTICATE};
+use reqwest::{Client, Method, Response, StatusCode, redirect};
+use serde_json::Value;
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use super::TalkError;
+use super::choose::Route;
+use super::credentials::Credentials;
+use super::error::{led_in, refused, shorten};
+
+/// The longest answer that is read, in bytes.
+pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
+
+/// Redirects within the agent's host that are followed.
+const REDIRECT_LIMIT: usize = 5;
+
+/// A client for one agent, with the credentials every request carries and the moment it must be done by.
+pub(super) struct Exchange {
+    client: Client,
+    headers: HeaderMap,
+    query: Option<(String, String)>,
+    with_credentials: bool,
+    timeout: Duration,
+    deadline: Instant,
+}
+
+/// An answer, read whole.
+pub(super) struct Reply {
+    /// The status: never 401, 403 or a redirect, which are errors of their own.
+    pub status: StatusCode,
+    url: String,
+    content_type: String,
+    body: Vec<u8>,
+}
+
+impl Exchange {
+    /// A client for the host of `route`.
+    pub fn new(
+        route: &Route,
+        credentials: &Credentials,
+        timeout: Duration,
+        deadline: Instant,
+    ) -> Result<Self, TalkError> {
+        // A program that installed a provider keeps it; without one the client could not be built.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let mut builder = Client::builder()
+            .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::custom(follow));
+        if is_loopback(&route.url) {
+            // A proxy has no way to an agent on this machine.
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| TalkError::NoClient {
+            reason: innermost(&error),
+        })?;
+        Ok(Self {
+            client,
+            headers: credentials.headers.clone(),
+            query: credentials.query.clone(),
+            with_credentials: credentials.any,
+            timeout,
+            deadline,
+        })
+    }
+
+    /// The moment everything must be done by.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Sends one request and reads its answer whole, [`BODY_LIMIT`] bytes at most.
+    pub async fn request(
+        &self,
+        method: Method,
+        url: &Url,
+        version: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Reply, TalkError> {
+        let shown = shown(url);
+        let mut url = url.clone();
+        if let Some((name, value)) = &self.query {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        let mut request = self
+            .client
+            .request(method, url)
+            .header(ACCEPT, "application/json, application/a2a+json");
+        if let Some(version) = version {
+            request = request.header("A2A-Version", version);
+        }
+        if let Some(body) = body {
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        // Last, so that what the user gave by hand replaces what is set here.
+        let request = request.headers(self.headers.clone());
+        let answered = async {
+            let response = request
+                .send()
+                .await
+                .map_err(|error| failed(&error, &shown))?;
+            self.receive(response, &shown).await
+        };
+        tokio::time::timeout_at(self.deadline, answered)
+            .await
+            .map_err(|_| TalkError::TimedOut {
+                url: shown.clone(),
+                seconds: self.timeout.as_secs(),
+            })?
+    }
+
+    async fn receive(&self, mut response: Response, shown: &str) -> Result<Reply, TalkError> {
+        let status = response.status();
+        let header = |name| {
+            response
+                .headers()
+                .get(name)
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let content_type =
+            header(CONTENT_TYPE).map_or_else(|| "nothing named".to_owned(), |text| shorten(&text));
+        let challenge = header(WWW_AUTHENTICATE);
+        if status.is_redirection()
+            && let Some(location) = header(LOCATION)
+        {
+            return Err(TalkError::Redirected {
+                url: shown.to_owned(),
+                to: shorten(&location),
+            });
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| failed(&error, shown))?
+        {
+            if body.len() + chunk.len() > BODY_LIMIT {
+                return Err(TalkError::TooLarge {
+                    url: shown.to_owned(),
+                    limit: BODY_LIMIT,
+                });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let reply = Reply {
+            status,
+            url: shown.to_owned(),
+            content_type,
+            body,
+        };
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let said = reply.said();
+            return Err(refused(
+                status,
+                self.with_credentials,
+                challenge.as_deref(),
+                &said,
+            ));
+        }
+        Ok(reply)
+    }
+}
+
+impl Reply {
+    /// The body as JSON.
+    pub fn json(&self) -> Result<Value, TalkError> {
+        serde_json::from_slice(&self.body).map_err(|_| TalkError::NotJson {
+            url: self.url.clone(),
+            content_type: self.content_type.clone(),
+            beginning: match self.body.is_empty() {
+                true => "an empty body".to_owned(),
+                false => shorten(&self.beginning()),
+            },
+        })
+    }
+
+    /// How the body begins.
+    pub fn beginning(&self) -> String {
+        String::from_utf8_lossy(&self.body[..self.body.len().min(1024)]).into_owned()
+    }
+
+    /// The error for a status that is no success, with what the body says about it.
+    pub fn http_error(&self) -> TalkError {
+        TalkError::Http {
+            url: self.url.clone(),
+            status: self.status.as_u16(),
+            detail: led_in(&self.said()),
+        }
+    }
+
+    /// What an error body says in words: the usual members of a JSON one, or plain text.
+    fn said(&self) -> String {
+        let Ok(document) = serde_json::from_slice::<Value>(&self.body) else {
+            let plain = self.content_type.starts_with("text/plain");
+            return if plain {
+                self.beginning()
+            } else {
+                String::new()
+            };
+        };
+        [
+            "/error/message",
+            "/message",
+            "/detail",
+            "/title",
+            "/error_description",
+            "/error",
+        ]
+        .iter()
+        .find_map(|pointer| document.pointer(pointer)?.as_str())
+        .unwrap_or_default()
+        .to_owned()
+    }
+}
+
+/// Follows redirects that keep method and body (307, 308) within the agent's own host, where credentials
+/// may go: same host and port, or the same host from http to https.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps_method = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    let Some(from) = attempt.previous().last() else {
+        return attempt.stop();
+    };
+    let to = attempt.url();
+    let upgraded = from.scheme() == "http" && to.scheme() == "https" && from.host() == to.host();
+    let at_home = from.origin() == to.origin() || upgraded;
+    if keeps_method && at_home && attempt.previous().len() <= REDIRECT_LIMIT {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+/// The address as shown in messages: without user, password, query and fragment, which may be secret.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    shorten(url.as_str())
+}
+
+fn failed(error: &reqwest::Error, shown: &str) -> TalkError {
+    let (url, reason) = (shown.to_owned(), innermost(error));
+    if error.is_connect() {
+        TalkError::Unreachable { url, reason }
+    } else {
+        TalkError::Broken { url, reason }
+    }
+}
+
+/// The innermost cause of an error, which is the one that says what happened and names no address.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut said = None;
+    while let Some(inner) = cause {
+        said = Some(inner.to_string());
+        cause = inner.source();
+    }
+    shorten(&said.unwrap_or_else(|| "the request could not be made".to_owned()))
+}

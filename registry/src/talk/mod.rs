@@ -1,0 +1,199 @@
+//! The A2A client behind `a2a-registry send`: one text in, the agent's answer out.
+//!
+//! It speaks 1.0 over JSON-RPC and HTTP+JSON, and 0.2 and 0.3 over JSON-RPC. It knows the card model
+//! and nothing else of the registry, so it can be used alone. Everything it hands back was written by
+//! the agent and is left as it came: whoever shows it on a terminal or a page makes it safe first.
+
+mod answer;
+mod choose;
+mod credentials;
+mod error;
+mod exchange;
+mod jsonrpc;
+mod rest;
+mod v0;
+mod v1;
+
+use std::time::Duration;
+
+use a2a_card::{AgentCard, Interface};
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub use answer::{Answer, ArtifactSummary};
+pub use choose::Dialect;
+pub use error::TalkError;
+pub use exchange::BODY_LIMIT;
+
+use choose::Route;
+use exchange::Exchange;
+
+/// How often an unfinished task is asked for at most, whatever the deadline.
+pub const POLL_LIMIT: u32 = 120;
+
+/// The longest a call may be told to take.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a caller of [`send_text`] decides.
+#[derive(Clone)]
+pub struct SendOptions {
+    /// Token for schemes that take one in `Authorization: Bearer` (HTTP bearer, OAuth 2, OIDC).
+    pub bearer: Option<String>,
+    /// Key for an API-key scheme; it goes where the card's scheme says.
+    pub api_key: Option<String>,
+    /// Further request headers, name and value, sent as given. A header that a scheme asks for counts
+    /// as meeting it, so these serve schemes that have no option of their own, such as HTTP Basic.
+    pub headers: Vec<(String, String)>,
+    /// How long everything together may take: every request, and waiting for an unfinished task. A day
+    /// at most.
+    pub timeout: Duration,
+    /// Pause before an unfinished task is asked for the first time; it doubles up to two seconds.
+    pub poll_interval: Duration,
+    /// Identifier of the message. The caller makes it, so that it can be random in use and known in a
+    /// test; agents may treat two messages of one identifier as one.
+    pub message_id: String,
+}
+
+impl SendOptions {
+    /// Options without credentials, with a minute's patience.
+    #[must_use]
+    pub fn new(message_id: impl Into<String>) -> Self {
+        Self {
+            bearer: None,
+            api_key: None,
+            headers: Vec::new(),
+            timeout: Duration::from_secs(60),
+            poll_interval: Duration::from_millis(200),
+            message_id: message_id.into(),
+        }
+    }
+}
+
+impl std::fmt::Debug for SendOptions {
+    /// Says which credentials there are, and none of them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("SendOptions")
+            .field("bearer", &self.bearer.is_some())
+            .field("api_key", &self.api_key.is_some())
+            .field("headers", &names)
+            .field("timeout", &self.timeout)
+            .field("poll_interval", &self.poll_interval)
+            .field("message_id", &self.message_id)
+            .finish()
+    }
+}
+
+/// Sends one text message to the agent that `card` describes, and waits for its answer.
+///
+/// Takes the card's interfaces in its own order (1.0 section 8.3.2) and uses the first one that this
+/// client speaks. The next one is tried only where the message cannot have been taken up: no connection
+/// came about, or the agent said that it does not know the method or the version. A task that is still
+/// being worked on is asked for until it rests, [`POLL_LIMIT`] times at most; when the time is over
+/// first, the answer says so in [`Answer::unfinished`].
+///
+/// # Errors
+///
+/// Every way in which there is no answer is a [`TalkError`] of its own, each with one line that says
+/// what to do. Missing credentials are noticed before anything is sent.
+pub async fn send_text(
+    card: &AgentCard,
+    text: &str,
+    options: &SendOptions,
+) -> Result<Answer, TalkError> {
+    let routes = choose::routes(card)?;
+    let credentials = credentials::for_card(card, options)?;
+    let deadline = Instant::now() + options.timeout.min(DAY);
+    let mut first_failure = None;
+    for route in routes {
+        let exchange = Exchange::new(&route, &credentials, options.timeout, deadline)?;
+        match speak(&exchange, &route, text, options).await {
+            Err(error) if error.not_taken_up() => {
+                first_failure.get_or_insert(error);
+            }
+            outcome => return outcome,
+        }
+    }
+    Err(first_failure.unwrap_or(TalkError::NoInterface))
+}
+
+async fn speak(
+    exchange: &Exchange,
+    route: &Route,
+    text: &str,
+    options: &SendOptions,
+) -> Result<Answer, TalkError> {
+    let raw = match route.dialect {
+        Dialect::V1Rest => rest::send(exchange, route, text, &options.message_id).await?,
+        Dialect::V1JsonRpc => {
+            let tenant = route.interface.tenant.as_deref();
+            let params = v1::send_params(text, &options.message_id, tenant);
+            jsonrpc::call(exchange, route, v1::SEND, params).await?
+        }
+        Dialect::V0JsonRpc => {
+            let params = v0::send_params(text, &options.message_id);
+            jsonrpc::call(exchange, route, v0::SEND, params).await?
+        }
+    };
+    let answer = answer::read(raw, route)?;
+    Ok(wait(exchange, route, answer, options).await)
+}
+
+/// Asks for an unfinished task until it rests. What is known already is never thrown away: when asking
+/// fails or the time is over, the last answer stands, with the reason why it is not the last word.
+async fn wait(
+    exchange: &Exchange,
+    route: &Route,
+    mut answer: Answer,
+    options: &SendOptions,
+) -> Answer {
+    let mut pause = options.poll_interval.min(DAY);
+    let longest = pause.max(Duration::from_secs(2));
+    let mut asked = 0;
+    while answer.is_under_way() {
+        let Some(task_id) = answer.task_id.clone() else {
+            answer.unfinished = Some("the agent gave no task id to ask for".to_owned());
+            break;
+        };
+        let next = Instant::now() + pause;
+        if asked == POLL_LIMIT || next >= exchange.deadline() {
+            let state = answer.state.as_deref().unwrap_or("unfinished");
+            answer.unfinished = Some(format!(
+                "the task is still {state} after {} s; ask the agent again later, or allow more time",
+                options.timeout.as_secs()
+            ));
+            break;
+        }
+        tokio::time::sleep_until(next).await;
+        asked += 1;
+        pause = (pause * 2).min(longest);
+        let asked_again = get_task(exchange, route, &task_id)
+            .await
+            .and_then(|raw| answer::read_task(raw, route));
+        match asked_again {
+            Ok(newer) => answer = newer,
+            Err(error) => {
+                answer.unfinished = Some(format!("asking for the task failed: {error}"));
+                break;
+            }
+        }
+    }
+    answer
+}
+
+async fn get_task(exchange: &Exchange, route: &Route, id: &str) -> Result<Value, TalkError> {
+    match route.dialect {
+        Dialect::V1Rest => rest::get_task(exchange, route, id).await,
+        Dialect::V1JsonRpc => {
+            let params = v1::get_params(id, route.interface.tenant.as_deref());
+            jsonrpc::call(exchange, route, v1::GET, params).await
+        }
+        Dialect::V0JsonRpc => jsonrpc::call(exchange, route, v0::GET, v0::get_params(id)).await,
+    }
+}
+
+/// An interface in the words of a message: `JSONRPC 1.0 at https://…`.
+fn describe(interface: &Interface) -> String {
+    let version = interface.protocol_version.as_deref().unwrap_or("undated");
+    format!("{} {version} at {}", interface.binding, interface.url)
+}

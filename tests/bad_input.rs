@@ -1,0 +1,95 @@
+//! Bad input and bad luck: each is answered in words, and nothing is lost by it.
+
+mod faults;
+mod hostile;
+mod requests;
+mod targets;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Api, Serving, Setup, seq};
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// A card with that name and one skill.
+fn card(name: &str) -> String {
+    json!({
+        "name": name, "description": "Books flights", "version": "1.0", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "supportedInterfaces": [
+            {"url": "https://agent.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        ],
+        "skills": [{"id": "book", "name": "Book", "description": "books", "tags": ["travel"]}],
+    })
+    .to_string()
+}
+
+/// A registry with one approved agent, which must be there and the same after whatever a test does.
+struct House {
+    folder: TempDir,
+    origin: Origin,
+    setup: Setup,
+    registry: Serving,
+    agent: String,
+    domain: String,
+    bytes: String,
+}
+
+impl House {
+    async fn new() -> Self {
+        Self::with(|setup| setup).await
+    }
+
+    async fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
+        let folder = TempDir::new().unwrap();
+        let setup = change(Setup::new(folder.path()).argument("--approve-all"));
+        let registry = setup.start().await;
+        Self::furnish(folder, setup, registry).await
+    }
+
+    /// Registers the agent at a registry that serves.
+    async fn furnish(folder: TempDir, setup: Setup, registry: Serving) -> Self {
+        let origin = Origin::start();
+        let bytes = card("Fernweh");
+        origin.answer(CARD, Reply::json(bytes.clone()));
+        let mut feed = registry.api.events(0).await;
+        let domain = registry.api.register(&origin.url(CARD)).await;
+        let approved = feed.until("agent.approved").await;
+        registry.api.indexed(seq(&approved)).await;
+        let agent = approved["subject"].as_str().unwrap().to_owned();
+        Self {
+            folder,
+            origin,
+            setup,
+            registry,
+            agent,
+            domain,
+            bytes,
+        }
+    }
+
+    fn api(&self) -> &Api {
+        &self.registry.api
+    }
+
+    /// The registry goes on, and what it had it has.
+    async fn is_intact(&self) {
+        let api = self.api();
+        assert_eq!(api.get("/livez").await.status, 200);
+        let found = api.search("q=fernweh").await;
+        assert_eq!(found["total"], 1, "{found}");
+        assert_eq!(found["agents"][0]["id"], self.agent.as_str());
+        let card = api.get(&format!("/v1/agents/{}/card", self.agent)).await;
+        assert_eq!(card.text(), self.bytes);
+        let domain = api.admin(&format!("/v1/domains/{}", self.domain)).await;
+        assert_eq!(domain.expect(200)["agents"], json!([self.agent]));
+    }
+
+    /// How many domains are registered.
+    async fn domains(&self) -> usize {
+        let domains = self.api().admin("/v1/domains").await.expect(200);
+        domains["domains"].as_array().unwrap().len()
+    }
+}

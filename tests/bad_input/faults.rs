@@ -1,0 +1,310 @@
+//! What stands beneath the registry fails.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use sea_orm::ConnectionTrait as _;
+use tokio::process::Command;
+
+use super::{CARD, House, card};
+use crate::support::database::Database;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Serving, Setup, seq};
+
+/// Writes are refused with that problem, everything that reads goes on.
+async fn only_reads(house: &House, slug: &str) {
+    let api = house.api();
+    let other = Origin::start();
+    let body = serde_json::json!({"card_url": other.url(CARD)});
+    for _ in 0..3 {
+        let answer = api.post("/v1/domains", &body).await;
+        answer.problem(503, slug);
+        assert!(answer.headers.contains_key("retry-after"));
+    }
+    let path = format!("/v1/agents/{}:suspend", house.agent);
+    let act = serde_json::json!({"reason": "cannot be written"});
+    api.post(&path, &act).await.problem(503, slug);
+    house.is_intact().await;
+    assert_eq!(house.domains().await, 1);
+}
+
+/// Writing works again, from the registration to the search.
+async fn writes_again(house: &House) {
+    let api = house.api();
+    let other = Origin::start();
+    other.answer(CARD, Reply::json(card("Afterwards")));
+    let mut feed = api.events(0).await;
+    let domain = api.register(&other.url(CARD)).await;
+    feed.until_one("agent.discovered", |event| {
+        event["data"]["domain"] == domain.as_str()
+    })
+    .await;
+    let approved = feed.until("agent.approved").await;
+    api.indexed(seq(&approved)).await;
+    assert_eq!(api.search("q=afterwards").await["total"], 1);
+    house.is_intact().await;
+}
+
+/// PostgreSQL takes no writes, as a standby or after an operator's word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn database_read_only_postgres() {
+    let database = Database::postgres().await;
+    let house = House::with(|setup| setup.database(database.url())).await;
+    let mut options = sea_orm::ConnectOptions::new(database.url());
+    options.max_connections(1).sqlx_logging(false);
+    let operator = sea_orm::Database::connect(options).await.unwrap();
+    let (_, name) = database.url().rsplit_once('/').unwrap();
+    let run = async |statement: &str| {
+        operator.execute_unprepared(statement).await.unwrap();
+    };
+    let everybody_again = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                           WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    run(&format!(
+        "ALTER DATABASE {name} SET default_transaction_read_only = on"
+    ))
+    .await;
+    run(everybody_again).await;
+    only_reads(&house, "read-only").await;
+    run(&format!(
+        "ALTER DATABASE {name} RESET default_transaction_read_only"
+    ))
+    .await;
+    run(everybody_again).await;
+    writes_again(&house).await;
+    operator.close().await.unwrap();
+}
+
+/// The same command, deaf to the signal that would end a process whose files may not grow: its writes
+/// then fail, as on a full disk, whoever runs the tests.
+fn deaf_to_full_files(command: &Command) -> Command {
+    let command = command.as_std();
+    let mut deaf = Command::new("sh");
+    deaf.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => deaf.env(name, value),
+            None => deaf.env_remove(name),
+        };
+    }
+    deaf
+}
+
+/// The disk beneath SQLite takes nothing more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn database_read_only_sqlite() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let setup = Setup::new(folder.path()).argument("--approve-all");
+    let registry = Serving::from(deaf_to_full_files(&setup.command())).await;
+    let house = House::furnish(folder, setup, registry).await;
+    let process = Pid::from_raw(i32::try_from(house.registry.program.id()).unwrap());
+    let limit = |bytes: Option<u64>| {
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        prlimit(process, Resource::Fsize, limit).unwrap();
+    };
+    limit(Some(0));
+    only_reads(&house, "read-only").await;
+    limit(None);
+    writes_again(&house).await;
+}
+
+/// A database file that cannot be written is told at start, in one line.
+#[tokio::test]
+async fn database_read_only_at_start() {
+    let house = House::new().await;
+    let House {
+        folder,
+        setup,
+        registry,
+        ..
+    } = house;
+    registry.stop().await;
+    let file = setup.data().join("registry.sqlite");
+    assert!(file.is_file());
+    let read_only = Setup::new(folder.path())
+        .argument("--approve-all")
+        .database(&format!("sqlite://{}?mode=ro", file.display()));
+    let line = read_only.refused().await;
+    assert!(line.contains("registry.sqlite"), "{line}");
+    assert!(line.to_lowercase().contains("read"), "{line}");
+    // Nothing is lost: with the right to write it serves as before.
+    let again = setup.start().await;
+    assert_eq!(again.api.search("q=fernweh").await["total"], 1);
+}
+
+/// The folder of the index goes away while it serves: the next change brings it back.
+#[tokio::test]
+async fn index_folder_deleted_under_way() {
+    let house = House::new().await;
+    std::fs::remove_dir_all(index(&house.setup)).unwrap();
+    house.is_intact().await;
+    writes_again(&house).await;
+    assert!(index(&house.setup).is_dir());
+
+    // It is whole again for the next process too.
+    let House {
+        setup, registry, ..
+    } = house;
+    registry.stop().await;
+    let again = setup.start().await;
+    assert_eq!(again.api.search("").await["total"], 2);
+}
+
+fn index(setup: &Setup) -> PathBuf {
+    setup.data().join("index")
+}
+
+/// Every file of the index apart from the stamp that names the folder in use.
+fn segments(index: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(index).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.is_dir())
+        .flat_map(|folder| files(&folder))
+        .collect()
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// An index that was damaged, cut short or is gone is built anew at start.
+#[tokio::test]
+async fn corrupt_index_at_start() {
+    type Damage = fn(&Path);
+    let damages: [Damage; 4] = [
+        |file| std::fs::write(file, b"").unwrap(),
+        |file| {
+            let length = std::fs::metadata(file).unwrap().len();
+            std::fs::write(file, vec![0x5a; usize::try_from(length).unwrap()]).unwrap();
+        },
+        |file| {
+            let bytes = std::fs::read(file).unwrap();
+            std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+        },
+        |file| std::fs::remove_file(file).unwrap(),
+    ];
+    let House {
+        folder,
+        origin,
+        setup,
+        mut registry,
+        agent,
+        domain,
+        bytes,
+    } = House::new().await;
+    let mut house;
+    for damage in damages {
+        registry.stop().await;
+        let damaged = segments(&index(&setup));
+        assert!(!damaged.is_empty());
+        for file in &damaged {
+            damage(file);
+        }
+        registry = setup.start().await;
+        let api = registry.api.clone();
+        crate::support::serving::eventually("the index is built anew", || async {
+            let found = api.get("/v1/agents?q=fernweh").await;
+            (found.status == 200 && found.expect(200)["total"] == 1).then_some(())
+        })
+        .await;
+    }
+    house = House {
+        folder,
+        origin,
+        setup,
+        registry,
+        agent,
+        domain,
+        bytes,
+    };
+    house.is_intact().await;
+    writes_again(&house).await;
+    // Something that is no index at all.
+    house.registry.stop().await;
+    std::fs::remove_dir_all(index(&house.setup)).unwrap();
+    std::fs::write(index(&house.setup), b"no folder").unwrap();
+    let line = house.setup.refused().await;
+    assert!(line.contains("index"), "{line}");
+    std::fs::remove_file(index(&house.setup)).unwrap();
+    house.registry = house.setup.start().await;
+    crate::support::serving::eventually("the index is built anew", || async {
+        let found = house.api().get("/v1/agents").await;
+        (found.status == 200 && found.expect(200)["total"] == 2).then_some(())
+    })
+    .await;
+    house.is_intact().await;
+}
+
+/// A folder belongs to one process: the second says so in one line and leaves the first alone.
+#[tokio::test]
+async fn second_process_on_one_data_folder() {
+    let house = House::new().await;
+    let line = house.setup.refused().await;
+    assert!(line.contains("another process"), "{line}");
+    assert!(line.contains("--data-dir"), "{line}");
+    house.is_intact().await;
+    writes_again(&house).await;
+    // A process that is gone, however it went, holds nothing.
+    let House {
+        setup,
+        registry,
+        folder: _folder,
+        ..
+    } = house;
+    registry.program.kill().await;
+    setup.start().await.stop().await;
+}
+
+/// Ports, files and words that do not fit end the program before it has touched anything.
+#[tokio::test]
+async fn bad_settings() {
+    let house = House::new().await;
+    let folder = tempfile::TempDir::new().unwrap();
+    let taken = house.api().url.strip_prefix("http://").unwrap();
+    for (setup, word) in [
+        (
+            Setup::new(folder.path())
+                .argument("--listen")
+                .argument(taken),
+            "in use",
+        ),
+        (
+            Setup::new(folder.path()).configure("[servr]\nlisten = 1"),
+            "servr",
+        ),
+        (Setup::new(folder.path()).only("[crawler"), "configuration"),
+        (
+            Setup::new(folder.path()).database("mysql://127.0.0.1/x"),
+            "store.database",
+        ),
+        (
+            Setup::new(folder.path())
+                .argument("--roles")
+                .argument("api"),
+            "--roles",
+        ),
+        (
+            Setup::new(folder.path()).database("postgres://127.0.0.1:1/x"),
+            "127.0.0.1:1",
+        ),
+    ] {
+        let line = setup.refused().await;
+        assert!(line.contains(word), "{word}: {line}");
+    }
+    house.is_intact().await;
+}

@@ -1,0 +1,335 @@
+//! A card whose every member tries to be more than text.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::CARD;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program, registry};
+use crate::support::serving::{Serving, Setup, seq};
+
+/// Ends a quotation in shell, Python, JavaScript and HTML, runs something, and steers a terminal.
+const EVIL: &str = "x'; $(id) `id` \"; <script>alert(1)</script> </code></pre> ${id} %s \
+                    \u{1b}[31m\u{1b}]0;owned\u{7} \u{9b}2J \u{202e}evil\u{2066} \u{200b} \0 \r\n--\t\\";
+
+/// Characters that may reach no page, terminal or log as they are.
+const RAW: [char; 8] = [
+    '\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\0', '\u{8}',
+];
+
+/// A card with [`EVIL`] in every member, and with the agent at that address.
+fn card(address: &str) -> Value {
+    let skill = |at: usize| {
+        json!({
+            "id": format!("{at} {EVIL}"), "name": EVIL, "description": EVIL, "tags": [EVIL],
+            "examples": [EVIL], "inputModes": [EVIL], "outputModes": [EVIL],
+        })
+    };
+    json!({
+        "name": format!("Evil {EVIL}"), "description": EVIL, "version": EVIL,
+        "provider": {"organization": EVIL, "url": format!("javascript:alert('{EVIL}')")},
+        "iconUrl": "javascript:alert(1)",
+        "documentationUrl": format!("https://docs.example/\"onclick=alert(1)'{EVIL}"),
+        "capabilities": {"extensions": [{"uri": EVIL, "description": EVIL, "params": {EVIL: EVIL}}]},
+        "defaultInputModes": [EVIL, "text/plain"], "defaultOutputModes": [EVIL],
+        "supportedInterfaces": [
+            {"url": format!("{address}/rpc/';$(id)?x=';$(id)"), "protocolBinding": "JSONRPC",
+             "protocolVersion": "1.0", "tenant": EVIL},
+            {"url": EVIL, "protocolBinding": EVIL, "protocolVersion": EVIL, "tenant": EVIL},
+        ],
+        "skills": [skill(1), skill(2)],
+        "securitySchemes": {
+            EVIL: {"apiKeySecurityScheme": {"location": "query", "name": EVIL, "description": EVIL}},
+        },
+        "securityRequirements": [{"schemes": {EVIL: {"list": [EVIL]}}}],
+        "signatures": [{"protected": EVIL, "signature": EVIL, "header": {EVIL: EVIL}}],
+        EVIL: {EVIL: [EVIL]},
+    })
+}
+
+/// What the agent answers: text that is no better than its card.
+fn answer() -> String {
+    let message = json!({"messageId": EVIL, "role": "ROLE_AGENT", "parts": [{"text": EVIL}]});
+    json!({"jsonrpc": "2.0", "id": 1, "result": {"message": message}}).to_string()
+}
+
+fn assert_tame(what: &str, text: &str) {
+    for character in RAW {
+        assert!(
+            !text.contains(character),
+            "{what} shows {character:?}: {text:?}"
+        );
+    }
+}
+
+/// Text as a browser reads it out of markup.
+fn unescaped(markup: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markup;
+    while let Some((before, after)) = rest.split_once("&#") {
+        text.push_str(before);
+        let (number, after) = after.split_once(';').unwrap();
+        let character = number.parse().ok().and_then(char::from_u32).unwrap();
+        text.push(character);
+        rest = after;
+    }
+    text.push_str(rest);
+    assert!(!rest.contains("&lt;"), "another way of escaping: {rest}");
+    text
+}
+
+/// The snippet on the agent's page for that language.
+fn snippet(page: &str, language: &str) -> String {
+    let (_, panel) = page
+        .split_once(&format!("id=\"panel-{language}\""))
+        .unwrap();
+    let panel = panel.split("class=\"panel\"").next().unwrap();
+    let panel = panel.split("<p class=\"fine\">").next().unwrap();
+    // What is to be installed stands before the code.
+    let (_, code) = panel.rsplit_once("<code>").unwrap();
+    let (code, _) = code.split_once("</code>").unwrap();
+    unescaped(code)
+}
+
+struct Lair {
+    origin: Origin,
+    registry: Serving,
+    agent: String,
+    domain: String,
+    _folder: TempDir,
+}
+
+impl Lair {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let setup = Setup::new(folder.path())
+            .argument("--approve-all")
+            .configure("[log]\nfilter = \"debug\"");
+        let registry = setup.start().await;
+        let origin = Origin::start();
+        let address = origin.url("");
+        origin.answer(CARD, Reply::json(card(&address).to_string()));
+        origin.answer("/rpc/';$(id)", Reply::json(answer()));
+        let mut feed = registry.api.events(0).await;
+        let domain = registry.api.register(&origin.url(CARD)).await;
+        let approved = feed.until("agent.approved").await;
+        registry.api.indexed(seq(&approved)).await;
+        let agent = approved["subject"].as_str().unwrap().to_owned();
+        Self {
+            origin,
+            registry,
+            agent,
+            domain,
+            _folder: folder,
+        }
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let answer = self.registry.api.get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("script-src 'self'"), "{policy}");
+        assert!(!policy.contains("unsafe-inline"), "{policy}");
+        answer.text()
+    }
+
+    async fn command(&self, arguments: &[&str]) -> Finished {
+        let mut command = registry(arguments);
+        command
+            .args(["--registry", &self.registry.api.url])
+            .args(["--token", crate::support::serving::ADMIN]);
+        Program::run(command).await
+    }
+}
+
+/// The exact bytes are kept and handed out all the same.
+#[tokio::test]
+async fn hostile_card_is_delivered_as_it_is() {
+    let lair = Lair::new().await;
+    let path = format!("/v1/agents/{}/card", lair.agent);
+    let bytes = card(&lair.origin.url("")).to_string();
+    let card = lair.registry.api.get(&path).await;
+    assert_eq!(card.text(), bytes);
+    assert_eq!(card.headers["x-content-type-options"], "nosniff");
+    assert_eq!(lair.registry.api.search("q=evil").await["total"], 1);
+    lair.registry
+        .api
+        .search("q=evil&facets=tag,skill,provider,auth,input_mode")
+        .await;
+}
+
+#[tokio::test]
+async fn hostile_card_on_pages() {
+    let lair = Lair::new().await;
+    let agent = format!("/agents/{}/", lair.agent);
+    let domain = format!("/domains/{}", lair.domain);
+    for path in [
+        "/",
+        "/?q=evil",
+        "/?q=%27%3B%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+        &agent,
+        &domain,
+    ] {
+        let page = lair.page(path).await;
+        assert_tame(path, &page);
+        for markup in [
+            "<script>",
+            "</script> </code>",
+            "alert(1)</script>",
+            "\"onclick",
+            "javascript:",
+        ] {
+            // Written out as text it is harmless, as an address it is not.
+            let shown = if markup == "javascript:" {
+                page.contains("href=\"javascript:") || page.contains("src=\"javascript:")
+            } else {
+                page.contains(markup)
+            };
+            assert!(!shown, "{path} shows {markup}: {page}");
+        }
+    }
+}
+
+/// Whoever pastes a snippet runs what it says and nothing that the card wrote into it.
+#[tokio::test]
+async fn hostile_card_in_snippets() {
+    let lair = Lair::new().await;
+    let page = lair.page(&format!("/agents/{}/", lair.agent)).await;
+    let curl = snippet(&page, "curl");
+    assert_tame("the curl snippet", &curl);
+    assert!(curl.starts_with("curl "), "{curl}");
+
+    let folder = TempDir::new().unwrap();
+    let ran = folder.path().join("ran");
+    let file = folder.path().join("snippet.sh");
+    let mut script = String::new();
+    // Everything the card could have got to run leaves a trace instead; curl shows its arguments.
+    for name in ["id", "script", "alert", "evil"] {
+        writeln!(script, "{name}() {{ echo {name} >>'{}'; }}", ran.display()).unwrap();
+    }
+    script.push_str("curl() { printf '[%s]\\n' \"$@\"; }\nA2A_API_KEY=key\n");
+    script.push_str(&curl);
+    std::fs::write(&file, script).unwrap();
+    let shell = |option: Option<&str>| {
+        let mut shell = Command::new("sh");
+        shell.args(option).arg(&file).current_dir(folder.path());
+        Program::run(shell)
+    };
+    let parsed = shell(Some("-n")).await;
+    assert!(parsed.status.success(), "{parsed:?}: {curl}");
+    let done = shell(None).await;
+    assert!(
+        done.status.success() && done.stderr.is_empty(),
+        "{done:?}: {curl}"
+    );
+    assert!(!ran.exists(), "{:?}: {curl}", std::fs::read_to_string(&ran));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(
+        done.stdout.iter().any(|line| line.contains("$(id)")),
+        "{done:?}"
+    );
+
+    // The same trick caught in the act, so that the trap is known to work.
+    std::fs::write(
+        &file,
+        format!("id() {{ echo id >>'{}'; }}\necho \"$(id)\"", ran.display()),
+    )
+    .unwrap();
+    shell(None).await;
+    assert!(ran.exists());
+
+    let python = snippet(&page, "python");
+    assert_tame("the Python snippet", &python);
+    let file = folder.path().join("snippet.py");
+    std::fs::write(&file, &python).unwrap();
+    let mut check = Command::new("python3");
+    check
+        .args(["-B", "-W", "error", "-c", PYTHON_CALLS])
+        .arg(&file);
+    let calls = Program::run(check).await;
+    assert!(calls.status.success(), "{calls:?}: {python}");
+    for name in ["alert", "id"] {
+        assert!(
+            !calls.stdout.iter().any(|line| line == name),
+            "{name}: {python}"
+        );
+    }
+
+    let javascript = snippet(&page, "javascript");
+    assert_tame("the JavaScript snippet", &javascript);
+    let file = folder.path().join("snippet.mjs");
+    std::fs::write(&file, &javascript).unwrap();
+    let mut check = Command::new("node");
+    check.arg("--check").arg(&file);
+    let checked = Program::run(check).await;
+    assert!(checked.status.success(), "{checked:?}: {javascript}");
+}
+
+/// Prints the name of every function that a Python file calls by its bare name.
+const PYTHON_CALLS: &str = "import ast, sys
+for node in ast.walk(ast.parse(open(sys.argv[1], encoding='utf-8').read())):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        print(node.func.id)";
+
+#[tokio::test]
+async fn hostile_card_on_a_terminal() {
+    let lair = Lair::new().await;
+    let agent = lair.agent.as_str();
+    for arguments in [
+        &["search", "evil"][..],
+        &["search", "evil", "--json"],
+        &["show", agent],
+        &["show", agent, "--versions"],
+        &["domain", "show", &lair.domain],
+        &["send", agent, "hello", "--api-key", "key"],
+    ] {
+        let finished = lair.command(arguments).await;
+        assert_eq!(
+            finished.status.code(),
+            Some(0),
+            "{arguments:?}: {finished:?}"
+        );
+        let shown = [finished.stdout, finished.stderr].concat().join("\n");
+        // JSON is for programs; of what steers a terminal it escapes the controls.
+        if arguments.contains(&"--json") {
+            assert!(!shown.contains(['\u{1b}', '\0', '\u{7}']), "{shown:?}");
+        } else {
+            assert_tame(&format!("{arguments:?}"), &shown);
+        }
+    }
+    // What was said to the agent came through with the key where the card wants it, and nothing else.
+    let asked = lair.origin.arrived("/rpc/';$(id)", 1).await;
+    assert_eq!(asked.method, "POST");
+
+    let lint = Program::run(registry(["lint", &lair.origin.url(CARD)])).await;
+    assert_tame("lint", &[lint.stdout, lint.stderr].concat().join("\n"));
+}
+
+#[tokio::test]
+async fn hostile_card_in_the_log() {
+    let lair = Lair::new().await;
+    let agent = format!("/v1/agents/{}", lair.agent);
+    lair.registry.api.get(&agent).await;
+    lair.registry
+        .api
+        .get("/v1/agents?q=%1B%5B31m%E2%80%AE%00")
+        .await;
+    lair.registry.api.get("/v1/agents/%1B%5B31m%E2%80%AE").await;
+    let redirect = Reply::redirect("http://[\u{9b}31m/'; $(id)");
+    lair.origin.answer(CARD, redirect);
+    lair.registry.api.recrawl(&lair.domain).await;
+    lair.page(&format!("/domains/{}", lair.domain)).await;
+    let ended = lair.registry.stop().await;
+    assert!(ended.stderr.len() > 3, "nothing was logged: {ended:?}");
+    for line in ended.stdout.iter().chain(&ended.stderr) {
+        assert_tame("the log", line);
+        assert!(
+            !line.trim_start().starts_with("--"),
+            "a forged line: {line}"
+        );
+    }
+}

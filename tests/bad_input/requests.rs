@@ -1,0 +1,323 @@
+//! Requests that cannot be understood.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{CARD, House, card};
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{ADMIN, Answer, seq};
+
+/// Sends a body, as it is, where domains are registered.
+async fn send(house: &House, body: impl Into<reqwest::Body>) -> Answer {
+    let request = house.api().request(Method::POST, "/v1/domains");
+    let request = request.bearer_auth(ADMIN).body(body);
+    Answer::to(request.header("content-type", "application/json")).await
+}
+
+#[tokio::test]
+async fn not_json() {
+    let house = House::new().await;
+    for body in [
+        "",
+        "{\"card_url\":",
+        "card_url=x",
+        "{}{}",
+        "\u{feff}{}",
+        "nul",
+    ] {
+        send(&house, body).await.problem(400, "invalid-request");
+    }
+    send(&house, &b"{\"domain\":\"\xff\"}"[..])
+        .await
+        .problem(400, "invalid-request");
+    let form = house.api().request(Method::POST, "/v1/domains");
+    let form = form.bearer_auth(ADMIN).body("domain=a.example");
+    let form = form.header("content-type", "application/x-www-form-urlencoded");
+    Answer::to(form).await.problem(415, "wrong-media-type");
+    assert_eq!(house.domains().await, 1);
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn wrong_type() {
+    let house = House::new().await;
+    for (body, pointer) in [
+        (json!({"card_url": 7}), "/card_url"),
+        (json!({"domain": ["a.example"]}), "/domain"),
+        (json!({"domain": "a.example", "approve": "yes"}), "/approve"),
+    ] {
+        let problem = send(&house, body.to_string()).await;
+        let problem = problem.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    send(&house, "[1]").await.problem(400, "invalid-request");
+    assert_eq!(house.domains().await, 1);
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn unknown_field() {
+    let house = House::new().await;
+    let body = json!({"domain": "a.example", "aprove": true}).to_string();
+    let problem = send(&house, body).await.problem(400, "invalid-request");
+    assert_eq!(problem["errors"][0]["pointer"], "/aprove", "{problem}");
+    assert_eq!(house.domains().await, 1);
+    house.is_intact().await;
+}
+
+/// Exactly as much as is allowed passes, one byte more does not, told beforehand or not.
+#[tokio::test]
+async fn oversize_body() {
+    const LIMIT: usize = 64 * 1024;
+    let house = House::new().await;
+    let padded = |length: usize| {
+        let body = json!({"card_url": house.origin.url(CARD)}).to_string();
+        format!("{body}{}", " ".repeat(length - body.len()))
+    };
+    let in_parts = |body: String| {
+        let parts: Vec<_> = body.as_bytes().chunks(1000).map(<[u8]>::to_vec).collect();
+        let parts = parts.into_iter().map(Ok::<_, std::convert::Infallible>);
+        reqwest::Body::wrap_stream(futures::stream::iter(parts))
+    };
+    send(&house, padded(LIMIT)).await.expect(202);
+    send(&house, in_parts(padded(LIMIT))).await.expect(202);
+    let told = send(&house, padded(LIMIT + 1)).await;
+    told.problem(413, "too-large");
+    let untold = send(&house, in_parts(padded(LIMIT + 1))).await;
+    untold.problem(413, "too-large");
+    house.is_intact().await;
+}
+
+/// Everything about an answer that a caller could tell two of them apart by, where each names `agent`.
+fn face(answer: &Answer, agent: &str) -> (u16, Vec<(String, String)>, String) {
+    let mut headers: Vec<_> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "date" | "x-request-id"))
+        .map(|(name, value)| {
+            let value = value.to_str().unwrap().replace(agent, "AGENT");
+            (name.as_str().to_owned(), value)
+        })
+        .collect();
+    headers.sort();
+    let text = answer.text().replace(agent, "AGENT");
+    (answer.status.as_u16(), headers, text)
+}
+
+/// What is hidden and what never was are answered alike, byte for byte.
+#[tokio::test]
+async fn unknown_agent() {
+    let house = House::new().await;
+    let api = house.api();
+    for unknown in [
+        "01900000-0000-7000-8000-000000000000",
+        "urn:air:nowhere:agent:x",
+        "x",
+        "%F0%9F%9A%80",
+    ] {
+        for rest in ["", "/card", "/versions", "/findings"] {
+            let path = format!("/v1/agents/{unknown}{rest}");
+            api.get(&path).await.problem(404, "not-found");
+        }
+    }
+    let mut feed = api.events(0).await;
+    let path = format!("/v1/agents/{}", house.agent);
+    let reason = json!({"reason": "to be hidden"});
+    api.post(&format!("{path}:suspend"), &reason)
+        .await
+        .expect(200);
+    let held = feed.until("agent.held").await;
+    // Both before and after the index has caught up.
+    for _ in 0..2 {
+        let missing = "01900000-0000-7000-8000-000000000000";
+        for rest in [
+            "",
+            "/card",
+            "/versions",
+            "/findings",
+            "/card?version=sha256:00",
+            ":suspend",
+            ":nothing",
+        ] {
+            let hidden = api.get(&format!("/v1/agents/{}{rest}", house.agent)).await;
+            let absent = api.get(&format!("/v1/agents/{missing}{rest}")).await;
+            assert_eq!(
+                face(&hidden, &house.agent),
+                face(&absent, missing),
+                "{rest}"
+            );
+        }
+        for rest in [CARD, "/.well-known/agent.json", "/", ""] {
+            let hidden = api.get(&format!("/agents/{}{rest}", house.agent)).await;
+            let absent = api.get(&format!("/agents/{missing}{rest}")).await;
+            assert_eq!(
+                face(&hidden, &house.agent),
+                face(&absent, missing),
+                "{rest}"
+            );
+        }
+        let domain = api.get(&format!("/v1/domains/{}", house.domain)).await;
+        // Of the same length, because `Content-Length` is part of the face.
+        let other = house.domain.replace("127.0.0.1", "127.0.0.2");
+        let absent = api.get(&format!("/v1/domains/{other}")).await;
+        assert_eq!(face(&domain, &house.domain), face(&absent, &other));
+        let lookup = format!("/v1/agents:lookup?url={}", house.origin.url(CARD));
+        let lookup = api.get(&lookup).await;
+        let absent = api
+            .get("/v1/agents:lookup?url=https://nowhere.example/")
+            .await;
+        assert_eq!(face(&lookup, &house.agent), face(&absent, &house.agent));
+        api.indexed(seq(&held)).await;
+    }
+    api.post(&format!("{path}:resume"), &reason)
+        .await
+        .expect(200);
+    let released = feed.until("agent.released").await;
+    api.indexed(seq(&released)).await;
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn bad_page_token() {
+    let house = House::new().await;
+    let api = house.api();
+    let second = Origin::start();
+    second.answer(CARD, Reply::json(card("Second")));
+    let mut feed = api.events(0).await;
+    api.register(&second.url(CARD)).await;
+    feed.until("agent.approved").await;
+    let approved = feed.until("agent.approved").await;
+    api.indexed(seq(&approved)).await;
+
+    for list in ["/v1/agents?sort=name", "/v1/agents?q=flights"] {
+        let first = api.get(&format!("{list}&page_size=1")).await.expect(200);
+        let token = first["next_page_token"].as_str().unwrap();
+        let next = |token: &str| format!("{list}&page_size=1&page_token={token}");
+        let last = api.get(&next(token)).await.expect(200);
+        assert_eq!(last["agents"].as_array().unwrap().len(), 1);
+        assert_ne!(last["agents"][0]["id"], first["agents"][0]["id"]);
+        assert_eq!(last["next_page_token"], Value::Null);
+
+        let mut changed = token.to_owned().into_bytes();
+        changed[token.len() / 2] ^= 1;
+        let changed = String::from_utf8(changed).unwrap();
+        let other = api.admin("/v1/events?page_size=1").await.expect(200);
+        let other = other["next_page_token"].as_str().unwrap();
+        for bad in [
+            &token[..token.len() - 1],
+            &changed,
+            "x",
+            "%00",
+            "%F0%9F%9A%80",
+            other,
+        ] {
+            let answer = api.get(&next(bad)).await;
+            let problem = answer.problem(400, "invalid-request");
+            if !bad.contains("%00") {
+                assert_eq!(problem["errors"][0]["pointer"], "/page_token", "{bad}");
+            }
+        }
+        // Good, and for another query or another caller.
+        let elsewhere = format!("/v1/agents?q=books&page_size=1&page_token={token}");
+        api.get(&elsewhere).await.problem(400, "invalid-request");
+        api.admin(&next(token))
+            .await
+            .problem(400, "invalid-request");
+    }
+    assert_eq!(api.get("/livez").await.status, 200);
+    assert_eq!(api.search("").await["total"], 2);
+}
+
+#[tokio::test]
+async fn broken_escape_in_a_path() {
+    let house = House::new().await;
+    for path in [
+        "/v1/agents/%zz",
+        "/v1/agents/%ff",
+        "/v1/agents/a%2",
+        "/v1/agents/%00/card",
+        "/v1/domains/%",
+        "/v1/agents/%C3/versions",
+        "/agents/%zz/.well-known/agent-card.json",
+    ] {
+        let answer = house.api().get(path).await;
+        answer.problem(400, "broken-path");
+    }
+    let query = house.api().get("/v1/agents?q=%zz").await;
+    query.problem(400, "invalid-request");
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn wrong_method() {
+    let house = House::new().await;
+    let agent = &house.agent;
+    for (method, path, allow) in [
+        (Method::PUT, "/v1/agents".to_owned(), "GET"),
+        (Method::DELETE, format!("/v1/agents/{agent}/card"), "GET"),
+        (
+            Method::GET,
+            format!("/v1/domains/{}:recrawl", house.domain),
+            "POST",
+        ),
+        (Method::GET, format!("/v1/agents/{agent}:suspend"), "POST"),
+        (Method::PATCH, "/v1/domains".to_owned(), "GET"),
+        (Method::POST, "/livez".to_owned(), "GET"),
+        (Method::POST, "/".to_owned(), "GET"),
+    ] {
+        let request = house.api().request(method.clone(), &path);
+        let answer = Answer::to(request.bearer_auth(ADMIN)).await;
+        answer.problem(405, "wrong-method");
+        let allowed = answer.headers["allow"].to_str().unwrap();
+        assert!(allowed.contains(allow), "{method} {path}: {allowed}");
+        assert!(
+            !allowed.contains(method.as_str()),
+            "{method} {path}: {allowed}"
+        );
+    }
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn unknown_query_parameter() {
+    let house = House::new().await;
+    for (path, pointer) in [
+        ("/v1/agents?tags=travel", "/tags"),
+        ("/v1/agents:suggest?q=f&prefix=1", "/prefix"),
+        ("/v1/agents?sort=rank", "/sort"),
+        ("/v1/agents?facets=moon", "/facets"),
+        ("/v1/agents?lifecycle=alive", "/lifecycle"),
+        ("/v1/agents?page_size=none", "/page_size"),
+        ("/v1/agents?page_size=0", "/page_size"),
+        ("/v1/agents?page_size=101", "/page_size"),
+    ] {
+        let problem = house.api().get(path).await.problem(400, "invalid-request");
+        assert_eq!(
+            problem["errors"][0]["pointer"], pointer,
+            "{path}: {problem}"
+        );
+    }
+    house.is_intact().await;
+}
+
+#[tokio::test]
+async fn too_many_filters_or_words() {
+    let house = House::new().await;
+    let filters = |count: usize| {
+        let each = |at| format!("tag=t{at}");
+        (0..count).map(each).collect::<Vec<_>>().join("&")
+    };
+    let api = house.api();
+    api.search(&filters(20)).await;
+    let answer = api.get(&format!("/v1/agents?{}", filters(21))).await;
+    answer.problem(400, "invalid-request");
+    // Characters are counted, not bytes.
+    let words = |count: usize| format!("q={}", "%C3%A9".repeat(count));
+    api.search(&words(512)).await;
+    for path in ["/v1/agents", "/v1/agents:suggest"] {
+        let answer = api.get(&format!("{path}?{}", words(513))).await;
+        let problem = answer.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["pointer"], "/q", "{problem}");
+    }
+    house.is_intact().await;
+}

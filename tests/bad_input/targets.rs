@@ -1,0 +1,151 @@
+//! Targets that may not or cannot be fetched, and origins that serve something else than a card.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{CARD, House, card};
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Api, Setup, eventually};
+
+/// Waits until the domain's first source was asked, and gives the domain.
+async fn asked(api: &Api, domain: &str) -> Value {
+    let path = format!("/v1/domains/{domain}");
+    eventually("the source was asked", || async {
+        let domain = api.admin(&path).await.expect(200);
+        (!domain["sources"][0]["last_attempt"].is_null()).then_some(domain)
+    })
+    .await
+}
+
+/// The attempt at the first of the well-known paths in the last visit, which then also asks the second.
+fn at_first_path(domain: &Value) -> &Value {
+    let source = &domain["sources"][0];
+    assert_eq!(source["last_attempt"]["outcome"], "not_found", "{source}");
+    let attempt = &source["attempts"][0];
+    assert!(attempt["url"].as_str().unwrap().ends_with(CARD), "{source}");
+    attempt
+}
+
+/// What can be refused without a look at the network is refused at once, and leaves nothing behind.
+#[tokio::test]
+async fn private_address() {
+    let folder = TempDir::new().unwrap();
+    let registry = Setup::new(folder.path()).only("").start().await;
+    let origin = Origin::start();
+    let loopback = origin.url(CARD);
+    for (member, target) in [
+        ("card_url", loopback.as_str()),
+        ("card_url", "https://10.0.0.1/card.json"),
+        ("card_url", "https://[::1]/card.json"),
+        ("card_url", "https://[::ffff:127.0.0.1]/card.json"),
+        ("card_url", "https://2130706433/card.json"),
+        ("card_url", "https://0x7f.1/card.json"),
+        ("card_url", "https://169.254.169.254/latest/meta-data"),
+        ("card_url", "https://localhost/card.json"),
+        (
+            "card_url",
+            "https://user:secret@agents.example.com/card.json",
+        ),
+        ("card_url", "https://agents.example.com:22/card.json"),
+        ("card_url", "file:///etc/passwd"),
+        ("card_url", "gopher://agents.example.com/"),
+        ("domain", "127.0.0.1"),
+        ("domain", "router.local"),
+        ("domain", "com"),
+    ] {
+        let answer = registry
+            .api
+            .post("/v1/domains", &json!({member: target}))
+            .await;
+        let problem = answer.problem(422, "target-refused");
+        let pointer = format!("/{member}");
+        assert_eq!(
+            problem["errors"][0]["pointer"],
+            pointer.as_str(),
+            "{target}"
+        );
+        assert!(!answer.text().contains("secret"), "{problem}");
+    }
+    let domains = registry.api.admin("/v1/domains").await.expect(200);
+    assert_eq!(domains["domains"], json!([]));
+    assert!(origin.requests(CARD).is_empty());
+    registry.stop().await;
+}
+
+/// A name that is admitted, and turns out to stand for a private address, is an attempt that failed.
+#[tokio::test]
+async fn private_address_behind_a_name() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::start();
+    let lines =
+        "[crawler]\nallow_names = [\"localhost\"]\nallow_http = true\nallow_ports = \"any\"\n";
+    let registry = Setup::new(folder.path()).only(lines).start().await;
+    let url = format!("http://localhost:{}{CARD}", origin.address().port());
+    let domain = registry.api.register(&url).await;
+    let domain = asked(&registry.api, &domain).await;
+    let attempt = &domain["sources"][0]["last_attempt"];
+    assert_eq!(attempt["outcome"], "refused", "{attempt}");
+    assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
+    assert!(origin.requests(CARD).is_empty());
+    registry.stop().await;
+}
+
+/// Nobody listens: the attempt says so, and the domain stays registered for when somebody does.
+#[tokio::test]
+async fn unreachable_host() {
+    let house = House::new().await;
+    let gone = Origin::start();
+    let (port, url) = (gone.address().port(), gone.url(CARD));
+    drop(gone);
+    let domain = house.api().register(&url).await;
+    let seen = asked(house.api(), &domain).await;
+    let attempt = &seen["sources"][0]["last_attempt"];
+    assert_eq!(attempt["outcome"], "unreachable", "{attempt}");
+    assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
+    assert_eq!(attempt["status"], Value::Null);
+    assert_eq!(seen["agents"], json!([]));
+    assert_eq!(house.domains().await, 2);
+    house.is_intact().await;
+
+    let back = Origin::start_on(port);
+    back.answer(CARD, Reply::json(card("Late")));
+    let seen = house.api().recrawl(&domain).await;
+    assert_eq!(seen["agents"].as_array().unwrap().len(), 1);
+}
+
+/// A page where a card should be: the attempt says so, and an agent that was there before keeps its card.
+#[tokio::test]
+async fn html_instead_of_a_card() {
+    let house = House::new().await;
+    let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
+    let other = Origin::start();
+    other.answer(CARD, Reply::html(page));
+    let domain = house.api().register(&other.url(CARD)).await;
+    let seen = asked(house.api(), &domain).await;
+    let attempt = at_first_path(&seen);
+    assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
+    assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
+    assert_eq!(seen["agents"], json!([]));
+
+    // Also under the name of JSON, and as JSON that is no card.
+    for reply in [
+        Reply::html(page),
+        Reply::json(page.to_owned()),
+        Reply::json("[]".to_owned()),
+        Reply::json("{\"hello\": \"world\"}".to_owned()),
+    ] {
+        house.origin.answer(CARD, reply);
+        let seen = house.api().recrawl(&house.domain).await;
+        let attempt = at_first_path(&seen);
+        assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
+    }
+    let agent = format!("/v1/agents/{}", house.agent);
+    let agent = house.api().get(&agent).await.expect(200);
+    assert_eq!(agent["liveness"]["state"], "stale");
+    eventually("the index shows it", || async {
+        let found = house.api().search("liveness=stale").await;
+        (found["total"] == 1).then_some(())
+    })
+    .await;
+    house.is_intact().await;
+}

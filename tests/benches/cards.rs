@@ -1,0 +1,163 @@
+//! A card through the whole server, against a bare server with the same bytes.
+//!
+//! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) how often both sides take turns,
+//! `BENCH_AGENTS` (1000) how many cards are asked for in turn, `BENCH_CONNECTIONS` (64) how many at once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod bare;
+mod generator;
+mod load;
+mod report;
+mod stock;
+
+use std::time::Duration;
+
+use a2a_registry::app::{Caller, SearchQuery};
+use a2a_registry::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+
+use bare::Bare;
+use generator::Generator;
+use load::{Load, Measured};
+use report::{head, line, median, size};
+use stock::Stock;
+
+#[tokio::main]
+async fn main() {
+    let agents = size("BENCH_AGENTS", 1_000);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock
+        .fill(Generator::new(size("BENCH_SEED", 1) as u64))
+        .await;
+    let app = &stock.app;
+    app.index_anew(|| false).await.unwrap();
+    let options = JobOptions {
+        crawl: false,
+        ..JobOptions::default()
+    };
+    let jobs = jobs::start(app, options).unwrap();
+
+    let ids = ids(&stock).await;
+    let mut cards = Vec::with_capacity(ids.len());
+    for id in &ids {
+        let card = app.agent_card(&Caller::default(), id, None).await.unwrap();
+        cards.push(Bytes::copy_from_slice(&card.bytes));
+    }
+    let bytes: usize = cards.iter().map(Bytes::len).sum();
+    let paths: Vec<String> = ids
+        .iter()
+        .map(|id| format!("/v1/agents/{id}/card"))
+        .collect();
+    let first = app
+        .agent_card(&Caller::default(), &ids[0], None)
+        .await
+        .unwrap();
+    let known = format!("If-None-Match: {}\r\n", first.etag);
+    let (ours, shutdown) = stock.serve().unwrap();
+    let bare = Bare::start(cards, None).unwrap();
+    let places: Vec<String> = (0..ids.len()).map(|place| format!("/{place}")).collect();
+
+    head(
+        &format!(
+            "card GET, {} cards of {} B on average",
+            ids.len(),
+            bytes / ids.len()
+        ),
+        "requests/s",
+    );
+    let whole = [
+        Load::new(ours, &paths, "", "200"),
+        Load::new(bare.address, &places, "", "200"),
+    ];
+    compare("200", &whole);
+    let unchanged = [
+        Load::new(ours, &paths[..1], &known, "304"),
+        Load::new(
+            bare.address,
+            &places[..1],
+            "If-None-Match: \"0\"\r\n",
+            "304",
+        ),
+    ];
+    compare("304", &unchanged);
+
+    shutdown.cancel();
+    bare.stop().await;
+    jobs.stop().await;
+    stock.close().await;
+}
+
+/// Every agent's id, through the search.
+async fn ids(stock: &Stock) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut query = SearchQuery {
+        page_size: Some(100),
+        ..SearchQuery::default()
+    };
+    loop {
+        let answer = stock.app.search(&Caller::default(), &query).await.unwrap();
+        let page: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        let agents = page["agents"].as_array().unwrap();
+        ids.extend(
+            agents
+                .iter()
+                .map(|agent| agent["id"].as_str().unwrap().to_owned()),
+        );
+        match page["next_page_token"].as_str() {
+            Some(token) => query.page_token = Some(token.to_owned()),
+            None => return ids,
+        }
+    }
+}
+
+/// Lets both sides take turns and prints the medians.
+fn compare(what: &str, sides: &[Load; 2]) {
+    let connections = size("BENCH_CONNECTIONS", 64);
+    let run = |load: &Load| -> Measured {
+        let mut load = load.clone();
+        load.connections = connections;
+        load.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);
+        load.run().unwrap()
+    };
+    for side in sides {
+        run(side);
+    }
+    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+        .map(|_| [run(&sides[0]), run(&sides[1])])
+        .collect();
+    let of = |figure: fn(&Measured) -> f64, side: usize| {
+        median(pairs.iter().map(|pair| figure(&pair[side])).collect())
+    };
+    let ratio = |figure: fn(&[Measured; 2]) -> f64| median(pairs.iter().map(figure).collect());
+    line(
+        &format!("{what}, {connections} connections"),
+        of(|one| one.rate, 0),
+        of(|one| one.rate, 1),
+        ratio(|[ours, bare]| ours.rate / bare.rate),
+        Some(0.85),
+    );
+    line(
+        &format!("{what}, server's processor time, us"),
+        of(|one| one.cpu_us, 0),
+        of(|one| one.cpu_us, 1),
+        ratio(|[ours, bare]| bare.cpu_us / ours.cpu_us),
+        None,
+    );
+    line(
+        &format!("{what}, p99, ms"),
+        of(|one| one.percentile(0.99), 0),
+        of(|one| one.percentile(0.99), 1),
+        ratio(|[ours, bare]| bare.percentile(0.99) / ours.percentile(0.99)),
+        None,
+    );
+}

@@ -1,0 +1,326 @@
+//! Crawling local cards: the fetch layer alone, and the whole way into store and index, against a bare
+//! client that gets and parses.
+//!
+//! One origin on one thread serves all cards on one port. Bare client and fetch layer ask it under one name, over
+//! connections that stay open. The whole way has one domain for every eight cards, eight being what one visit
+//! asks, and therefore makes a new connection for every domain, as a real crawl does; the bare client with the
+//! same names is printed beside it. Names resolve to this machine inside of this process.
+//!
+//! `BENCH_CARDS` (10000) is how many, `BENCH_PAIRS` (3) how often the sides take turns, `BENCH_CONNECTIONS`
+//! (64) how many requests are under way.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod bare;
+mod generator;
+mod load;
+mod report;
+mod stock;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use a2a_crawler::dns::{DnsError, Resolver};
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SystemClock, Validators, Verdict};
+use a2a_registry::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+use async_trait::async_trait;
+use futures::StreamExt;
+use tokio::sync::Notify;
+use url::Url;
+
+use bare::Bare;
+use generator::Generator;
+use report::{figure, head, line, median, size};
+use stock::{SUFFIX, Stock};
+
+/// Cards of one domain: what one visit asks.
+const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;
+/// Longer than any crawl here takes.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Every name is this machine.
+#[derive(Debug, Clone)]
+struct Here;
+
+#[async_trait]
+impl Resolver for Here {
+    async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
+        Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+}
+
+impl reqwest::dns::Resolve for Here {
+    fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Box::pin(async move { Ok(Box::new(std::iter::once(address)) as reqwest::dns::Addrs) })
+    }
+}
+
+/// What one round came to, in cards per second.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    bare: f64,
+    bare_by_domain: f64,
+    bare_unchanged: f64,
+    fetch: f64,
+    fetch_unchanged: f64,
+    new: f64,
+    unchanged: f64,
+}
+
+#[tokio::main]
+async fn main() {
+    let cards = size("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let bodies = (0..cards as u64)
+        .map(|place| Bytes::from(generator.card(place)))
+        .collect();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let origin = Bare::start(bodies, Some(1)).unwrap();
+    let port = origin.address.port();
+    let one: Vec<Url> = (0..cards).map(|place| url("one", port, place)).collect();
+    let domains: Vec<Url> = (0..cards)
+        .map(|place| url(&format!("d{}", place / CARDS_OF_DOMAIN), port, place))
+        .collect();
+
+    bare(&one, false).await;
+    let mut rounds = Vec::new();
+    for _ in 0..size("BENCH_PAIRS", 3) {
+        let bare_new = bare(&one, false).await;
+        let fetch_new = fetch(&one, false).await;
+        let bare_unchanged = bare(&one, true).await;
+        let fetch_unchanged = fetch(&one, true).await;
+        let bare_by_domain = bare(&domains, false).await;
+        let (new, unchanged) = whole_way(cards, port).await;
+        rounds.push(Round {
+            bare: bare_new,
+            bare_by_domain,
+            bare_unchanged,
+            fetch: fetch_new,
+            fetch_unchanged,
+            new,
+            unchanged,
+        });
+    }
+    origin.stop().await;
+    print(cards, &rounds);
+}
+
+/// A line of the table: what it is, our figure, the bare one, and the ratio to reach.
+type Row = (&'static str, Figure, Figure, Option<f64>);
+
+/// One figure of a round.
+type Figure = fn(&Round) -> f64;
+
+fn print(cards: usize, rounds: &[Round]) {
+    let of = |figure: Figure| median(rounds.iter().map(figure).collect());
+    head(&format!("crawl of {cards} cards"), "cards/s");
+    let rows: [Row; 6] = [
+        (
+            "fetch layer, 200",
+            |one| one.fetch,
+            |one| one.bare,
+            Some(0.60),
+        ),
+        (
+            "fetch layer, 304",
+            |one| one.fetch_unchanged,
+            |one| one.bare_unchanged,
+            None,
+        ),
+        (
+            "whole way, new cards",
+            |one| one.new,
+            |one| one.bare,
+            Some(0.08),
+        ),
+        (
+            "whole way, unchanged cards (304)",
+            |one| one.unchanged,
+            |one| one.bare,
+            Some(0.15),
+        ),
+        (
+            "whole way, new; bare: connection a domain",
+            |one| one.new,
+            |one| one.bare_by_domain,
+            None,
+        ),
+        (
+            "whole way, unchanged; bare: 304 too",
+            |one| one.unchanged,
+            |one| one.bare_unchanged,
+            None,
+        ),
+    ];
+    for (what, ours, bare, target) in rows {
+        let ratio = median(rounds.iter().map(|one| ours(one) / bare(one)).collect());
+        line(what, of(ours), of(bare), ratio, target);
+    }
+    figure("requests under way", connections());
+}
+
+fn connections() -> usize {
+    size("BENCH_CONNECTIONS", 64)
+}
+
+fn url(host: &str, port: u16, place: usize) -> Url {
+    format!("http://{host}.{SUFFIX}:{port}/{place}")
+        .parse()
+        .unwrap()
+}
+
+/// Gets and parses, and does nothing else.
+async fn bare(urls: &[Url], unchanged: bool) -> f64 {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .dns_resolver(Here)
+        .build()
+        .unwrap();
+    let began = Instant::now();
+    futures::stream::iter(urls.iter().cloned().enumerate())
+        .map(|(place, url)| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let mut request = client.get(url);
+                if unchanged {
+                    request = request.header("if-none-match", format!("\"{place}\""));
+                }
+                let answer = request.send().await.unwrap();
+                if unchanged {
+                    assert_eq!(answer.status(), 304);
+                    return;
+                }
+                let bytes = answer.bytes().await.unwrap();
+                let card: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+                assert!(card["name"].is_string());
+            })
+        })
+        .buffer_unordered(connections())
+        .for_each(async |done| done.unwrap())
+        .await;
+    urls.len() as f64 / began.elapsed().as_secs_f64()
+}
+
+/// The crawler's own fetching: guard, caps, conditional requests, the card read in full.
+async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
+    let config = FetcherConfig {
+        guard: Guard::new(GuardConfig {
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_names: vec![format!("*.{SUFFIX}")],
+            allow_http: true,
+            allow_ports: AllowPorts::Any,
+            ..GuardConfig::default()
+        }),
+        limits: FetchLimits::default(),
+        contact: None,
+        extra_ca: Vec::new(),
+    };
+    let fetcher = Arc::new(Fetcher::new(config, Arc::new(Here), Arc::new(SystemClock)).unwrap());
+    let began = Instant::now();
+    futures::stream::iter(urls.iter().cloned().enumerate())
+        .map(|(place, url)| {
+            let fetcher = Arc::clone(&fetcher);
+            let validators = unchanged.then(|| Validators {
+                url: url.to_string(),
+                etag: Some(format!("\"{place}\"")),
+                last_modified: None,
+            });
+            let task = SourceTask {
+                source_key: place as i64,
+                slot: Slot::Url { url },
+                validators,
+            };
+            tokio::spawn(async move {
+                let verdict = fetcher.fetch_source(&task).await.verdict;
+                let wanted = match verdict {
+                    Verdict::Fetched(_) => !unchanged,
+                    Verdict::NotModified(_) => unchanged,
+                    Verdict::Failed { .. } => false,
+                };
+                assert!(wanted, "{verdict:?}");
+            })
+        })
+        .buffer_unordered(connections())
+        .for_each(async |done| done.unwrap())
+        .await;
+    urls.len() as f64 / began.elapsed().as_secs_f64()
+}
+
+/// From the frontier through the crawler into store and index, twice: every card new, then none changed.
+async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
+    let stock = Stock::new().await;
+    let app = &stock.app;
+    stock
+        .add_sources(cards / CARDS_OF_DOMAIN, CARDS_OF_DOMAIN, port)
+        .await;
+    let fetched = Arc::new(Counter::default());
+    let unchanged = Arc::new(Counter::default());
+    let (on_card, on_unchanged) = (Arc::clone(&fetched), Arc::clone(&unchanged));
+    let options = JobOptions {
+        on_outcome: Arc::new(move |outcome| match outcome {
+            AttemptOutcome::Card => on_card.count(),
+            AttemptOutcome::NotModified => on_unchanged.count(),
+            other => panic!("an attempt ended as {other:?}"),
+        }),
+        resolver: Some(Arc::new(Here)),
+        ..JobOptions::default()
+    };
+    let mut events = app.event_signal();
+    let began = Instant::now();
+    let jobs = jobs::start(app, options).unwrap();
+    fetched.reaches(cards).await;
+    let searchable = async {
+        while app.index().num_agents() < cards as u64 || app.index().overlay_len() > 0 {
+            let tick = Duration::from_millis(10);
+            let _ = tokio::time::timeout(tick, events.changed()).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, searchable).await.unwrap();
+    let new = cards as f64 / began.elapsed().as_secs_f64();
+
+    stock.make_due().await;
+    let began = Instant::now();
+    app.wake_crawler();
+    unchanged.reaches(cards).await;
+    let same = cards as f64 / began.elapsed().as_secs_f64();
+    jobs.stop().await;
+    stock.close().await;
+    (new, same)
+}
+
+/// Counts, and tells when so many are there.
+#[derive(Debug, Default)]
+struct Counter {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+impl Counter {
+    fn count(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+
+    async fn reaches(&self, wanted: usize) {
+        let all = async {
+            while self.count.load(Ordering::Relaxed) < wanted {
+                self.changed.notified().await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, all).await.unwrap();
+    }
+}

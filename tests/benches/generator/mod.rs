@@ -1,0 +1,161 @@
+//! Agent cards and queries made from a seed: the same seed gives the same bytes on every machine.
+//!
+//! Words, tags, providers and skill ids follow Zipf's law (the chance of a rank is proportional to
+//! 1/rank), which is what decides how expensive a search is: a few words match a tenth of all cards and
+//! most match a handful.
+
+mod vocabulary;
+
+use serde_json::{Value, json};
+
+use vocabulary::{VOCABULARY, word};
+
+/// Different tags.
+const TAGS: u64 = 500;
+/// Different skill ids.
+const SKILL_IDS: u64 = 3_000;
+/// Different organisations.
+const PROVIDERS: u64 = 5_000;
+/// Query words come from these ranks: no stop words, and none that hardly any card holds.
+const QUERY_RANKS: (u64, u64) = (20, 10_000);
+
+/// A source of numbers that is fully determined by its seed (`SplitMix64`).
+#[derive(Debug, Clone)]
+pub struct Draw(u64);
+
+impl Draw {
+    /// Numbers of that seed and that place, independent of every other place.
+    pub fn new(seed: u64, place: u64) -> Self {
+        let mut draw = Self(seed ^ place.wrapping_mul(0xD605_1F4E_9A5B_7C13));
+        draw.next();
+        draw
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    fn unit(&mut self) -> f64 {
+        // 53 bits are what a double holds exactly.
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A rank from `low` to below `high`, its chance proportional to 1/rank.
+    pub fn rank(&mut self, low: u64, high: u64) -> u64 {
+        let (low, high) = (low.max(1) as f64, high.max(2) as f64);
+        (low * (high / low).powf(self.unit())) as u64
+    }
+
+    fn words(&mut self, count: u64) -> String {
+        let words: Vec<_> = (0..count).map(|_| word(self.rank(1, VOCABULARY))).collect();
+        words.join(" ")
+    }
+
+    fn sentence(&mut self, count: u64) -> String {
+        let mut text = self.words(count);
+        if let Some(first) = text.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        text.push('.');
+        text
+    }
+
+    fn tag(&mut self) -> String {
+        word(self.rank(1, TAGS) * 7)
+    }
+}
+
+/// Makes cards and queries.
+#[derive(Debug, Clone, Copy)]
+pub struct Generator {
+    seed: u64,
+}
+
+impl Generator {
+    /// A generator of that seed.
+    pub const fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// Card number `index`, as its publisher serves it: protocol version 0.3 or 1.0, one to six skills,
+    /// 1 to 4 kB.
+    pub fn card(&self, index: u64) -> Vec<u8> {
+        let mut draw = Draw::new(self.seed, index);
+        let name = draw.words(2) + " agent";
+        let description = draw.sentence(40);
+        let provider = draw.rank(1, PROVIDERS);
+        let skills: Vec<Value> = (0..1 + draw.below(6)).map(|_| skill(&mut draw)).collect();
+        let streaming = draw.below(2) == 0;
+        let endpoint = format!("https://a{index}.agents.test/a2a");
+        let provider = json!({
+            "organization": format!("{} {}", word(provider), ["Labs", "Inc", "GmbH", "Works"][(provider % 4) as usize]),
+            "url": format!("https://org{provider}.agents.test"),
+        });
+        let mut card = json!({
+            "name": name,
+            "description": description,
+            "version": format!("{}.{}.0", draw.below(4), draw.below(10)),
+            "provider": provider,
+            "capabilities": {"streaming": streaming, "pushNotifications": draw.below(4) == 0},
+            "defaultInputModes": modes(&mut draw),
+            "defaultOutputModes": modes(&mut draw),
+            "skills": skills,
+        });
+        let binding = ["JSONRPC", "HTTP+JSON", "GRPC"][(draw.rank(1, 4) - 1).min(2) as usize];
+        let secured = draw.below(3);
+        if draw.below(2) == 0 {
+            card["protocolVersion"] = json!("0.3.0");
+            card["url"] = json!(endpoint);
+            card["preferredTransport"] = json!(binding);
+            if secured > 0 {
+                card["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
+                card["security"] = json!([{"token": []}]);
+            }
+        } else {
+            card["supportedInterfaces"] = json!([{
+                "url": endpoint, "protocolBinding": binding, "protocolVersion": "1.0",
+            }]);
+            if secured > 0 {
+                card["securitySchemes"] = json!({"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}});
+                card["securityRequirements"] = json!([{"schemes": {"key": {"list": []}}}]);
+            }
+        }
+        card.to_string().into_bytes()
+    }
+
+    /// Query number `index`: so many words, as a user would type them.
+    pub fn query(&self, index: u64, words: usize) -> String {
+        // Another place than any card's.
+        let mut draw = Draw::new(!self.seed, index);
+        let (low, high) = QUERY_RANKS;
+        let words: Vec<_> = (0..words).map(|_| word(draw.rank(low, high))).collect();
+        words.join(" ")
+    }
+}
+
+fn skill(draw: &mut Draw) -> Value {
+    let tags: Vec<_> = (0..1 + draw.below(4)).map(|_| draw.tag()).collect();
+    let examples: Vec<_> = (0..draw.below(3)).map(|_| draw.sentence(8)).collect();
+    json!({
+        "id": format!("{}-{}", word(draw.rank(1, SKILL_IDS)), draw.rank(1, 4)),
+        "name": draw.words(2),
+        "description": draw.sentence(18),
+        "tags": tags,
+        "examples": examples,
+    })
+}
+
+fn modes(draw: &mut Draw) -> Vec<&'static str> {
+    let all = ["text/plain", "application/json", "image/png", "audio/wav"];
+    let count = draw.rank(1, 5) as usize;
+    all[..count.min(all.len())].to_vec()
+}

@@ -1,0 +1,87 @@
+//! What the benches print, what they measure processor time with, and how their sizes are set.
+
+use std::io;
+use std::time::Duration;
+
+/// A size from the environment, such as `BENCH_AGENTS=1000`, or what it is without.
+///
+/// # Panics
+///
+/// When the variable is no number.
+pub fn size(variable: &str, without: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
+        Err(_) => without,
+    }
+}
+
+/// The middle of these figures.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Prints the head of a table.
+pub fn head(title: &str, unit: &str) {
+    println!("\n{title} ({unit})");
+    println!(
+        "{:<44} {:>11} {:>11} {:>7} {:>7}",
+        "", "registry", "bare", "ratio", "target"
+    );
+}
+
+/// Prints both sides and their ratio. `ratio` is the median over the pairs and need not be the ratio of the
+/// medians; a missed target is marked.
+pub fn line(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
+    let wanted = target.map_or_else(String::new, |target| format!("{target:.2}"));
+    let mark = match target {
+        Some(target) if ratio < target => " missed",
+        _ => "",
+    };
+    println!(
+        "{what:<44} {:>11} {:>11} {ratio:>7.3} {wanted:>7}{mark}",
+        shown(ours),
+        shown(bare)
+    );
+}
+
+/// Prints a figure that is compared with nothing.
+pub fn figure(what: &str, value: impl std::fmt::Display) {
+    println!("{what:<44} {value:>11}");
+}
+
+/// A number with as many places as say something.
+fn shown(value: f64) -> String {
+    match value {
+        value if value >= 1_000.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.3}"),
+    }
+}
+
+/// The processor time that this process has used, all threads together.
+pub fn cpu_of_process() -> io::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The second field is the program's name in parentheses and may hold anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    // Linux counts in hundredths of a second here, whatever the kernel's own clock is.
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// The processor time that the calling thread has used.
+pub fn cpu_of_thread() -> io::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text
+        .split_ascii_whitespace()
+        .next()
+        .and_then(|field| field.parse().ok());
+    Ok(Duration::from_nanos(nanos.unwrap_or_default()))
+}

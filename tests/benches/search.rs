@@ -1,0 +1,284 @@
+//! Searches through the whole server: asked for again, against a bare server with the same bytes; asked for
+//! the first time, against a bare loop over the same query objects of the search library.
+//!
+//! `BENCH_AGENTS` (100000) agents are made and ingested first, which is measured too. `BENCH_SECONDS` (2) is
+//! the length of one run against the bare server, `BENCH_QUERIES` (1000) how many distinct queries one run
+//! has, `BENCH_PAIRS` (5) how often both sides take turns.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod bare;
+mod generator;
+mod load;
+mod report;
+mod stock;
+
+use std::hint::black_box;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use a2a_registry::app::{App, Caller, SearchQuery};
+use a2a_registry::index::{CompiledQuery, Filters, SearchRequest};
+use a2a_registry::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+use tantivy::TantivyDocument;
+use tantivy::collector::{Count, TopDocs};
+
+use bare::Bare;
+use generator::Generator;
+use load::{Load, Measured};
+use report::{figure, head, line, median, size};
+use stock::Stock;
+
+/// Words of a query: an OR of three is the dense case.
+const WORDS: usize = 3;
+/// Hits of a page, and the one more that tells whether another page follows.
+const HITS: usize = 21;
+/// The facets of a search page.
+const FACETS: &str = "&facets=tag,skill,capability,binding,protocol_version,provider,domain,auth,input_mode,output_mode,trust,liveness";
+
+/// Gives queries that were not given before.
+#[derive(Debug)]
+struct Queries {
+    generator: Generator,
+    next: AtomicUsize,
+}
+
+impl Queries {
+    fn take(&self, count: usize) -> Vec<String> {
+        let first = self.next.fetch_add(count, Ordering::Relaxed);
+        (first..first + count)
+            .map(|place| self.generator.query(place as u64, WORDS))
+            .collect()
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let agents = size("BENCH_AGENTS", 100_000);
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let stock = Stock::new().await;
+    fill(&stock, agents, generator).await;
+    let options = JobOptions {
+        crawl: false,
+        ..JobOptions::default()
+    };
+    let jobs = jobs::start(&stock.app, options).unwrap();
+    let (address, shutdown) = stock.serve().unwrap();
+    let queries = Queries {
+        generator,
+        next: AtomicUsize::new(0),
+    };
+
+    cached(&stock.app, address, &queries).await;
+    distinct(&stock.app, address, &queries);
+    alone(&stock.app, address, &queries);
+
+    shutdown.cancel();
+    jobs.stop().await;
+    stock.close().await;
+}
+
+async fn fill(stock: &Stock, agents: usize, generator: Generator) {
+    stock.add_sources(agents, 1, 80).await;
+    let filled = stock.fill(generator).await;
+    let began = Instant::now();
+    stock.app.index_anew(|| false).await.unwrap();
+    let built = began.elapsed();
+    println!("\n{agents} agents");
+    let per_second = |took: Duration| format!("{:.0}", agents as f64 / took.as_secs_f64());
+    figure(
+        "ingested per second (groups of 200)",
+        per_second(filled.ingest),
+    );
+    figure("leased per second", per_second(filled.lease));
+    figure(
+        "index built from the database, s",
+        format!("{:.1}", built.as_secs_f64()),
+    );
+    figure("index, MB", stock.index_bytes() / 1_000_000);
+}
+
+/// Answers that are kept ready.
+async fn cached(app: &App, address: SocketAddr, queries: &Queries) {
+    let words = queries.take(100);
+    let mut bodies = Vec::new();
+    for query in &words {
+        let query = SearchQuery {
+            q: Some(query.clone()),
+            ..SearchQuery::default()
+        };
+        bodies.push(app.search(&Caller::default(), &query).await.unwrap());
+    }
+    let bytes: usize = bodies.iter().map(Bytes::len).sum();
+    let places: Vec<String> = (0..bodies.len()).map(|place| format!("/{place}")).collect();
+    let bare = Bare::start(bodies, None).unwrap();
+    let mut sides = [
+        Load::new(address, &paths(&words, ""), "", "200"),
+        Load::new(bare.address, &places, "", "200"),
+    ];
+    for side in &mut sides {
+        side.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);
+        side.run().unwrap();
+    }
+    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+        .map(|_| [sides[0].run().unwrap(), sides[1].run().unwrap()])
+        .collect();
+    head(
+        &format!(
+            "cached searches, {} B on average, 64 connections",
+            bytes / words.len()
+        ),
+        "requests/s",
+    );
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
+    let ratio = median(pairs.iter().map(|[a, b]| a.rate / b.rate).collect());
+    line("three words, OR", of(0), of(1), ratio, Some(0.60));
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
+    let ratio = median(pairs.iter().map(|[a, b]| b.cpu_us / a.cpu_us).collect());
+    line("server's processor time, us", of(0), of(1), ratio, None);
+    bare.stop().await;
+}
+
+/// Searches that nobody has made before, as many at once as there are cores to work on them.
+fn distinct(app: &App, address: SocketAddr, queries: &Queries) {
+    let count = size("BENCH_QUERIES", 1_000);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut rates = Vec::new();
+    for _ in 0..size("BENCH_PAIRS", 5) {
+        let words = queries.take(count);
+        let mut load = Load::new(address, &paths(&words, ""), "", "200");
+        load.connections = cores * 4;
+        load.most = count;
+        load.time = Duration::from_secs(20);
+        let ours = load.run().unwrap().rate;
+        let compiled = compiled(app, &words);
+        rates.push([
+            ours,
+            bare_rate(&compiled, cores, bare_search),
+            bare_rate(&compiled, cores, bare_search_with_hits),
+        ]);
+    }
+    head(
+        &format!(
+            "distinct searches, {} connections, {cores} bare threads",
+            cores * 4
+        ),
+        "queries/s",
+    );
+    let of = |side: usize| median(rates.iter().map(|pair| pair[side]).collect());
+    let ratio = |side: usize| median(rates.iter().map(|pair| pair[0] / pair[side]).collect());
+    line(
+        "three words, OR; bare: top 21 and count",
+        of(0),
+        of(1),
+        ratio(1),
+        Some(0.50),
+    );
+    line(
+        "the same; bare: reads the hits too",
+        of(0),
+        of(2),
+        ratio(2),
+        None,
+    );
+}
+
+/// One search at a time: how long it takes.
+fn alone(app: &App, address: SocketAddr, queries: &Queries) {
+    let count = size("BENCH_QUERIES", 1_000);
+    head("distinct searches, one connection", "ms");
+    for (what, parameters) in [
+        ("no facets", ""),
+        ("one facet", "&facets=tag"),
+        ("all facets", FACETS),
+    ] {
+        let words = queries.take(count);
+        let mut load = Load::new(address, &paths(&words, parameters), "", "200");
+        load.connections = 1;
+        load.most = count;
+        load.time = Duration::from_secs(10);
+        let ours = load.run().unwrap();
+        let mut bare: Vec<f64> = compiled(app, &words)
+            .iter()
+            .map(|query| {
+                let began = Instant::now();
+                bare_search(query);
+                began.elapsed().as_secs_f64() * 1_000.0
+            })
+            .collect();
+        bare.sort_by(f64::total_cmp);
+        for (name, share) in [("p50", 0.50), ("p99", 0.99)] {
+            let ours = ours.percentile(share);
+            let bare = bare[(bare.len() as f64 * share) as usize];
+            line(
+                &format!("{what}, {name}; bare: without facets"),
+                ours,
+                bare,
+                bare / ours,
+                None,
+            );
+        }
+    }
+}
+
+fn paths(words: &[String], parameters: &str) -> Vec<String> {
+    words
+        .iter()
+        .map(|words| format!("/v1/agents?q={}{parameters}", words.replace(' ', "+")))
+        .collect()
+}
+
+/// The query objects that the registry itself runs for these words.
+fn compiled(app: &App, words: &[String]) -> Vec<CompiledQuery> {
+    words
+        .iter()
+        .map(|words| {
+            let request = SearchRequest {
+                text: Some(words.clone()),
+                filters: Filters::default(),
+                visible_to: vec!["public".into()],
+                limit: HITS,
+                ..SearchRequest::default()
+            };
+            app.index().compiled_query(&request).unwrap()
+        })
+        .collect()
+}
+
+fn bare_search(query: &CompiledQuery) {
+    let collectors = (TopDocs::with_limit(HITS).order_by_score(), Count);
+    black_box(query.searcher.search(&*query.query, &collectors).unwrap());
+}
+
+fn bare_search_with_hits(query: &CompiledQuery) {
+    let collectors = (TopDocs::with_limit(HITS).order_by_score(), Count);
+    let (hits, _) = query.searcher.search(&*query.query, &collectors).unwrap();
+    for (_, address) in hits {
+        black_box(query.searcher.doc::<TantivyDocument>(address).unwrap());
+    }
+}
+
+fn bare_rate(queries: &[CompiledQuery], threads: usize, search: fn(&CompiledQuery)) -> f64 {
+    let next = AtomicUsize::new(0);
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(query) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    search(query);
+                }
+            });
+        }
+    });
+    queries.len() as f64 / began.elapsed().as_secs_f64()
+}

@@ -1,0 +1,210 @@
+//! A registry in a folder of its own, and ways to fill it that are as fast as the registry allows.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use a2a_crawler::{
+    Attempt, AttemptOutcome, FetchedCard, Freshness, Outcome, SourceOutcome, SystemClock, Verdict,
+};
+use a2a_registry::app::{App, Started};
+use a2a_registry::config::{AllowPorts, Config};
+use a2a_registry::domain::ids::SystemEntropy;
+use a2a_registry::http;
+use a2a_registry::metrics::Metrics;
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
+use tempfile::TempDir;
+use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
+
+use super::generator::Generator;
+
+/// The domains of the benches end in this; nothing outside of this process ever resolves it.
+pub const SUFFIX: &str = "agents.test";
+
+/// Visits ingested in one group, as the crawler delivers them.
+const GROUP: usize = 200;
+
+/// An hour, in microseconds: longer than any bench.
+const LEASE: i64 = 3_600_000_000;
+
+/// A registry and its folder.
+#[derive(Debug)]
+pub struct Stock {
+    /// The registry.
+    pub app: Arc<App>,
+    folder: TempDir,
+}
+
+/// What filling took.
+#[derive(Debug, Clone, Copy)]
+pub struct Filled {
+    /// Time spent in the registry's own ingest.
+    pub ingest: Duration,
+    /// Time spent leasing the visits.
+    pub lease: Duration,
+}
+
+impl Stock {
+    /// An empty registry that approves everything and crawls the names of [`SUFFIX`] over plain HTTP.
+    pub async fn new() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        config.governance.approve_all = true;
+        config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.crawler.allow_names = vec![format!("*.{SUFFIX}")];
+        config.crawler.allow_http = true;
+        config.crawler.allow_ports = AllowPorts::Word("any".into());
+        config.server.public_url = "http://registry.agents.test".into();
+        let entropy = Arc::new(SystemEntropy::default());
+        let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
+            .await
+            .unwrap();
+        Self { app, folder }
+    }
+
+    /// A second connection to the database, for what no caller may do.
+    pub async fn database(&self) -> DatabaseConnection {
+        Database::connect(self.app.config().database_url())
+            .await
+            .unwrap()
+    }
+
+    /// Puts so many domains into the frontier, each with so many card URLs, all due: card number `n` has the URL
+    /// `http://d<n / urls>.agents.test:<port>/<n>`.
+    pub async fn add_sources(&self, domains: usize, urls: usize, port: u16) {
+        let database = self.database().await;
+        for statement in [
+            format!(
+                "INSERT INTO domains (name, scheme, state, generation, created_at, visit_due_at, not_before) \
+                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {domains}) \
+                 SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, 1, 1, 0 FROM n"
+            ),
+            format!(
+                "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+                 cause_looks, liveness, created_at) \
+                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
+                 SELECT d.id, 'url', 'http://' || d.name || '/' || ((d.id - 1) * {urls} + n.i), 1, 0, 0, 0, 0, \
+                 'new', 1 FROM domains AS d, n"
+            ),
+        ] {
+            execute(&database, statement).await;
+        }
+        database.close().await.unwrap();
+    }
+
+    /// Makes everything due again, to be asked conditionally.
+    pub async fn make_due(&self) {
+        let database = self.database().await;
+        execute(&database, "UPDATE sources SET next_due_at = 1".into()).await;
+        execute(&database, "UPDATE domains SET visit_due_at = 1".into()).await;
+        database.close().await.unwrap();
+    }
+
+    /// Ingests a card for every source that is due, without any network.
+    pub async fn fill(&self, generator: Generator) -> Filled {
+        let mut filled = Filled {
+            ingest: Duration::ZERO,
+            lease: Duration::ZERO,
+        };
+        loop {
+            let began = Instant::now();
+            let leased = self.app.visits_lease(GROUP, LEASE).await.unwrap();
+            filled.lease += began.elapsed();
+            if leased.is_empty() {
+                return filled;
+            }
+            let mut group = Vec::with_capacity(leased.len());
+            for (domain, sources) in leased {
+                group.push(Outcome {
+                    domain_key: domain.id,
+                    lease: domain.lease.unwrap(),
+                    sources: sources
+                        .into_iter()
+                        .map(|source| fetched(source.id, source.url, generator))
+                        .collect(),
+                });
+            }
+            let began = Instant::now();
+            self.app.ingest(&group).await.unwrap();
+            filled.ingest += began.elapsed();
+        }
+    }
+
+    /// Serves the registry on a port of its own, with as many workers as `serve` has.
+    pub fn serve(&self) -> io::Result<(SocketAddr, CancellationToken)> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let shutdown = CancellationToken::new();
+        let server = http::run(
+            Arc::clone(&self.app),
+            listener,
+            shutdown.clone(),
+            Arc::new(Metrics::new()),
+        );
+        tokio::spawn(server);
+        Ok((address, shutdown))
+    }
+
+    /// How many bytes the index's files have.
+    pub fn index_bytes(&self) -> u64 {
+        fn size(folder: &std::path::Path) -> u64 {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries
+                .filter_map(|entry| {
+                    let meta = entry.metadata().ok()?;
+                    Some(if meta.is_dir() {
+                        size(&entry.path())
+                    } else {
+                        meta.len()
+                    })
+                })
+                .sum()
+        }
+        size(&self.app.config().index_dir())
+    }
+
+    /// Closes the registry and removes its folder.
+    pub async fn close(self) {
+        self.app.close().await;
+        drop(self.app);
+        drop(self.folder);
+    }
+}
+
+async fn execute(database: &DatabaseConnection, statement: String) {
+    let backend = database.get_database_backend();
+    database
+        .execute_raw(Statement::from_string(backend, statement))
+        .await
+        .unwrap();
+}
+
+/// What the crawler would have brought from that URL.
+fn fetched(source_key: i64, url: String, generator: Generator) -> SourceOutcome {
+    let place = url.rsplit('/').next().and_then(|place| place.parse().ok());
+    let bytes = generator.card(place.unwrap_or_default());
+    let parsed = a2a_card::parse(&bytes).unwrap();
+    SourceOutcome {
+        source_key,
+        attempts: vec![Attempt {
+            at: OffsetDateTime::now_utc(),
+            url: url.clone(),
+            outcome: AttemptOutcome::Card,
+            status: Some(200),
+            address: Some([127, 0, 0, 1].into()),
+            detail: format!("the card of {:?}", parsed.card.name),
+            elapsed_ms: 1,
+        }],
+        verdict: Verdict::Fetched(Box::new(FetchedCard {
+            url,
+            bytes,
+            parsed,
+            tls: true,
+            freshness: Freshness::default(),
+        })),
+    }
+}

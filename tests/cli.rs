@@ -1,0 +1,191 @@
+//! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
+//! no registry, in `client` what speaks to one.
+
+mod client;
+mod operator;
+mod process;
+
+use std::net::TcpListener;
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::program::{Program, registry};
+use crate::support::served::{card, ended, text};
+
+async fn run(arguments: &[&str]) -> crate::support::program::Finished {
+    Program::run(registry(arguments)).await
+}
+
+/// A folder with this text in a file, and the file's path.
+fn file(content: &str) -> (TempDir, String) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, content).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[tokio::test]
+async fn the_configuration_in_force_is_file_then_environment_then_flags() {
+    let (_folder, path) = file(
+        "[server]\nlisten = \"127.0.0.1:1001\"\npublic_url = \"https://file.example\"\n\
+         [limits]\nfacets = 3\nfilters = 4\n",
+    );
+    let mut command = registry(["serve", "--print-config", "--config", &path]);
+    command
+        .args(["--listen", "127.0.0.1:1003"])
+        .env("A2A_REGISTRY__SERVER__LISTEN", "127.0.0.1:1002")
+        .env("A2A_REGISTRY__LIMITS__FACETS", "5");
+    let finished = Program::run(command).await;
+    ended(&finished, 0, "");
+    let shown: toml::Table = text(&finished.stdout).parse().unwrap();
+    assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:1003"));
+    let public_url = shown["server"]["public_url"].as_str();
+    assert_eq!(public_url, Some("https://file.example"));
+    assert_eq!(shown["limits"]["facets"].as_integer(), Some(5));
+    assert_eq!(shown["limits"]["filters"].as_integer(), Some(4));
+
+    // What is shown can be used.
+    let (_folder, path) = file(&text(&finished.stdout));
+    let again = run(&["serve", "--print-config", "--config", &path]).await;
+    assert_eq!(again.stdout, finished.stdout);
+}
+
+#[tokio::test]
+async fn every_mistake_in_a_configuration_is_named_at_once() {
+    let (_folder, path) = file(
+        "[server]\nlissen = \"127.0.0.1:1\"\npublic_url = \"ftp://x\"\ndrain_seconds = \"soon\"\n\
+         [crawler]\nconcurrency = 0\nallow_ports = \"some\"\nallow_networks = [\"10.0.0.0/99\"]\n\
+         [limit]\nfacets = 3\n",
+    );
+    let finished = run(&["serve", "--config", &path]).await;
+    ended(&finished, 2, "configuration: ");
+    for mistake in [
+        "lissen",
+        "server.public_url",
+        "drain_seconds",
+        "crawler.concurrency",
+        "crawler.allow_ports",
+        "allow_networks",
+        "`limit`",
+    ] {
+        let line = &finished.stderr[0];
+        assert!(line.contains(mistake), "{mistake} is missing in {line}");
+    }
+    let missing = run(&["serve", "--config", "/no/such/file"]).await;
+    ended(&missing, 2, "/no/such/file");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    for command in ["serve", "demo"] {
+        let mut command = registry([command, "--listen", &address, "--data-dir"]);
+        command.arg(&data);
+        ended(
+            &Program::run(command).await,
+            2,
+            &format!("{address} is in use"),
+        );
+    }
+}
+
+#[tokio::test]
+async fn wrong_usage_is_one_line() {
+    for (arguments, named) in [
+        (&["serve", "--lissen", "x"][..], "--lissen"),
+        (&["serve", "--listen", "x"], "--listen"),
+        (&["serve", "--roles", "api"], "PostgreSQL"),
+        (&["search", "--limit", "101"], "--limit"),
+        (&["show"], "AGENT"),
+        (&["show", "a", "--card", "--versions"], "--versions"),
+        (&["review", "approve", "x", "--reason", "y"], "x"),
+        (&["token", "create", "x", "--role", "king"], "king"),
+        (&["search", "--registry", "nowhere"], "--registry"),
+        (&["fly"], "fly"),
+    ] {
+        ended(&run(arguments).await, 2, named);
+    }
+    let help = run(&["--help"]).await;
+    ended(&help, 0, "");
+    for command in [
+        "demo", "serve", "register", "search", "send", "lint", "doctor",
+    ] {
+        let listed = help
+            .stdout
+            .iter()
+            .any(|line| line.trim().starts_with(command));
+        assert!(listed, "{command}");
+    }
+    let version = run(&["--version"]).await;
+    ended(&version, 0, "");
+    assert!(version.stdout[0].starts_with("a2a-registry "));
+}
+
+#[tokio::test]
+async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
+    let good = card("Echo", "repeat");
+    let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
+    assert_ne!(good, broken);
+    for (content, code, said) in [
+        (good.as_str(), 0, "errors: 0, warnings: 0"),
+        (&broken, 1, "errors: 1"),
+        ("<html>", 2, "HTML"),
+        ("nonsense", 2, "JSON"),
+        ("{\"title\": \"x\"}", 2, "no `name`"),
+        ("", 2, "empty"),
+    ] {
+        let (_folder, path) = file(content);
+        ended(&run(&["lint", &path]).await, code, said);
+        let piped = registry(["lint", "-"]);
+        let piped = Program::run_with_input(piped, content.as_bytes()).await;
+        ended(&piped, code, said);
+    }
+    let (_folder, path) = file(&broken);
+    let shown = run(&["lint", &path]).await;
+    assert!(text(&shown.stdout).contains("/version"), "{shown:#?}");
+    let json = run(&["lint", "--json", &path]).await;
+    let report: serde_json::Value = serde_json::from_str(&text(&json.stdout)).unwrap();
+    assert_eq!(report["findings"][0]["pointer"], "/version");
+    assert_eq!(report["findings"][0]["severity"], "error");
+    ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
+}
+
+#[tokio::test]
+async fn completions_are_a_script_that_the_shell_takes() {
+    let script = run(&["completions", "bash"]).await;
+    ended(&script, 0, "");
+    assert!(text(&script.stdout).contains("complete -F"));
+    let mut bash = Command::new("bash");
+    bash.arg("-n");
+    let read = Program::run_with_input(bash, text(&script.stdout).as_bytes()).await;
+    ended(&read, 0, "");
+    ended(&run(&["completions", "csh"]).await, 2, "csh");
+}
+
+#[tokio::test]
+async fn a_registry_that_is_away_is_named() {
+    // Nothing listens on the port that was for multiplexing once, and nobody but root can.
+    let url = "http://127.0.0.1:1";
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    for arguments in [
+        &["register", "agents.example.com"][..],
+        &["domain", "show", "agents.example.com"],
+        &["domain", "list"],
+        &["search", "book"],
+        &["show", id],
+        &["send", id, "hello"],
+        &["review", "list"],
+        &["review", "approve", id, "--reason", "good"],
+        &["agent", "suspend", id, "--reason", "bad"],
+        &["token", "list"],
+    ] {
+        let mut command = registry(arguments);
+        command.args(["--registry", url]);
+        ended(&Program::run(command).await, 2, url);
+    }
+}

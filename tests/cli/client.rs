@@ -1,0 +1,265 @@
+//! Commands that speak to a registry, in the order in which a curator uses them.
+
+use a2a_registry::api::{AgentList, DomainView, ReviewList, VersionList};
+use reqwest::StatusCode;
+use serde::de::DeserializeOwned;
+
+use crate::support::http;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program};
+use crate::support::served::{Served, card, ended, text};
+
+fn json<T: DeserializeOwned>(finished: &Finished) -> T {
+    serde_json::from_str(&text(&finished.stdout))
+        .unwrap_or_else(|error| panic!("{error}: {finished:#?}"))
+}
+
+/// Checks that a command was done and that it said so.
+fn done(finished: &Finished, said: &str) {
+    assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    assert!(
+        text(&finished.stdout).contains(said),
+        "{said}: {finished:#?}"
+    );
+}
+
+/// An origin with a card at `/a.json`, registered and waiting for a decision; and its review's id.
+async fn waiting(served: &Served, name: &str, skill: &str) -> (Origin, String) {
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card(name, skill)));
+    let url = origin.url("/a.json");
+    let registered = served.run(&["register", &url]).await;
+    done(&registered, &format!("found {name}"));
+    done(&registered, "pending; approve it with `");
+    let said = text(&registered.stdout);
+    let (_, review) = said.split_once("review approve ").unwrap();
+    let (review, _) = review.split_once(' ').unwrap();
+    (origin, review.to_owned())
+}
+
+#[tokio::test]
+async fn a_card_goes_from_registered_to_retired() {
+    let served = Served::start(&[]).await;
+    let (origin, review) = waiting(&served, "Echo", "repeat").await;
+
+    let before = Program::run(served.anonymous(&["search", "repeat"])).await;
+    ended(&before, 1, "no agent matches");
+    let list: ReviewList = json(&served.run(&["review", "list", "--json"]).await);
+    assert_eq!(list.reviews.len(), 1);
+    assert_eq!(list.reviews[0].id.to_string(), review);
+    done(&served.run(&["review", "list"]).await, &review);
+    done(
+        &served.run(&["review", "show", &review]).await,
+        "first card",
+    );
+
+    let stale = format!("sha256:{}", "0".repeat(64));
+    let decide = ["review", "approve", &review, "--reason", "known people"];
+    let wrong = [&decide[..], &["--digest", &stale]].concat();
+    ended(&served.run(&wrong).await, 2, "");
+    done(&served.run(&decide).await, "is approved");
+    let again = served.run(&["review", "list"]).await;
+    ended(&again, 1, "no review is open");
+
+    let hit = served.found("q=repeat").await;
+    let id = hit.summary.id.to_string();
+    let found = Program::run(served.anonymous(&["search", "repeat"])).await;
+    done(&found, &id);
+    let listed = served.run(&["search", "--json", "--skill", "repeat"]).await;
+    let listed: AgentList = json(&listed);
+    assert_eq!(
+        (listed.total, listed.agents[0].summary.id),
+        (1, hit.summary.id)
+    );
+
+    done(&served.run(&["show", &id]).await, "rule");
+    done(&served.run(&["show", &origin.url("/a.json")]).await, &id);
+    let versions = served.run(&["show", &id, "--versions", "--json"]).await;
+    let versions: VersionList = json(&versions);
+    assert_eq!(versions.versions.len(), 1);
+    done(
+        &served.run(&["show", &id, "--versions"]).await,
+        &versions.versions[0].digest,
+    );
+    ended(
+        &served.run(&["show", &id, "--findings"]).await,
+        0,
+        "nothing was found",
+    );
+    let written = served.command(&["show", &id, "--card"]).output().await;
+    let written = written.unwrap();
+    assert!(written.status.success());
+    assert_eq!(written.stdout, card("Echo", "repeat").into_bytes());
+
+    let suspend = ["agent", "suspend", &id, "--reason", "complaints"];
+    done(
+        &served.run(&suspend).await,
+        "is suspended (held by operator)",
+    );
+    let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
+    ended(&gone, 1, "no agent matches");
+    let hidden = Program::run(served.anonymous(&["show", &id])).await;
+    ended(&hidden, 1, &id);
+    done(&served.run(&["show", &id]).await, "held back: operator");
+    let resume = ["agent", "resume", &id, "--reason", "settled"];
+    done(&served.run(&resume).await, "is approved");
+    served.found("q=repeat").await;
+    let deprecate = ["agent", "deprecate", &id, "--reason", "old"];
+    done(&served.run(&deprecate).await, "is deprecated");
+    served.found("q=repeat&lifecycle=deprecated").await;
+    let retire = ["agent", "retire", &id, "--reason", "over"];
+    done(&served.run(&retire).await, "is retired");
+    let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
+    ended(&gone, 1, "no agent matches");
+    ended(&served.run(&resume).await, 2, "retired");
+}
+
+#[tokio::test]
+async fn a_rejected_card_is_never_shown() {
+    let served = Served::start(&[]).await;
+    let (_origin, review) = waiting(&served, "Spam", "shout").await;
+    let reject = ["review", "reject", &review, "--reason", "spam"];
+    done(&served.run(&reject).await, "is rejected");
+    let gone = Program::run(served.anonymous(&["search", "shout"])).await;
+    ended(&gone, 1, "no agent matches");
+    let again = served.run(&reject).await;
+    assert_eq!(again.status.code(), Some(2), "{again:#?}");
+    let rejected = served.run(&["review", "list", "--state", "rejected"]).await;
+    done(&rejected, "Spam");
+    ended(
+        &served.run(&["review", "list", "--state", "lost"]).await,
+        2,
+        "--state",
+    );
+}
+
+#[tokio::test]
+async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
+    // Nothing of this machine may be fetched.
+    let strict = Served::start_with("", &[]).await;
+    for target in [
+        "http://127.0.0.1:9/a.json",
+        "https://10.0.0.1/a.json",
+        "localhost",
+    ] {
+        let refused = strict.run(&["register", target]).await;
+        ended(&refused, 1, target);
+        assert_eq!(refused.stderr.len(), 1, "{refused:#?}");
+        let raw = strict.run(&["register", "--json", target]).await;
+        assert_eq!(raw.status.code(), Some(1), "{raw:#?}");
+        let problem: serde_json::Value = json(&raw);
+        assert_eq!(problem["type"], "/problems/target-refused");
+    }
+
+    let served = Served::start(&["--approve-all"]).await;
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card("First", "one")));
+    origin.answer("/b.json", Reply::json(card("Second", "two")));
+    let names = format!(
+        "# ours\n{}\n\nhttp://user@127.0.0.1/a.json\n  {}\n",
+        origin.url("/a.json"),
+        origin.url("/b.json")
+    );
+    let file = served.scratch().join("names");
+    std::fs::write(&file, &names).unwrap();
+    let file = file.to_str().unwrap();
+    let mixed = served.run(&["register", "-f", file]).await;
+    ended(&mixed, 1, "user@127.0.0.1");
+    assert!(text(&mixed.stdout).contains("found First"), "{mixed:#?}");
+    assert!(text(&mixed.stdout).contains("found Second"), "{mixed:#?}");
+    let piped = served.command(&["register", "--json", "-f", "-"]);
+    let piped = Program::run_with_input(piped, names.as_bytes()).await;
+    let domain = origin.address().to_string();
+    let lines = piped.stdout.iter();
+    let registered = lines.filter_map(|line| serde_json::from_str::<DomainView>(line).ok());
+    assert_eq!(registered.filter(|view| view.domain == domain).count(), 2);
+    ended(
+        &served.run(&["register", "-f", "/no/file"]).await,
+        2,
+        "/no/file",
+    );
+
+    let missing = served.run(&["register", &origin.url("/c.json")]).await;
+    done(&missing, "no card yet (not_found)");
+}
+
+#[tokio::test]
+async fn a_domain_is_shown_vouched_for_visited_and_removed() {
+    let served = Served::start(&[]).await;
+    let (origin, _) = waiting(&served, "Echo", "repeat").await;
+    let domain = origin.address().to_string();
+    done(&served.run(&["domain", "list"]).await, &domain);
+    let show = ["domain", "show", &domain];
+    done(&served.run(&show).await, &origin.url("/a.json"));
+    ended(&Program::run(served.anonymous(&show)).await, 1, "");
+    let vouch = ["domain", "vouch", &domain, "--reason", "our own machine"];
+    done(
+        &served.run(&vouch).await,
+        &format!("{domain} is now verified"),
+    );
+    done(&served.run(&show).await, "operator since ");
+    let recrawl = ["domain", "recrawl", "--full", &domain];
+    done(&served.run(&recrawl).await, &domain);
+    origin.arrived("/a.json", 2).await;
+    done(&served.run(&["domain", "rm", &domain]).await, "is removed");
+    ended(&served.run(&show).await, 1, "");
+    let none = served.run(&["domain", "list"]).await;
+    ended(&none, 1, "no domain is registered");
+}
+
+#[tokio::test]
+async fn a_token_works_until_it_is_revoked() {
+    let served = Served::start(&[]).await;
+    let create = [
+        "token",
+        "create",
+        "laptop",
+        "--account",
+        "ann",
+        "--role",
+        "curator",
+    ];
+    let made = served.run(&create).await;
+    assert_eq!((made.status.code(), made.stdout.len()), (Some(0), 1));
+    let secret = made.stdout[0].clone();
+    assert!(!text(&made.stderr).contains(&secret));
+
+    let with_it = |arguments: &[&str]| {
+        let mut command = served.anonymous(arguments);
+        command.args(["--token", &secret]);
+        Program::run(command)
+    };
+    ended(&with_it(&["review", "list"]).await, 1, "no review is open");
+    ended(&with_it(&["token", "list"]).await, 2, "may not");
+    let listed = served.run(&["token", "list"]).await;
+    done(&listed, "laptop");
+    assert!(!text(&listed.stdout).contains(&secret));
+    let line = listed.stdout.iter().find(|line| line.contains("laptop"));
+    let id = line.unwrap().split_whitespace().next().unwrap().to_owned();
+    done(&served.run(&["token", "revoke", &id]).await, "is revoked");
+    ended(&with_it(&["review", "list"]).await, 2, "token");
+    let asked = http().get(format!("{}/v1/reviews", served.url));
+    let asked = asked.bearer_auth(&secret).send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_missing_token_is_asked_for() {
+    let served = Served::start(&[]).await;
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    for arguments in [
+        &["register", "agents.example.com"][..],
+        &["review", "list"],
+        &["token", "list"],
+        &["domain", "list"],
+        &["domain", "vouch", "agents.example.com", "--reason", "x"],
+        &["agent", "suspend", id, "--reason", "x"],
+    ] {
+        let refused = Program::run(served.anonymous(arguments)).await;
+        ended(
+            &refused,
+            2,
+            "Give a token with --token or in A2A_REGISTRY_TOKEN.",
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What an operator does beside a server: migrate, reindex, reset the admin token, ask the doctor.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::{file, run};
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Program, registry};
+use crate::support::served::{Served, card, ended, text};
+
+fn folder_of(folder: &TempDir) -> String {
+    folder.path().join("data").to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn migrating_again_changes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let data = folder_of(&folder);
+    let first = run(&["migrate", "--data-dir", &data]).await;
+    ended(&first, 0, "");
+    assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");
+    let second = run(&["migrate", "--data-dir", &data]).await;
+    ended(&second, 0, "");
+    assert!(text(&second.stdout).contains("up to date"), "{second:#?}");
+    assert!(Path::new(&data).join("registry.sqlite").is_file());
+}
+
+#[tokio::test]
+async fn the_index_is_built_anew_with_and_without_a_server() {
+    let origin = Origin::start();
+    origin.answer("/card.json", Reply::json(card("Echo", "repeat")));
+    let served = Served::start(&["--approve-all"]).await;
+    served.register(&origin.url("/card.json")).await;
+    served.found("skill=repeat").await;
+
+    let asked = served.run(&["reindex"]).await;
+    ended(&asked, 0, "");
+    assert!(text(&asked.stdout).contains(&served.url), "{asked:#?}");
+    let refused = Program::run(served.anonymous(&["reindex"])).await;
+    ended(&refused, 2, "token");
+    served.found("skill=repeat").await;
+
+    // The folder belongs to the server while it runs, whatever registry is named.
+    let data = served.data_dir().to_str().unwrap().to_owned();
+    let alone = [
+        "reindex",
+        "--registry",
+        "http://127.0.0.1:1",
+        "--data-dir",
+        &data,
+    ];
+    ended(&run(&alone).await, 2, &data);
+    served.program.terminate().await;
+    let done = run(&alone).await;
+    ended(&done, 0, "");
+    assert!(text(&done.stdout).contains("1 agents"), "{done:#?}");
+
+    let nowhere = [
+        "reindex",
+        "--registry",
+        "http://127.0.0.1:1",
+        "--data-dir",
+        "/no/folder",
+    ];
+    ended(&run(&nowhere).await, 2, "/no/folder");
+}
+
+/// Serves that folder, and gives the process, its URL and the admin token where it printed one.
+async fn serve(data: &str) -> (Program, String, Option<String>) {
+    let program = Program::start(registry([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        data,
+    ]));
+    let url = program
+        .find(|line| line.strip_prefix("listening on ").map(str::to_owned))
+        .await;
+    // It stands above the line with the address, or nowhere.
+    let token = program
+        .find(|line| {
+            if line.starts_with("listening on ") {
+                return Some(None);
+            }
+            let (token, _) = line.strip_prefix("admin token: ")?.split_once(' ')?;
+            Some(Some(token.to_owned()))
+        })
+        .await;
+    (program, url, token)
+}
+
+#[tokio::test]
+async fn a_lost_admin_token_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    let data = folder_of(&folder);
+    let reset = ["token", "reset-admin", "--data-dir", &data];
+
+    let (server, url, first) = serve(&data).await;
+    let first = first.expect("the first start prints the token");
+    let list =
+        |url: &str, token: &str| registry(["token", "list", "--registry", url, "--token", token]);
+    ended(&Program::run(list(&url, &first)).await, 0, "");
+    ended(&run(&reset).await, 2, &data);
+    ended(&Program::run(list(&url, &first)).await, 0, "");
+    assert!(server.terminate().await.status.success());
+
+    let second = run(&reset).await;
+    assert_eq!(second.status.code(), Some(0), "{second:#?}");
+    assert_eq!(second.stdout.len(), 1, "{second:#?}");
+    let (server, url, printed) = serve(&data).await;
+    assert_eq!(printed, None, "only the first start prints a token");
+    ended(&Program::run(list(&url, &first)).await, 2, "token");
+    ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
+    assert!(server.terminate().await.status.success());
+}
+
+#[tokio::test]
+async fn the_doctor_looks_at_everything() {
+    let served = Served::start(&[]).await;
+    let data = served.data_dir().to_str().unwrap().to_owned();
+    let well = served.run(&["doctor", "--data-dir", &data]).await;
+    ended(&well, 0, "");
+    for check in [
+        "ok   configuration: ",
+        "ok   data folder: ",
+        "ok   database: ",
+        " name resolution: ",
+        "ok   registry: ",
+    ] {
+        assert!(text(&well.stdout).contains(check), "{check}: {well:#?}");
+    }
+
+    let (_folder, path) = file("[server]\nlissen = 1\n");
+    let ill = served.run(&["doctor", "--json", "--config", &path]).await;
+    assert_eq!(ill.status.code(), Some(1), "{ill:#?}");
+    let checks: serde_json::Value = serde_json::from_str(&text(&ill.stdout)).unwrap();
+    assert_eq!(checks[0]["verdict"], "fail");
+    assert!(checks[0]["detail"].as_str().unwrap().contains("lissen"));
+}

@@ -1,0 +1,268 @@
+//! The program as its users run it: what it prints, where, and how it ends.
+
+use tokio::process::Command;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program, registry};
+
+/// The admin token of the registries started here.
+const TOKEN: &str = "a-token-of-the-command-line-tests";
+/// What a laptop's registry may reach.
+const LAPTOP: &str =
+    "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n";
+/// A text that would run, steer or hide something wherever it is taken literally.
+const HOSTILE: &str = "'; $(id) <script>\u{1b}[2J\u{202e}\u{9b}31m\u{7}";
+const CARD_PATH: &str = "/.well-known/agent-card.json";
+
+/// Runs the program to its end.
+async fn run(arguments: &[&str]) -> Finished {
+    Program::run(registry(arguments)).await
+}
+
+/// The exit code and the one line on standard error.
+fn failed(finished: &Finished) -> (i32, &str) {
+    assert!(finished.stdout.is_empty(), "{finished:?}");
+    assert_eq!(finished.stderr.len(), 1, "{finished:?}");
+    (finished.status.code().unwrap(), &finished.stderr[0])
+}
+
+fn code(finished: &Finished) -> i32 {
+    finished.status.code().unwrap()
+}
+
+/// A registry on a free port, without `--approve-all`.
+struct Serving {
+    program: Program,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl Serving {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("registry.toml");
+        std::fs::write(&config, LAPTOP).unwrap();
+        let data = folder.path().join("data");
+        let mut command = registry(["serve", "--listen", "127.0.0.1:0", "--config"]);
+        command.arg(&config).arg("--data-dir").arg(&data);
+        command.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", TOKEN);
+        let program = Program::start(command);
+        let url = program
+            .find(|line| line.strip_prefix("listening on ").map(str::to_owned))
+            .await;
+        Self {
+            program,
+            url,
+            folder,
+        }
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").display().to_string()
+    }
+
+    /// A client command against this registry, as its admin.
+    async fn ask(&self, arguments: &[&str]) -> Finished {
+        Program::run(self.command(arguments)).await
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = registry(arguments);
+        command
+            .env("A2A_REGISTRY_URL", &self.url)
+            .env("A2A_REGISTRY_TOKEN", TOKEN);
+        command
+    }
+}
+
+/// A card with the hostile text in every member that is shown.
+fn hostile_card(origin: &Origin) -> Vec<u8> {
+    let text = serde_json::Value::from(HOSTILE);
+    let card = serde_json::json!({
+        "name": text, "description": text, "version": text, "url": origin.url("/a2a"),
+        "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC",
+        "provider": {"organization": text, "url": "https://provider.example"},
+        "capabilities": {}, "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": text, "name": text, "description": text, "tags": [text], "examples": [text]}]
+    });
+    serde_json::to_vec(&card).unwrap()
+}
+
+/// Nothing printed steers a terminal or hides in it.
+fn assert_visible(finished: &Finished) {
+    for line in finished.stdout.iter().chain(&finished.stderr) {
+        let bad = line
+            .chars()
+            .find(|character| character.is_control() || *character == '\u{202e}');
+        assert_eq!(bad, None, "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
+    let origin = Origin::start();
+    let card = hostile_card(&origin);
+    origin.answer(CARD_PATH, Reply::json(card.clone()));
+    let answer = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1,
+        "result": {"kind": "message", "role": "agent", "messageId": "m",
+                   "parts": [{"kind": "text", "text": HOSTILE}]}
+    });
+    origin.answer("/a2a", Reply::json(answer.to_string()));
+    let server = Serving::start().await;
+
+    let registered = server.ask(&["register", &origin.url("")]).await;
+    assert_eq!(code(&registered), 0, "{registered:?}");
+    assert_visible(&registered);
+    let line = registered
+        .stdout
+        .iter()
+        .find(|line| line.contains("pending"))
+        .unwrap();
+    let review = line
+        .split("review approve ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+
+    let approved = server
+        .ask(&["review", "approve", review, "--reason", "looked at"])
+        .await;
+    assert_eq!(code(&approved), 0, "{approved:?}");
+    assert_visible(&approved);
+    let host = origin.address().to_string();
+    for arguments in [
+        vec!["show", &host],
+        vec!["show", &host, "--versions"],
+        vec!["show", &host, "--findings"],
+        vec!["domain", "show", &host],
+        vec!["domain", "list"],
+        vec!["review", "list", "--state", "approved"],
+        vec!["review", "show", review],
+        vec!["send", &host, "hello"],
+        vec!["agent", "suspend", &host, "--reason", "test"],
+        vec!["agent", "resume", &host, "--reason", "test"],
+    ] {
+        let finished = server.ask(&arguments).await;
+        assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
+        assert_visible(&finished);
+    }
+    let bytes = server
+        .command(&["show", &host, "--card"])
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(bytes.stdout, card);
+    let raw = server
+        .command(&["send", &host, "hello", "--raw"])
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(raw.stdout, format!("{HOSTILE}\n").as_bytes());
+}
+
+#[tokio::test]
+async fn one_failing_name_does_not_keep_the_others() {
+    let origin = Origin::start();
+    origin.answer(CARD_PATH, Reply::json(hostile_card(&origin)));
+    let server = Serving::start().await;
+    let url = origin.url("");
+    let finished = server
+        .ask(&["register", "10.0.0.1", &url, "no such name"])
+        .await;
+    assert_eq!(code(&finished), 1, "{finished:?}");
+    assert_eq!(finished.stderr.len(), 2, "{finished:?}");
+    assert!(
+        finished.stdout.iter().any(|line| line.contains("pending")),
+        "{finished:?}"
+    );
+
+    let answers = server.ask(&["register", &url, "--json"]).await;
+    assert_eq!(answers.stdout.len(), 1, "{answers:?}");
+    let domain: serde_json::Value = serde_json::from_str(&answers.stdout[0]).unwrap();
+    assert_eq!(domain["domain"], origin.address().to_string());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_the_answer_no() {
+    let server = Serving::start().await;
+    for arguments in [
+        &["show", "nosuch.example"][..],
+        &["show", "urn:air:nosuch.example:agents:x"],
+        &["domain", "show", "nosuch.example"],
+        &["review", "show", "01890a5d-ac96-774b-bcce-b302099a8057"],
+        &["send", "nosuch.example", "hello"],
+    ] {
+        let finished = server.ask(arguments).await;
+        assert_eq!(failed(&finished).0, 1, "{arguments:?}: {finished:?}");
+    }
+    assert_eq!(code(&server.ask(&["search", "nothing"]).await), 1);
+    let wrong = server.ask(&["search", "--sort", "backwards"]).await;
+    let (code, line) = failed(&wrong);
+    assert_eq!(code, 2);
+    assert!(line.contains("relevance"), "{line}");
+    let stranger = server.ask(&["domain", "list", "--token", "wrong"]).await;
+    assert!(failed(&stranger).1.contains("A2A_REGISTRY_TOKEN"));
+}
+
+#[tokio::test]
+async fn the_printed_configuration_is_one_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = run(&["serve", "--print-config", "--listen", "127.0.0.1:9999"]).await;
+    assert_eq!(code(&printed), 0, "{printed:?}");
+    let file = folder.path().join("registry.toml");
+    std::fs::write(&file, printed.stdout.join("\n")).unwrap();
+    let again = run(&[
+        "serve",
+        "--print-config",
+        "--config",
+        file.to_str().unwrap(),
+    ])
+    .await;
+    assert_eq!(again.stdout, printed.stdout);
+    assert!(
+        again
+            .stdout
+            .contains(&"listen = \"127.0.0.1:9999\"".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
+    let server = Serving::start().await;
+    assert_eq!(code(&server.ask(&["reindex"]).await), 0);
+    let data = server.data();
+    let Serving {
+        program,
+        url,
+        folder,
+    } = server;
+    let finished = program.terminate().await;
+    assert_eq!(code(&finished), 0, "{finished:?}");
+    assert_eq!(finished.stdout.last().unwrap(), "stopped");
+    for arguments in [
+        &["migrate"][..],
+        &["reindex", "--registry", &url],
+        &["token", "reset-admin"],
+    ] {
+        let mut all = arguments.to_vec();
+        all.extend(["--data-dir", &data]);
+        let done = run(&all).await;
+        assert_eq!(code(&done), 0, "{arguments:?}: {done:?}");
+    }
+    drop(folder);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_is_no_error() {
+    let mut shell = Command::new("bash");
+    shell
+        .arg("-c")
+        .arg("set -o pipefail; \"$0\" openapi | head -c 10")
+        .arg(crate::support::binary());
+    let finished = Program::run(shell).await;
+    assert_eq!(code(&finished), 0, "{finished:?}");
+    assert!(finished.stderr.is_empty(), "{finished:?}");
+}

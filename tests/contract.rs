@@ -1,0 +1,274 @@
+//! The HTTP contract, from outside: the document, who may do what, problem documents, caching, CORS.
+
+mod authorisation;
+mod sweep;
+
+use a2a_registry::api::Hit;
+use a2a_registry::http::{Operation, operations};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Program, registry};
+use crate::support::served::{Served, card, ended, text};
+use crate::support::{http, prepared};
+
+/// Where the document is checked in.
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
+
+/// A registry with one approved agent, and the origin that publishes its card.
+async fn with_an_agent() -> (Served, Origin, Hit) {
+    let served = Served::start(&["--approve-all"]).await;
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card("Echo", "repeat")));
+    served.register(&origin.url("/a.json")).await;
+    let hit = served.found("skill=repeat").await;
+    (served, origin, hit)
+}
+
+/// The document of one build is the one served, the one printed and the one checked in, to the byte.
+#[tokio::test]
+async fn the_document_is_the_one_checked_in() {
+    let printed = Program::run(registry(["openapi"])).await;
+    ended(&printed, 0, "");
+    let printed = format!("{}\n", text(&printed.stdout));
+    let served = Served::start(&[]).await;
+    let answer = served.request(Method::GET, "/openapi.json").send().await;
+    assert_eq!(answer.unwrap().text().await.unwrap(), printed);
+    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+        std::fs::write(DOCUMENT, &printed).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
+    assert!(
+        checked_in == printed,
+        "the API has changed: write openapi/openapi.json anew with `{} openapi > openapi/openapi.json`, \
+         and look at what changed",
+        prepared("A2A_REGISTRY_BIN")
+    );
+    let document: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    let documented: usize = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|path| path.as_object().unwrap().len())
+        .sum();
+    assert_eq!(documented, operations().len());
+}
+
+/// The page to browse it comes whole from the registry.
+#[tokio::test]
+async fn the_documentation_needs_nothing_from_outside() {
+    let served = Served::start(&[]).await;
+    let moved = served.request(Method::GET, "/docs").send().await.unwrap();
+    assert_eq!(moved.status(), 308);
+    let page = served.request(Method::GET, "/docs/").send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    let page = page.text().await.unwrap();
+    for attribute in ["src=\"", "href=\""] {
+        for (_, rest) in page
+            .match_indices(attribute)
+            .map(|(at, _)| page[at..].split_at(attribute.len()))
+        {
+            let (address, _) = rest.split_once('"').unwrap();
+            assert!(!address.contains("//"), "{address} is elsewhere");
+            let file = address.trim_start_matches("./");
+            let answer = served.request(Method::GET, &format!("/docs/{file}"));
+            assert_eq!(answer.send().await.unwrap().status(), 200, "{address}");
+        }
+    }
+}
+
+fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
+    answer
+        .headers()
+        .get(name)
+        .map(|value| value.to_str().unwrap())
+}
+
+/// A public `GET` may be read by any site, as long as nobody is signed in; nothing else may.
+#[tokio::test]
+async fn other_sites_may_read_what_is_public_and_nothing_else() {
+    let (served, _origin, hit) = with_an_agent().await;
+    let id = hit.summary.id;
+    let allowed = |answer: &Response| {
+        assert_eq!(header(answer, "access-control-allow-credentials"), None);
+        header(answer, "access-control-allow-origin").map(str::to_owned)
+    };
+    let public = [
+        "/v1/agents".to_owned(),
+        format!("/v1/agents/{id}"),
+        format!("/v1/agents/{id}/card"),
+        format!("/agents/{id}/.well-known/agent-card.json"),
+        "/openapi.json".to_owned(),
+        "/v1/agents/01890a5d-ac96-774b-bcce-b302099a8057".to_owned(),
+    ];
+    for path in &public {
+        let get = served
+            .request(Method::GET, path)
+            .header("origin", "https://a.example");
+        assert_eq!(
+            allowed(&get.send().await.unwrap()).as_deref(),
+            Some("*"),
+            "{path}"
+        );
+        let signed_in = served.admin(Method::GET, path).send().await.unwrap();
+        assert_eq!(allowed(&signed_in), None, "{path}");
+        let preflight = served
+            .request(Method::OPTIONS, path)
+            .header("access-control-request-method", "GET");
+        let preflight = preflight.send().await.unwrap();
+        assert!(preflight.status().is_success(), "{path}");
+        assert_eq!(allowed(&preflight).as_deref(), Some("*"), "{path}");
+        let sent = header(&preflight, "access-control-allow-headers").unwrap();
+        assert!(!sent.to_lowercase().contains("authorization"), "{sent}");
+    }
+    for path in [
+        "/",
+        "/register",
+        &format!("/agents/{id}/"),
+        "/metrics",
+        "/readyz",
+    ] {
+        let answer = served.request(Method::GET, path).send().await.unwrap();
+        assert_eq!(allowed(&answer), None, "{path}");
+    }
+    for (method, path) in [
+        (Method::POST, "/v1/domains".to_owned()),
+        (Method::POST, format!("/v1/agents/{id}:suspend")),
+        (Method::DELETE, format!("/v1/tokens/{id}")),
+    ] {
+        let write = served.request(method.clone(), &path);
+        let write = write.header("origin", "https://a.example").send().await;
+        assert_eq!(allowed(&write.unwrap()), None, "{path}");
+        let preflight = served
+            .request(Method::OPTIONS, &path)
+            .header("access-control-request-method", method.as_str());
+        assert_eq!(allowed(&preflight.send().await.unwrap()), None, "{path}");
+    }
+}
+
+/// Whoever has it already is told so; `HEAD` says what `GET` would, without the body.
+#[tokio::test]
+async fn cards_and_resources_are_sent_once() {
+    let (served, origin, hit) = with_an_agent().await;
+    let id = hit.summary.id;
+    let domain = origin.address().to_string();
+    for path in [
+        format!("/v1/agents/{id}"),
+        format!("/v1/agents/{id}/card"),
+        format!("/v1/agents/{id}/card?version={}", hit.summary.card_digest),
+        format!("/agents/{id}/.well-known/agent-card.json"),
+        format!("/agents/{id}/.well-known/agent.json"),
+        format!("/v1/agents/{id}/findings"),
+        format!("/v1/domains/{domain}"),
+    ] {
+        let first = served.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(first.status(), 200, "{path}");
+        let tag = header(&first, "etag").expect(&path).to_owned();
+        let body = first.bytes().await.unwrap();
+
+        for known in [tag.clone(), format!("\"other\", {tag}"), "*".to_owned()] {
+            let again = served
+                .request(Method::GET, &path)
+                .header("if-none-match", &known);
+            let again = again.send().await.unwrap();
+            assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{path} {known}");
+            assert_eq!(header(&again, "etag"), Some(tag.as_str()), "{path}");
+            assert!(again.bytes().await.unwrap().is_empty(), "{path}");
+        }
+        let other = served
+            .request(Method::GET, &path)
+            .header("if-none-match", "\"x\"");
+        assert_eq!(other.send().await.unwrap().status(), 200, "{path}");
+
+        let head = served.request(Method::HEAD, &path).send().await.unwrap();
+        assert_eq!(
+            (head.status(), header(&head, "etag")),
+            (StatusCode::OK, Some(tag.as_str()))
+        );
+        let length = header(&head, "content-length").unwrap().parse::<usize>();
+        assert_eq!(length.unwrap(), body.len(), "{path}");
+        assert!(head.bytes().await.unwrap().is_empty(), "{path}");
+    }
+    // The tag of a card is the digest of its bytes, and compression does not touch them.
+    let card_path = format!("{}/v1/agents/{id}/card", served.url);
+    let plain = http().get(&card_path).header("accept-encoding", "gzip, br");
+    let plain = plain.send().await.unwrap();
+    assert_eq!(
+        header(&plain, "etag").unwrap().trim_matches('"'),
+        hit.summary.card_digest
+    );
+    assert_eq!(
+        plain.bytes().await.unwrap(),
+        card("Echo", "repeat").as_bytes()
+    );
+}
+
+/// An agent that may not be seen is answered like one that never was.
+#[tokio::test]
+async fn hidden_equals_missing() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card("Secret", "hide")));
+    let registered = served.run(&["register", &origin.url("/a.json")]).await;
+    assert!(
+        text(&registered.stdout).contains("pending"),
+        "{registered:#?}"
+    );
+    let domain: Value = served
+        .read(&format!("/v1/domains/{}", origin.address()))
+        .await;
+    let hidden = domain["agents"][0].as_str().unwrap().to_owned();
+    let missing = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let publisher = served.token("stranger", "publisher").await;
+    for path in ["", "/card", "/versions", "/findings"] {
+        for token in [None, Some(&publisher)] {
+            let answer = async |id: &str| {
+                let mut request = served.request(Method::GET, &format!("/v1/agents/{id}{path}"));
+                if let Some(token) = token {
+                    request = request.bearer_auth(token);
+                }
+                let answer = request.send().await.unwrap();
+                assert_eq!(answer.status(), 404, "{path}");
+                answer.text().await.unwrap().replace(id, "ID")
+            };
+            assert_eq!(answer(&hidden).await, answer(missing).await, "{path}");
+        }
+    }
+    let url = format!("/v1/agents:lookup?url={}", origin.url("/a.json"));
+    assert_eq!(
+        served
+            .request(Method::GET, &url)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        404
+    );
+    let read = async |path: &str| {
+        let answer = served.request(Method::GET, path).send().await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        assert!(!answer.to_string().contains("Secret"), "{path}: {answer}");
+        answer
+    };
+    let listed = read("/v1/agents?q=hide&facets=tag").await;
+    assert_eq!(listed["total"], 0);
+    assert_eq!(listed["facets"]["tag"]["values"], Value::Array(Vec::new()));
+    let suggested = read("/v1/agents:suggest?q=hid").await;
+    assert_eq!(suggested["suggestions"], Value::Array(Vec::new()));
+    assert_eq!(read("/v1/agents").await["total"], 0);
+}
+
+/// The path of an operation with its parameters filled in.
+fn filled(operation: &Operation, parameters: &[(&str, &str)]) -> String {
+    let mut path = operation.path.clone();
+    for (name, value) in parameters {
+        path = path.replace(&format!("{{{name}}}"), value);
+    }
+    path
+}
+
+fn method(operation: &Operation) -> Method {
+    operation.method.parse().unwrap()
+}

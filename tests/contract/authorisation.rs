@@ -1,0 +1,256 @@
+//! Who may do what: every operation of the document, asked by everybody (model.md section 7).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use a2a_registry::api::{Hit, ReviewList};
+use a2a_registry::http::{Operation, operations};
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{filled, method};
+use crate::support::DEADLINE;
+use crate::support::origin::{Origin, Reply};
+use crate::support::served::{ADMIN_TOKEN, Served, card};
+
+/// What a caller is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum May {
+    /// It is done: 2xx.
+    Do,
+    /// 401: a token is needed.
+    SignIn,
+    /// 403: another role is needed.
+    Not,
+}
+use May::{Do, Not, SignIn};
+
+const ANYONE: [May; 4] = [Do, Do, Do, Do];
+const ACCOUNTS: [May; 4] = [SignIn, Do, Do, Do];
+const CURATORS: [May; 4] = [SignIn, Not, Do, Do];
+const ADMINS: [May; 4] = [SignIn, Not, Not, Do];
+
+/// Anyone, a publisher who has registered nothing, a curator and an admin, in this order.
+const TABLE: &[(&str, [May; 4])] = &[
+    ("agent_search", ANYONE),
+    ("agent_suggest", ANYONE),
+    ("agent_lookup", ANYONE),
+    ("agent_show", ANYONE),
+    ("agent_card", ANYONE),
+    ("agent_card_well_known", ANYONE),
+    ("agent_card_well_known_0_2", ANYONE),
+    ("agent_versions", ANYONE),
+    ("agent_findings", ANYONE),
+    ("agent_suspend", CURATORS),
+    ("agent_resume", CURATORS),
+    ("agent_deprecate", CURATORS),
+    ("agent_retire", CURATORS),
+    ("domain_register", ACCOUNTS),
+    ("domain_list", ACCOUNTS),
+    ("domain_show", ANYONE),
+    ("domain_recrawl", ANYONE),
+    ("domain_vouch", ADMINS),
+    ("domain_delete", CURATORS),
+    ("review_list", CURATORS),
+    ("review_show", CURATORS),
+    ("review_approve", CURATORS),
+    ("review_reject", CURATORS),
+    ("event_list", CURATORS),
+    ("reindex", ADMINS),
+    ("token_create", ADMINS),
+    ("token_list", ADMINS),
+    ("token_revoke", ADMINS),
+    ("livez", ANYONE),
+    ("readyz", ANYONE),
+    ("metrics", ANYONE),
+];
+
+/// Makes what an operation acts on, anew for each caller, so that no act stands in another's way.
+struct Stage<'a> {
+    served: &'a Served,
+    made: AtomicU32,
+}
+
+/// An agent that everybody sees, and the origin that it comes from.
+struct Listed {
+    origin: Origin,
+    hit: Hit,
+}
+
+impl Stage<'_> {
+    fn origin(&self) -> (Origin, String) {
+        let origin = Origin::start();
+        let skill = format!("skill{}", self.made.fetch_add(1, Ordering::Relaxed));
+        origin.answer("/a.json", Reply::json(card("Echo", &skill)));
+        (origin, skill)
+    }
+
+    async fn listed(&self) -> Listed {
+        let (origin, skill) = self.origin();
+        let body = json!({"card_url": origin.url("/a.json"), "approve": true});
+        let request = self
+            .served
+            .admin(reqwest::Method::POST, "/v1/domains")
+            .json(&body);
+        assert_eq!(request.send().await.unwrap().status(), 202);
+        let hit = self.served.found(&format!("skill={skill}")).await;
+        Listed { origin, hit }
+    }
+
+    /// A review that waits for a decision: its id and what it is about.
+    async fn review(&self) -> (String, String) {
+        let (origin, _) = self.origin();
+        self.served.register(&origin.url("/a.json")).await;
+        let domain = origin.address().to_string();
+        let look = async {
+            loop {
+                let list: ReviewList = self
+                    .served
+                    .read("/v1/reviews?state=open&page_size=100")
+                    .await;
+                let mut reviews = list.reviews.into_iter();
+                if let Some(review) = reviews.find(|review| review.domain == domain) {
+                    return (review.id.to_string(), review.digest);
+                }
+            }
+        };
+        timeout(DEADLINE, look)
+            .await
+            .expect("a review must be opened")
+    }
+
+    async fn token_id(&self) -> String {
+        let body = json!({"account": "spare", "role": "publisher", "name": "spare"});
+        let request = self
+            .served
+            .admin(reqwest::Method::POST, "/v1/tokens")
+            .json(&body);
+        let made: Value = request.send().await.unwrap().json().await.unwrap();
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A request that whoever may do it succeeds with, and what has to stay alive until then.
+    async fn request(&self, operation: &Operation) -> (RequestBuilder, Option<Listed>) {
+        let (mut parameters, mut body, mut listed) = (Vec::new(), None, None);
+        let act = json!({"reason": "a test"});
+        if operation.path.contains("{agent}") || operation.path.contains("{domain}") {
+            let made = self.listed().await;
+            parameters.push(("agent", made.hit.summary.id.to_string()));
+            parameters.push(("domain", made.origin.address().to_string()));
+            listed = Some(made);
+        } else if operation.path.contains("{review}") {
+            let (id, digest) = self.review().await;
+            parameters.push(("review", id));
+            body = Some(json!({"digest": digest, "reason": "a test"}));
+        } else if operation.path.contains("{token}") {
+            parameters.push(("token", self.token_id().await));
+        }
+        let mut query = String::new();
+        match operation.id.as_str() {
+            "agent_suspend" | "agent_deprecate" | "agent_retire" | "domain_vouch" => {
+                body = Some(act)
+            }
+            "agent_resume" => {
+                let path = format!("/v1/agents/{}:suspend", parameters[0].1);
+                let suspended = self.served.admin(reqwest::Method::POST, &path).json(&act);
+                assert_eq!(suspended.send().await.unwrap().status(), 200);
+                body = Some(act);
+            }
+            "domain_recrawl" => body = Some(json!({})),
+            "domain_register" => {
+                let (origin, _) = self.origin();
+                body = Some(json!({"card_url": origin.url("/a.json")}));
+            }
+            "token_create" => {
+                body = Some(json!({"account": "other", "role": "publisher", "name": "a test"}));
+            }
+            "agent_suggest" => query = "?q=ec".to_owned(),
+            "agent_lookup" => {
+                let made = self.listed().await;
+                query = format!("?url={}", made.origin.url("/a.json"));
+                listed = Some(made);
+            }
+            _ => {}
+        }
+        let parameters: Vec<_> = parameters
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let path = format!("{}{query}", filled(operation, &parameters));
+        let request = self.served.request(method(operation), &path);
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        (request, listed)
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_open_to_whom_it_should_be() {
+    let served = Served::start(&[]).await;
+    let publisher = served.token("publisher", "publisher").await;
+    let curator = served.token("curator", "curator").await;
+    let callers = [None, Some(&*publisher), Some(&*curator), Some(ADMIN_TOKEN)];
+    let stage = Stage {
+        served: &served,
+        made: AtomicU32::new(0),
+    };
+    let mut wrong = Vec::new();
+    for operation in operations() {
+        let row = TABLE.iter().find(|(id, _)| *id == operation.id);
+        let Some((_, expected)) = row else {
+            wrong.push(format!("{} stands in no row of the table", operation.id));
+            continue;
+        };
+        for (caller, may) in callers.into_iter().zip(expected) {
+            let (mut request, _listed) = stage.request(operation).await;
+            if let Some(token) = caller {
+                request = request.bearer_auth(token);
+            }
+            let answer = request.send().await.unwrap();
+            let status = answer.status();
+            let held = match may {
+                Do => status.is_success(),
+                SignIn => status == 401 && answer.headers().contains_key("www-authenticate"),
+                Not => status == 403,
+            };
+            if !held {
+                let said = answer.text().await.unwrap_or_default();
+                let who = callers.iter().position(|other| *other == caller);
+                wrong.push(format!(
+                    "{} by {who:?}: {may:?}, not {status}: {said}",
+                    operation.id
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for (id, _) in TABLE {
+        assert!(
+            operations().iter().any(|operation| operation.id == *id),
+            "{id} is gone"
+        );
+    }
+}
+
+/// A token that nobody has is refused even where none is needed.
+#[tokio::test]
+async fn a_wrong_token_is_worse_than_none() {
+    let served = Served::start(&[]).await;
+    for path in [
+        "/v1/agents",
+        "/v1/agents:suggest?q=a",
+        "/v1/agents:lookup?url=https://a.example/",
+        "/v1/agents/01890a5d-ac96-774b-bcce-b302099a8057",
+        "/v1/domains",
+        "/v1/domains/a.example",
+        "/v1/reviews",
+        "/v1/events",
+        "/v1/tokens",
+    ] {
+        let request = served.request(reqwest::Method::GET, path);
+        let answer = request.bearer_auth("nobody-has-this-one").send().await;
+        assert_eq!(answer.unwrap().status(), 401, "{path}");
+    }
+}

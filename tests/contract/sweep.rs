@@ -1,0 +1,181 @@
+//! Nonsense at every operation: whatever is refused is refused with a problem document.
+
+use std::collections::BTreeSet;
+
+use a2a_registry::http::{ProblemDocument, operations};
+use reqwest::{Method, Response};
+
+use super::{filled, method, with_an_agent};
+use crate::support::served::Served;
+
+/// Checks an answer: where it is a failure, it must be a whole problem document. Gives its slug.
+async fn judged(path: &str, answer: Response) -> Option<String> {
+    let status = answer.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return None;
+    }
+    assert!(!status.is_server_error(), "{path}: {status}");
+    let media_type = answer.headers().get("content-type").cloned();
+    let allow = answer.headers().contains_key("allow");
+    let body = answer.bytes().await.unwrap();
+    let said = String::from_utf8_lossy(&body);
+    assert_eq!(
+        media_type.unwrap(),
+        "application/problem+json",
+        "{path}: {said}"
+    );
+    let problem: ProblemDocument = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem.status, status.as_u16(), "{path}");
+    assert_eq!(problem.status == 405, allow, "{path}: Allow goes with 405");
+    assert!(
+        !problem.title.is_empty() && !problem.detail.is_empty(),
+        "{path}: {said}"
+    );
+    assert!(path.starts_with(&problem.instance), "{path}: {said}");
+    let slug = problem.kind.strip_prefix("/problems/");
+    Some(slug.unwrap_or_else(|| panic!("{path}: {said}")).to_owned())
+}
+
+const IDS: &[&str] = &[
+    "nonsense",
+    "01890a5d-ac96-774b-bcce-b302099a8057",
+    "urn:air:nobody.example:agents:x",
+    "%zz",
+    "%",
+    "%ff%fe",
+    "%00",
+    "..%2f..%2fetc",
+    "a%3Fb",
+    "%F0%9F%8D%8C",
+];
+
+const BODIES: &[(&str, &str)] = &[
+    ("application/json", ""),
+    ("application/json", "{"),
+    ("application/json", "[]"),
+    ("application/json", "null"),
+    ("application/json", "{\"surprise\": 1}"),
+    (
+        "application/json",
+        "{\"reason\": 7, \"domain\": {}, \"digest\": []}",
+    ),
+    ("text/plain", "{}"),
+    ("application/x-www-form-urlencoded", "reason=x"),
+];
+
+#[tokio::test]
+async fn every_refusal_is_a_problem_document_of_a_known_kind() {
+    let (served, _origin, hit) = with_an_agent().await;
+    let id = hit.summary.id.to_string();
+    let mut slugs = BTreeSet::new();
+    for operation in operations() {
+        let ids = if operation.path.contains('{') {
+            IDS
+        } else {
+            &IDS[..1]
+        };
+        for id in ids {
+            let names = ["agent", "domain", "review", "token"].map(|name| (name, *id));
+            let path = filled(operation, &names);
+            for signed_in in [false, true] {
+                let ask = |path: &str| {
+                    let request = served.request(method(operation), path);
+                    if signed_in {
+                        request.bearer_auth(crate::support::served::ADMIN_TOKEN)
+                    } else {
+                        request
+                    }
+                };
+                let bare = ask(&path).send().await.unwrap();
+                slugs.extend(judged(&path, bare).await);
+                let odd = format!("{path}?page_size=many&surprise=1&q=%ff&page_token=x");
+                slugs.extend(judged(&odd, ask(&odd).send().await.unwrap()).await);
+            }
+        }
+        // A target that exists, so that the body is what is looked at.
+        if operation.method == "POST" && operation.id != "reindex" {
+            let names = ["agent", "domain", "review", "token"].map(|name| (name, id.as_str()));
+            let path = filled(operation, &names);
+            for (media_type, body) in BODIES {
+                let request = served.admin(Method::POST, &path);
+                let request = request.header("content-type", *media_type).body(*body);
+                let slug = judged(&path, request.send().await.unwrap()).await;
+                assert!(
+                    slug.is_some() || operation.id == "domain_recrawl",
+                    "{path} took {body}"
+                );
+                slugs.extend(slug);
+            }
+            let large = format!("{{\"reason\": \"{}\"}}", "a".repeat(64 * 1024));
+            let request = served.admin(Method::POST, &path);
+            let request = request
+                .header("content-type", "application/json")
+                .body(large);
+            slugs.extend(judged(&path, request.send().await.unwrap()).await);
+        }
+        for method in ["PUT", "PATCH", "TRACE", "BREW"] {
+            let names = ["agent", "domain", "review", "token"].map(|name| (name, id.as_str()));
+            let path = filled(operation, &names);
+            let request = served.admin(method.parse().unwrap(), &path);
+            let slug = judged(&path, request.send().await.unwrap()).await;
+            slugs.extend(slug);
+        }
+    }
+    for path in [
+        "/nowhere",
+        "/v1",
+        "/v1/",
+        "/v1/agents/",
+        "/v2/agents",
+        "/problems/none",
+        "/docs/none",
+        "/%",
+        "//",
+    ] {
+        let request = served.request(Method::GET, path);
+        slugs.extend(judged(path, request.send().await.unwrap()).await);
+    }
+    // One more than a minute allows, whatever was asked before.
+    let flood = "/v1/domains/nobody.example:recrawl";
+    let mut last = None;
+    for _ in 0..31 {
+        let answer = served.request(Method::POST, flood).send().await.unwrap();
+        let wait = answer.headers().get("retry-after").cloned();
+        let limited = answer.status() == 429;
+        assert_eq!(limited, wait.is_some(), "429 says when to come back");
+        last = judged(flood, answer).await;
+    }
+    assert_eq!(last.as_deref(), Some("too-many-requests"));
+    slugs.extend(last);
+
+    for expected in [
+        "invalid-request",
+        "broken-path",
+        "unauthenticated",
+        "not-found",
+        "wrong-method",
+        "too-large",
+        "wrong-media-type",
+        "too-many-requests",
+    ] {
+        assert!(
+            slugs.contains(expected),
+            "the sweep never met {expected}: {slugs:?}"
+        );
+    }
+    explained(&served, &slugs).await;
+}
+
+/// Every kind of problem is explained at its address.
+async fn explained(served: &Served, slugs: &BTreeSet<String>) {
+    for slug in slugs {
+        let path = format!("/problems/{slug}");
+        let page = served.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(page.status(), 200, "{path}");
+        let text = page.text().await.unwrap();
+        assert!(
+            text.starts_with("<!doctype html>") && text.contains(&path),
+            "{text}"
+        );
+    }
+}

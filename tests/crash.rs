@@ -1,0 +1,205 @@
+//! The process dies at the worst moment, or is asked to end: what was acknowledged is there afterwards.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::support::database::Database;
+use crate::support::origin::{Gate, Origin, Reply};
+use crate::support::serving::{ADMIN, Api, Setup};
+
+/// How often the process is killed.
+const KILLS: usize = 50;
+/// Origins, so domains, that cards are registered of.
+const ORIGINS: usize = 4;
+/// Cards of each origin. Together they are as many agents as are looked for at the end.
+const CARDS: usize = 100;
+/// Who registers at once.
+const CLIENTS: usize = 4;
+
+fn card(name: &str) -> String {
+    json!({
+        "name": name, "description": "d", "version": "1", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "supportedInterfaces": [
+            {"url": "https://agent.example/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        ],
+        "skills": [{"id": "s", "name": "s", "description": "s", "tags": ["t"]}],
+    })
+    .to_string()
+}
+
+/// Every entry of a list, page by page.
+async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = api
+            .admin(&format!("{path}page_size=100{token}"))
+            .await
+            .expect(200);
+        found.extend(page[member].as_array().unwrap().iter().cloned());
+        match page["next_page_token"].as_str() {
+            Some(next) => token = format!("&page_token={next}"),
+            None => return found,
+        }
+    }
+}
+
+/// What the clients have to do, and what was acknowledged.
+struct Work {
+    urls: Vec<String>,
+    next: AtomicUsize,
+    acknowledged: Mutex<BTreeSet<String>>,
+    count: watch::Sender<usize>,
+}
+
+impl Work {
+    /// Registers one URL after the other until the process is gone or nothing is left to do. What was
+    /// not acknowledged is done again later.
+    async fn go_on(&self, api: &Api) {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let url = &self.urls[at % self.urls.len()];
+            let request = api.request(Method::POST, "/v1/domains").bearer_auth(ADMIN);
+            let Ok(answer) = request.json(&json!({"card_url": url})).send().await else {
+                return;
+            };
+            assert_eq!(answer.status(), 202);
+            self.acknowledged.lock().unwrap().insert(url.clone());
+            self.count.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// Fifty times the process is killed while it acknowledges, crawls and indexes. Nothing that was
+/// acknowledged is missing in the end, and the index says what the database says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crash_by_kill_fifty_times() {
+    let folder = TempDir::new().unwrap();
+    let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::start()).collect();
+    let mut urls = Vec::new();
+    for at in 0..CARDS {
+        for (number, origin) in origins.iter().enumerate() {
+            let path = format!("/cards/{at}.json");
+            origin.answer(&path, Reply::json(card(&format!("Agent {number} {at}"))));
+            urls.push(origin.url(&path));
+        }
+    }
+    let setup = Setup::new(folder.path())
+        .argument("--approve-all")
+        .configure(&format!("[limits]\nagents_per_domain = {CARDS}"));
+    let work = Arc::new(Work {
+        urls,
+        next: AtomicUsize::new(0),
+        acknowledged: Mutex::default(),
+        count: watch::Sender::new(0),
+    });
+    for kill in 0..KILLS {
+        let registry = setup.start().await;
+        let mut count = work.count.subscribe();
+        let before = *count.borrow();
+        let api = registry.api.clone();
+        let clients = (0..CLIENTS).map(|_| {
+            let (work, api) = (Arc::clone(&work), api.clone());
+            tokio::spawn(async move { work.go_on(&api).await })
+        });
+        let clients: Vec<_> = clients.collect();
+        // After a different number of acknowledgements each time, so at a different moment.
+        let enough = before + 1 + kill * 7 % 13;
+        count.wait_for(|count| *count >= enough).await.unwrap();
+        let ended = registry.program.kill().await;
+        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        for ended in join_all(clients).await {
+            ended.unwrap();
+        }
+    }
+
+    let registry = setup.start().await;
+    let api = &registry.api;
+    let acknowledged = work.acknowledged.lock().unwrap().clone();
+    assert!(acknowledged.len() >= KILLS, "{}", acknowledged.len());
+    let registered = sources(api).await;
+    let missing: Vec<_> = acknowledged.difference(&registered).collect();
+    assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
+
+    // What was under way when the process was killed is fetched now, without waiting for a lease.
+    let mut feed = api.events(0).await;
+    let mut discovered = BTreeSet::new();
+    while discovered.len() < registered.len() {
+        let event = feed.until("agent.discovered").await;
+        discovered.insert(event["subject"].as_str().unwrap().to_owned());
+    }
+    let in_database: BTreeSet<String> = all(api, "/v1/domains?", "domains")
+        .await
+        .iter()
+        .flat_map(|domain| domain["agents"].as_array().unwrap().clone())
+        .map(|id| id.as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(in_database, discovered);
+    let newest = all(api, "/v1/events?", "events").await;
+    api.indexed(newest.last().unwrap()["seq"].as_i64().unwrap())
+        .await;
+    let hits = all(api, "/v1/agents?sort=name&", "agents").await;
+    let in_index: BTreeSet<String> = hits
+        .iter()
+        .map(|hit| hit["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(hits.len(), in_index.len(), "an agent is listed twice");
+    assert_eq!(in_index, in_database);
+    registry.stop().await;
+}
+
+/// Every registered URL.
+async fn sources(api: &Api) -> BTreeSet<String> {
+    let domains = all(api, "/v1/domains?", "domains").await;
+    domains
+        .iter()
+        .flat_map(|domain| domain["sources"].as_array().unwrap())
+        .map(|source| source["url"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Asked to end in the middle of a visit, the process gives the visit back and ends in order and in
+/// time; the next one makes the visit at once instead of waiting for a lease to run out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crash_not_but_end_in_order() {
+    const CARD: &str = "/.well-known/agent-card.json";
+    let folder = TempDir::new().unwrap();
+    // On PostgreSQL, where no process may take another's lease away.
+    let database = Database::postgres().await;
+    let setup = Setup::new(folder.path())
+        .argument("--approve-all")
+        .database(database.url());
+    let registry = setup.start().await;
+    let origin = Origin::start();
+    let gate = Gate::default();
+    origin.answer(CARD, Reply::json(card("Slow")).held_by(&gate));
+    let domain = registry.api.register(&origin.url(CARD)).await;
+    origin.arrived(CARD, 1).await;
+    // An open stream and a visit under way: both end, and `stop` checks for exit code 0. That it takes
+    // no longer than ten seconds is the program's own promise: beyond them it ends with a complaint.
+    let _feed = registry.api.events(0).await;
+    let ended = registry.stop().await;
+    assert_eq!(ended.stdout.last().map(String::as_str), Some("stopped"));
+    assert!(
+        !ended.stderr.iter().any(|line| line.contains("cut off")),
+        "{ended:?}"
+    );
+
+    gate.open();
+    let again = setup.start().await;
+    let mut feed = again.api.events(0).await;
+    // On a machine so slow that the fetch ran out of time before it was broken off, the next look is
+    // minutes away. A lease that was not returned would outlast this wish too: it is only deferred.
+    again.api.recrawl(&domain).await;
+    let discovered = feed.until("agent.discovered").await;
+    assert_eq!(discovered["data"]["domain"], domain.as_str());
+    again.stop().await;
+}

@@ -1,0 +1,113 @@
+//! `demo`: what it prints works as printed, and nothing is left of it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::program::{Finished, Program, registry};
+use crate::support::served::text;
+
+/// A demonstration in a folder for temporary files of its own.
+async fn start(folder: &TempDir) -> (Program, String) {
+    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path());
+    let demo = Program::start(command);
+    let url = demo
+        .find(|line| {
+            let (url, _) = line.strip_prefix("listening on ")?.split_once(' ')?;
+            Some(url.to_owned())
+        })
+        .await;
+    (demo, url)
+}
+
+/// The printed command of that name, as printed.
+async fn printed(demo: &Program, name: &str) -> String {
+    let name = format!(" {name} ");
+    demo.find(|line| {
+        let command = line.strip_prefix("  ")?;
+        command.contains(&name).then(|| command.to_owned())
+    })
+    .await
+}
+
+/// Runs a line as whoever reads it would: in a shell, with nothing set that tests set.
+async fn typed(line: &str) -> Finished {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(line);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("A2A_REGISTRY") {
+            shell.env_remove(name);
+        }
+    }
+    Program::run(shell).await
+}
+
+fn leftovers(folder: &TempDir) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_three_commands_work_as_printed() {
+    let folder = TempDir::new().unwrap();
+    let (demo, url) = start(&folder).await;
+    assert_eq!(leftovers(&folder).len(), 1, "{:?}", leftovers(&folder));
+
+    for (command, expected) in [
+        ("search", ["Trip Planner", "JSONRPC 1.0, HTTP+JSON 1.0"]),
+        (
+            "show",
+            [
+                "Trip Planner",
+                "interface HTTP+JSON 1.0 at http://127.0.0.1:",
+            ],
+        ),
+        ("send", ["Berlin (BER) to Lisbon (LIS)", "Cheapest: "]),
+    ] {
+        let line = printed(&demo, command).await;
+        assert!(line.contains(&url), "{line} must name {url}");
+        let finished = typed(&line).await;
+        assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");
+        for expected in expected {
+            let said = text(&finished.stdout);
+            assert!(said.contains(expected), "{line}: {finished:#?}");
+        }
+    }
+
+    for (agent, speaks) in [
+        ("Ledger Converter", "JSONRPC 0.2"),
+        ("Recipe Scaler", "JSONRPC 0.3"),
+        ("Trip Planner", "HTTP+JSON 1.0"),
+    ] {
+        let found = Program::run(registry(["search", "--registry", &url, agent])).await;
+        let said = text(&found.stdout);
+        assert!(said.contains(agent) && said.contains(speaks), "{found:#?}");
+    }
+
+    let id = i32::try_from(demo.id()).unwrap();
+    kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
+    let finished = demo.finish().await;
+    assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+/// The token it prints is the admin's, and it ends on SIGTERM as on Ctrl-C.
+#[tokio::test]
+async fn the_printed_token_may_do_everything() {
+    let folder = TempDir::new().unwrap();
+    let (demo, url) = start(&folder).await;
+    let token = demo
+        .find(|line| line.strip_prefix("admin token: ").map(str::to_owned))
+        .await;
+    let list = ["token", "list", "--registry", &url, "--token", &token];
+    let listed = Program::run(registry(list)).await;
+    assert_eq!(listed.status.code(), Some(0), "{listed:#?}");
+    let refused = Program::run(registry(&list[..4])).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
+    let finished = demo.terminate().await;
+    assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    assert_eq!(leftovers(&folder), Vec::<String>::new());
+}

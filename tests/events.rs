@@ -1,0 +1,222 @@
+//! The one queue: nobody who follows it ever misses a row (model.md section 9).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use a2a_registry::domain::event::EventKind;
+use a2a_registry::domain::timestamp::Timestamp;
+use a2a_registry::store::events::{NewEvent, events_after, events_count, highest_seq};
+use a2a_registry::store::settings::setting_get;
+use a2a_registry::store::{Handle as _, Store};
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
+use tokio::sync::{Barrier, oneshot};
+
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::stage::{Answer, Stage, card, options};
+
+fn event(subject: &str) -> NewEvent {
+    NewEvent {
+        at: Timestamp(1),
+        kind: EventKind::DomainRegistered,
+        subject: subject.into(),
+        agent_id: None,
+        actor: "test".into(),
+        data: serde_json::json!({}),
+    }
+}
+
+/// What a follower that has seen everything up to `seq` sees next.
+async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
+    let rows = events_after(store, *seq, 1000).await.unwrap();
+    if let Some(last) = rows.last() {
+        *seq = last.seq;
+    }
+    rows.into_iter().map(|row| row.subject).collect()
+}
+
+/// Whether some backend waits for an advisory lock, that is to append.
+async fn somebody_waits(store: &Store) -> bool {
+    let waiting = Statement::from_string(
+        DbBackend::Postgres,
+        "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    );
+    store
+        .connection()
+        .query_one_raw(waiting)
+        .await
+        .unwrap()
+        .is_some()
+}
+
+/// Two transactions of two processes: the first to write is the last to commit. The second cannot
+/// append until the first has committed, so that a follower who reads after each commit sees both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interleaved_transactions_hide_nothing_on_postgres() {
+    let database = Database::postgres().await;
+    let first = Store::open(&options(database.url())).await.unwrap();
+    let second = Store::connect(&options(database.url())).await.unwrap();
+    let follower = Store::connect(&options(database.url())).await.unwrap();
+    let mut seen = 0;
+
+    let slow = first.write().await.unwrap();
+    slow.setting_put("slow", "began first").await.unwrap();
+    let quick = second.write().await.unwrap();
+    quick.setting_put("quick", "began second").await.unwrap();
+    slow.events_append(vec![event("slow")]).await.unwrap();
+    let quick = tokio::spawn(async move {
+        quick.events_append(vec![event("quick")]).await.unwrap();
+        quick.commit().await.unwrap();
+    });
+    while !somebody_waits(&follower).await {
+        tokio::task::yield_now().await;
+    }
+    assert!(!quick.is_finished());
+    assert!(follow(&follower, &mut seen).await.is_empty());
+    slow.commit().await.unwrap();
+    quick.await.unwrap();
+    assert_eq!(follow(&follower, &mut seen).await, ["slow", "quick"]);
+    assert_eq!(
+        setting_get(&follower, "quick").await.unwrap().as_deref(),
+        Some("began second")
+    );
+}
+
+/// The other way round: what began first and appends last is seen last, and seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reversed_commits_are_followed_on_postgres() {
+    let database = Database::postgres().await;
+    let first = Store::open(&options(database.url())).await.unwrap();
+    let second = Store::connect(&options(database.url())).await.unwrap();
+    let mut seen = 0;
+    let early = first.write().await.unwrap();
+    early.setting_put("early", "began first").await.unwrap();
+    let late = second.write().await.unwrap();
+    late.events_append(vec![event("late")]).await.unwrap();
+    late.commit().await.unwrap();
+    assert_eq!(follow(&first, &mut seen).await, ["late"]);
+    early.events_append(vec![event("early")]).await.unwrap();
+    assert!(follow(&first, &mut seen).await.is_empty());
+    early.commit().await.unwrap();
+    assert_eq!(follow(&first, &mut seen).await, ["early"]);
+}
+
+both_databases! {
+    /// Many writers append at once while a follower reads all the time: it sees every event, once, and
+    /// the order of `seq` is the order in which the writers' commits became visible.
+    async fn a_follower_misses_nothing(url: &str) {
+        const WRITERS: usize = 8;
+        const EACH: usize = 25;
+        let store = Store::open(&options(url)).await.unwrap();
+        let start = Arc::new(Barrier::new(WRITERS + 1));
+        let writers: Vec<_> = (0..WRITERS).map(|writer| {
+            let (store, start) = (store.clone(), Arc::clone(&start));
+            tokio::spawn(async move {
+                start.wait().await;
+                for number in 0..EACH {
+                    let write = store.write().await.unwrap();
+                    let subject = format!("{writer}/{number}");
+                    write.setting_put(&subject, "x").await.unwrap();
+                    if number % 5 == 4 {
+                        // Given up half-way: its number may be lost, its events must be.
+                        write.events_append(vec![event("given up")]).await.unwrap();
+                        drop(write);
+                        continue;
+                    }
+                    let seq = write.events_append(vec![event("filler"), event(&subject)]).await.unwrap().unwrap();
+                    write.commit().await.unwrap();
+                    assert!(highest_seq(&store).await.unwrap() >= seq, "its own write is visible");
+                }
+            })
+        }).collect();
+        let (end, mut ended) = oneshot::channel::<()>();
+        let follower = {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let (mut seq, mut all) = (0, Vec::new());
+                loop {
+                    let last_round = ended.try_recv().is_ok();
+                    all.extend(follow(&store, &mut seq).await);
+                    if last_round {
+                        return all;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+        };
+        start.wait().await;
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        end.send(()).unwrap();
+        let all = follower.await.unwrap();
+        assert_eq!(all.iter().filter(|subject| *subject == "given up").count(), 0);
+        let kept = WRITERS * EACH * 4 / 5;
+        assert_eq!(all.len(), kept * 2);
+        assert_eq!(all.len() as u64, events_count(&store).await.unwrap());
+        let own: Vec<&String> = all.iter().filter(|subject| *subject != "filler").collect();
+        assert_eq!(own.iter().collect::<BTreeSet<_>>().len(), kept);
+        for writer in 0..WRITERS {
+            let mine: Vec<usize> = own.iter()
+                .filter_map(|subject| subject.strip_prefix(&format!("{writer}/")))
+                .map(|number| number.parse().unwrap())
+                .collect();
+            assert!(mine.is_sorted(), "one writer's events are in its order: {mine:?}");
+        }
+    }
+
+    /// No events, no sequence; an event that is not committed never was.
+    async fn what_is_not_committed_never_was(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        assert_eq!(highest_seq(&store).await.unwrap(), 0);
+        let write = store.write().await.unwrap();
+        assert_eq!(write.events_append(Vec::new()).await.unwrap(), None);
+        write.events_append(vec![event("never")]).await.unwrap();
+        drop(write);
+        assert_eq!(events_count(&store).await.unwrap(), 0);
+        let write = store.write().await.unwrap();
+        write.events_append(vec![event("kept")]).await.unwrap();
+        write.commit().await.unwrap();
+        assert_eq!(events_after(&store, 0, 10).await.unwrap().len(), 1);
+    }
+}
+
+/// Another process on the same database follows what this one does, what it hides above all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_follows_on_postgres() {
+    let database = Database::postgres().await;
+    let here = Stage::new(database.url()).await;
+    let there = here.beside().await;
+    let agent = here
+        .publish_approved("shared.agents-test.com", &card("Shared", "By two"))
+        .await;
+    there.index_equals_database().await;
+    assert_eq!(there.found_by_anyone().await.len(), 1);
+    assert!(there.served(agent.id).await.is_some());
+    let act = a2a_registry::api::Act {
+        reason: "hide it".into(),
+        hold: None,
+    };
+    here.app
+        .agent_suspend(&here.admin, &agent.id.to_string(), &act)
+        .await
+        .unwrap();
+    there.index_equals_database().await;
+    assert_eq!(there.served(agent.id).await, None);
+    there
+        .app
+        .agent_resume(&there.admin, &agent.id.to_string(), &act)
+        .await
+        .unwrap();
+    there
+        .look(
+            "shared.agents-test.com",
+            Answer::Card(card("Shared", "Changed there")),
+        )
+        .await;
+    here.approve(agent.id).await;
+    here.index_equals_database().await;
+    there.index_equals_database().await;
+    assert_eq!(there.served(agent.id).await, here.served(agent.id).await);
+}

@@ -1,0 +1,219 @@
+//! The support does what the other tests take for granted.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, test_kill_process};
+use sea_orm::ConnectionTrait as _;
+use tempfile::TempDir;
+use thirtyfour::By;
+use tokio::process::Command;
+
+use crate::support::browser::Browser;
+use crate::support::database::Database;
+use crate::support::origin::{Gate, Origin, Reply};
+use crate::support::program::{Program, registry};
+use crate::support::{both_databases, http};
+
+both_databases! {
+    /// Each test has a database of its own that takes what it is given.
+    async fn a_database_keeps_rows(url: &str) {
+        let connection = sea_orm::Database::connect(url).await.unwrap();
+        for statement in ["CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (7)"] {
+            connection.execute_unprepared(statement).await.unwrap();
+        }
+        let changed = connection.execute_unprepared("DELETE FROM t").await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        connection.close().await.unwrap();
+    }
+}
+
+/// A database goes with its test, even while connections to it are open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_database_is_dropped() {
+    let database = Database::postgres().await;
+    let url = database.url().to_owned();
+    let open = sea_orm::Database::connect(&url).await.unwrap();
+    open.ping().await.unwrap();
+    drop(database);
+    assert!(sea_orm::Database::connect(&url).await.is_err());
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
+/// Lines of both outputs are found whether they come before or after somebody waits for them.
+#[tokio::test]
+async fn a_program_is_read_and_ended() {
+    let program = Program::start(shell("echo early; echo late >&2; exec sleep 1000"));
+    assert_eq!(program.line("late").await, "late");
+    assert_eq!(program.line("earl").await, "early");
+    let ended = program.terminate().await;
+    assert_eq!(ended.status.code(), None);
+    assert_eq!(ended.stdout, ["early"]);
+    assert_eq!(ended.stderr, ["late"]);
+
+    let killed = Program::start(shell(
+        "trap '' TERM; echo deaf; while :; do read _ </dev/zero; done",
+    ));
+    killed.line("deaf").await;
+    killed.ask_to_end();
+    assert!(!killed.kill().await.status.success());
+}
+
+/// A program that ends without the line that is waited for fails the test at once and in words.
+#[tokio::test]
+#[should_panic(expected = "out | something else")]
+async fn a_missing_line_is_reported_with_the_output() {
+    let program = Program::start(shell("echo something else"));
+    program.line("never printed").await;
+}
+
+/// Input reaches the program and its exit code comes back.
+#[tokio::test]
+async fn a_program_reads_its_input() {
+    let finished = Program::run_with_input(shell("cat; exit 3"), b"one\ntwo\n").await;
+    assert_eq!(finished.stdout, ["one", "two"]);
+    assert_eq!(finished.status.code(), Some(3));
+}
+
+/// The program under test is there and can be started.
+#[tokio::test]
+async fn the_registry_starts() {
+    let finished = Program::run(registry(["--version"])).await;
+    assert!(finished.status.success(), "{finished:?}");
+}
+
+/// An origin counts, revalidates, and can be told something else under way.
+#[tokio::test]
+async fn an_origin_revalidates_and_counts() {
+    let origin = Origin::start();
+    let url = origin.url("/card");
+    let client = http();
+    assert_eq!(client.get(&url).send().await.unwrap().status(), 404);
+
+    origin.answer("/card", Reply::json("{}").etag("\"one\""));
+    let fresh = client.get(format!("{url}?x=1")).send().await.unwrap();
+    assert_eq!(fresh.headers()["etag"], "\"one\"");
+    assert_eq!(fresh.headers()["content-type"], "application/json");
+    assert_eq!(fresh.text().await.unwrap(), "{}");
+
+    let known = client.get(&url).header("if-none-match", "\"one\"");
+    let known = known.send().await.unwrap();
+    assert_eq!(known.status(), 304);
+    assert_eq!(known.bytes().await.unwrap().len(), 0);
+
+    origin.answer("/card", Reply::html("<h1>moved</h1>").etag("\"two\""));
+    let changed = client.get(&url).header("if-none-match", "\"one\"");
+    assert_eq!(changed.send().await.unwrap().status(), 200);
+
+    let seen = origin.requests("/card");
+    assert_eq!(seen.len(), 4);
+    assert_eq!(seen[1].query, "x=1");
+    assert_eq!(
+        origin.arrived("/card", 3).await.header("if-none-match"),
+        Some("\"one\"")
+    );
+    assert!(origin.requests("/other").is_empty());
+}
+
+/// The arrival of a request is an event, and its answer waits for the gate.
+#[tokio::test]
+async fn an_origin_holds_its_answer() {
+    let origin = Origin::start();
+    let gate = Gate::default();
+    origin.answer("/slow", Reply::redirect("/elsewhere").held_by(&gate));
+    let asked = tokio::spawn(http().get(origin.url("/slow")).send());
+    assert_eq!(origin.arrived("/slow", 1).await.method, "GET");
+    assert!(!asked.is_finished());
+    gate.open();
+    let answer = asked.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 302);
+    assert_eq!(answer.headers()["location"], "/elsewhere");
+}
+
+/// A body can go on for ever, or stop in the middle.
+#[tokio::test]
+async fn an_origin_has_bad_bodies() {
+    let origin = Origin::start();
+    origin.answer("/endless", Reply::endless());
+    origin.answer("/stalled", Reply::stalled("{\"name\":"));
+    let client = http();
+
+    let mut endless = client.get(origin.url("/endless")).send().await.unwrap();
+    let mut read = 0;
+    while read < 4 * 1024 * 1024 {
+        read += endless.chunk().await.unwrap().unwrap().len();
+    }
+
+    let mut stalled = client.get(origin.url("/stalled")).send().await.unwrap();
+    assert_eq!(stalled.chunk().await.unwrap().unwrap(), "{\"name\":");
+    let more = tokio::time::timeout(Duration::from_millis(100), stalled.chunk()).await;
+    assert!(more.is_err());
+    drop((endless, stalled));
+}
+
+/// An origin that is dropped refuses connections, and another can take its place.
+#[tokio::test]
+async fn an_origin_goes_away_and_comes_back() {
+    let origin = Origin::start();
+    let (address, url) = (origin.address(), origin.url("/"));
+    drop(origin);
+    assert!(http().get(&url).send().await.unwrap_err().is_connect());
+    let again = Origin::start_on(address.port());
+    assert_eq!(http().get(&url).send().await.unwrap().status(), 404);
+    assert_eq!(again.requests("/").len(), 1);
+}
+
+/// A browser goes even when its test fails before closing it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_browser_is_gone() {
+    let browser = Browser::open().await;
+    let capabilities = browser.page().capabilities();
+    let id = capabilities
+        .get("goog:processID")
+        .unwrap()
+        .as_i64()
+        .unwrap();
+    let id = Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
+    assert!(test_kill_process(id).is_ok());
+    drop(browser);
+    assert!(test_kill_process(id).is_err());
+}
+
+/// The browser shows a page, and takes its picture.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_shows_a_page() {
+    let origin = Origin::start();
+    origin.answer(
+        "/",
+        Reply::html("<!doctype html><title>t</title><h1 id=head>Agents</h1><a href=/next>on</a>"),
+    );
+    origin.answer(
+        "/next",
+        Reply::html("<!doctype html><p id=done>arrived</p>"),
+    );
+    let browser = Browser::open().await;
+    browser.page().goto(origin.url("/")).await.unwrap();
+    let head = browser.page().find(By::Id("head")).await.unwrap();
+    assert_eq!(head.text().await.unwrap(), "Agents");
+
+    let folder = TempDir::new().unwrap();
+    let picture = folder.path().join("shots/page.png");
+    browser.screenshot(&picture).await;
+    assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+
+    browser
+        .page()
+        .find(By::LinkText("on"))
+        .await
+        .unwrap()
+        .click()
+        .await
+        .unwrap();
+    let done = browser.page().find(By::Id("done")).await.unwrap();
+    assert_eq!(done.text().await.unwrap(), "arrived");
+    browser.close().await;
+}

@@ -1,0 +1,86 @@
+//! Deriving again what an older build has derived (design section 1).
+
+use a2a_registry::domain::event::EventKind;
+use a2a_registry::domain::review::VersionState;
+use a2a_registry::store::Handle as _;
+use a2a_registry::store::entity::version;
+use a2a_registry::store::versions::{body_by_digest, versions_derived_before};
+use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
+
+use crate::support::both_databases;
+use crate::support::stage::{Stage, card};
+
+async fn derived(stage: &Stage) -> usize {
+    stage.settle().await;
+    let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+    events
+        .iter()
+        .filter(|event| event.kind == EventKind::AgentDerived)
+        .count()
+}
+
+async fn age(stage: &Stage, change: version::ActiveModel) {
+    let write = stage.store.write().await.unwrap();
+    version::Entity::update_many()
+        .set(version::ActiveModel {
+            derivation: Set(-1),
+            ..change
+        })
+        .filter(version::Column::Derivation.gte(0))
+        .exec(write.connection())
+        .await
+        .unwrap();
+    write.commit().await.unwrap();
+}
+
+both_databases! {
+    /// Old rows are derived again from the same bytes: no new version, and an event only where something
+    /// came out differently.
+    async fn old_rows_are_derived_again(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Derived", "Again");
+        let agent = stage.publish_approved("derived.agents-test.com", &bytes).await;
+        let fresh = stage.versions(agent.id).await;
+        assert_eq!(stage.app.derive_again().await.unwrap(), 0, "nothing is old");
+
+        age(&stage, version::ActiveModel::default()).await;
+        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(derived(&stage).await, 0, "nothing came out differently");
+        assert_eq!(stage.versions(agent.id).await, fresh);
+
+        for change in [
+            version::ActiveModel { findings: Set("[]".into()), has_error: Set(true), ..Default::default() },
+            version::ActiveModel { model: Set(fresh[0].model.replace("Derived", "Misread")), ..Default::default() },
+            version::ActiveModel { signature: Set("unknown".into()), ..Default::default() },
+            version::ActiveModel { content_digest: Set("sha256:old".into()), ..Default::default() },
+        ] {
+            let before = derived(&stage).await;
+            age(&stage, change).await;
+            assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+            assert_eq!(derived(&stage).await, before + 1);
+            assert_eq!(stage.versions(agent.id).await, fresh);
+            stage.index_equals_database().await;
+        }
+        assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+        assert_eq!(body_by_digest(&stage.store, &fresh[0].digest).await.unwrap(), Some(bytes));
+        assert_eq!(stage.app.derive_again().await.unwrap(), 0);
+    }
+
+    /// What was decided between reading an old row and writing what was derived from it stands.
+    async fn a_decision_in_between_stands(url: &str) {
+        let stage = Stage::new(url).await;
+        let agent = stage.publish("derived.agents-test.com", &card("Derived", "Meanwhile")).await;
+        age(&stage, version::ActiveModel::default()).await;
+        let old = versions_derived_before(&stage.store, 0, 10).await.unwrap();
+        stage.approve(agent.id).await;
+        let write = stage.store.write().await.unwrap();
+        for row in old {
+            write.version_derived(version::Model { derivation: 7, ..row }).await.unwrap();
+        }
+        write.commit().await.unwrap();
+        let row = stage.versions(agent.id).await.remove(0);
+        assert_eq!(row.derivation, 7);
+        assert_eq!(row.state, VersionState::Approved.as_str());
+        assert!(row.ever_approved);
+    }
+}

@@ -1,0 +1,223 @@
+//! The first card of an agent: who approves it, and what rejecting it means.
+
+use std::collections::BTreeSet;
+
+use a2a_registry::api::ReviewDecision;
+use a2a_registry::api::{Act, Registration, Vouch};
+use a2a_registry::app::{Caller, ErrorKind};
+use a2a_registry::domain::admission::DomainPattern;
+use a2a_registry::domain::lifecycle::Hold;
+use a2a_registry::domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card, reordered, signed};
+
+const DOMAIN: &str = "one.agents-test.com";
+
+fn act(reason: &str) -> Act {
+    Act {
+        reason: reason.into(),
+        hold: None,
+    }
+}
+
+both_databases! {
+    /// Without a rule a first card waits, invisible to anyone, until a person approves its content.
+    async fn a_first_card_waits_for_a_person(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Waiter", "Waits");
+        let agent = stage.publish(DOMAIN, &bytes).await;
+        assert_eq!(agent.lifecycle, "pending");
+        assert_eq!(agent.approved_version, None);
+        let review = stage.open_review(agent.id).await.unwrap();
+        assert_eq!(review.digest, a2a_card::digest(&bytes));
+        assert_eq!(review.previous, None);
+        stage.index_equals_database().await;
+        assert!(stage.found_by_anyone().await.is_empty());
+
+        let other = ReviewDecision { digest: a2a_card::digest(b"other"), reason: "no".into() };
+        let refused = stage.app.review_approve(&stage.admin, review.id, &other).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+        let nul = ReviewDecision { digest: review.digest.clone(), reason: "a\0b".into() };
+        let refused = stage.app.review_approve(&stage.admin, review.id, &nul).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Invalid);
+
+        stage.approve(agent.id).await;
+        assert_eq!(stage.served(agent.id).await, Some(bytes.clone()));
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+
+        let again = ReviewDecision { digest: review.digest, reason: "again".into() };
+        let refused = stage.app.review_reject(&stage.admin, review.id, &again).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+        let shown = stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        assert_eq!(shown.decision.rules, ["person"]);
+        assert_eq!(shown.decision.by, "admin");
+        assert!(shown.decision.self_approved, "the admin registered it too");
+    }
+
+    /// A rejected first card stays rejected while it is the same content, whatever its bytes; other
+    /// content asks anew, and going back to the rejected one needs nobody.
+    async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
+        let stage = Stage::new(url).await;
+        let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
+        let agent = stage.publish(DOMAIN, &first).await;
+        stage.reject(agent.id).await;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        stage.index_equals_database().await;
+
+        stage.look(DOMAIN, Answer::Card(first.clone())).await;
+        stage.look(DOMAIN, Answer::Card(reordered(&first))).await;
+        stage.look(DOMAIN, Answer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb"))).await;
+        let versions = stage.versions(agent.id).await;
+        assert_eq!(versions.len(), 1);
+        assert_eq!(versions[0].repeats, 2);
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        assert_eq!(stage.reviews(agent.id).await.len(), 1);
+
+        let second = card("Refused", "Sells apples");
+        stage.look(DOMAIN, Answer::Card(second.clone())).await;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.open_review(agent.id).await.unwrap().digest, a2a_card::digest(&second));
+
+        stage.look(DOMAIN, Answer::Card(first.clone())).await;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        let states: Vec<_> = stage.reviews(agent.id).await.into_iter().map(|(_, state)| state).collect();
+        assert_eq!(states, [Rejected, Superseded]);
+        stage.index_equals_database().await;
+
+        stage.look(DOMAIN, Answer::Card(second)).await;
+        stage.approve(agent.id).await;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+        stage.index_equals_database().await;
+    }
+
+    /// Another key is another content: what was rejected under one is asked about under the other.
+    async fn another_key_asks_anew(url: &str) {
+        let stage = Stage::new(url).await;
+        let agent = stage.publish(DOMAIN, &signed("Signed", "Signs", "key-1", "aaaa")).await;
+        stage.reject(agent.id).await;
+        stage.look(DOMAIN, Answer::Card(signed("Signed", "Signs", "key-2", "aaaa"))).await;
+        let states: Vec<_> = stage.reviews(agent.id).await.into_iter().map(|(_, state)| state).collect();
+        assert_eq!(states, [Rejected, Open]);
+        assert_eq!(stage.versions(agent.id).await.len(), 2);
+    }
+
+    /// `allow_domains` approves a card without errors, and no other domain's.
+    async fn allowed_domains_are_approved(url: &str) {
+        let stage = Stage::with(url, |config| {
+            config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
+        }).await;
+        let agent = stage.publish(DOMAIN, &card("Allowed", "May")).await;
+        assert_eq!(agent.lifecycle, "approved");
+        let shown = stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        assert_eq!(shown.decision.rules, ["allow_domains"]);
+
+        let broken = stage.publish("two.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
+        assert!(stage.versions(broken.id).await[0].has_error);
+        assert_eq!(broken.lifecycle, "pending");
+        let foreign = stage.publish("other-test.com", &card("Foreign", "May not")).await;
+        assert_eq!(foreign.lifecycle, "pending");
+        stage.index_equals_database().await;
+    }
+
+    /// `--approve-all` approves whatever nobody forbids, errors and all.
+    async fn approve_all_approves(url: &str) {
+        let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+        let agent = stage.publish(DOMAIN, br#"{"name": "Broken", "skills": []}"#).await;
+        assert_eq!(agent.lifecycle, "approved");
+        assert!(stage.open_review(agent.id).await.is_none());
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+    }
+
+    /// An admin's word for a domain approves the first card that waits and the one that comes later,
+    /// and is shown with every agent of the domain.
+    async fn a_vouched_domain_is_approved(url: &str) {
+        let stage = Stage::new(url).await;
+        let waiting = stage.publish(DOMAIN, &card("Waiting", "Waits")).await;
+        let before = stage.publish_approved("two.agents-test.com", &card("Before", "Was there")).await;
+        let broken = stage.publish("three.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
+        let vouch = Vouch { reason: "I know them".into() };
+        for domain in [DOMAIN, "two.agents-test.com", "three.agents-test.com", DOMAIN] {
+            let view = stage.app.domain_vouch(&stage.admin, domain, &vouch).await.unwrap();
+            assert_eq!(view.state, "verified");
+            assert_eq!(view.proofs.len(), 1);
+        }
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(stage.agent("three.agents-test.com").await.lifecycle, "pending");
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([waiting.id, before.id]));
+        assert!(stage.open_review(broken.id).await.is_some());
+
+        stage.register("four.agents-test.com").await;
+        stage.app.domain_vouch(&stage.admin, "four.agents-test.com", &vouch).await.unwrap();
+        stage.visit(|_| Answer::Card(card("Later", "Comes later"))).await;
+        assert_eq!(stage.agent("four.agents-test.com").await.lifecycle, "approved");
+    }
+
+    /// `register` with `approve` takes the submitter's word for the first card, now or when it waits
+    /// already, and for nothing that comes after it.
+    async fn registering_with_approval_approves_the_first_card(url: &str) {
+        let stage = Stage::new(url).await;
+        let what = |domain: &str| Registration {
+            domain: Some(domain.into()),
+            approve: true,
+            ..Registration::default()
+        };
+        stage.app.register(&stage.admin, &what(DOMAIN)).await.unwrap();
+        stage.visit(|_| Answer::Card(card("Trusted", "At once"))).await;
+        let agent = stage.agent(DOMAIN).await;
+        assert_eq!(agent.lifecycle, "approved");
+        stage.look(DOMAIN, Answer::Card(card("Trusted", "Not this"))).await;
+        assert!(stage.open_review(agent.id).await.is_some());
+        assert_eq!(stage.served(agent.id).await, Some(card("Trusted", "At once")));
+
+        let waiting = stage.publish("two.agents-test.com", &card("Waiting", "Waits")).await;
+        stage.app.register(&stage.admin, &what("two.agents-test.com")).await.unwrap();
+        assert_eq!(stage.reviews(waiting.id).await[0].1, Approved);
+        assert_eq!(stage.agent("two.agents-test.com").await.lifecycle, "approved");
+        stage.index_equals_database().await;
+    }
+
+    /// Each act on an agent has its place, and out of it the answer is a conflict.
+    async fn acts_have_their_place(url: &str) {
+        let stage = Stage::new(url).await;
+        let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
+        let id = agent.id.to_string();
+        let (app, admin) = (&stage.app, &stage.admin);
+        let conflict = |error: a2a_registry::app::AppError| assert_eq!(error.kind, ErrorKind::Conflict);
+        conflict(app.agent_deprecate(admin, &id, &act("early")).await.unwrap_err());
+        conflict(app.agent_resume(admin, &id, &act("stands under nothing")).await.unwrap_err());
+        stage.approve(agent.id).await;
+
+        app.agent_suspend(admin, &id, &act("odd")).await.unwrap();
+        app.agent_suspend(admin, &id, &act("odd again")).await.unwrap();
+        assert_eq!(stage.holds(agent.id).await, ["operator"]);
+        assert_eq!(stage.served(agent.id).await, None);
+        assert!(stage.found_by_anyone().await.is_empty(), "before the index has heard of it");
+        stage.index_equals_database().await;
+        for hold in [Hold::Denied, Hold::Disputed, Hold::DomainLapsed, Hold::CriticalChange] {
+            let wrong = Act { reason: "try".into(), hold: Some(hold) };
+            conflict(app.agent_resume(admin, &id, &wrong).await.unwrap_err());
+        }
+        app.agent_resume(admin, &id, &act("fine")).await.unwrap();
+        app.agent_deprecate(admin, &id, &act("old")).await.unwrap();
+        conflict(app.agent_deprecate(admin, &id, &act("old again")).await.unwrap_err());
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+
+        stage.look(DOMAIN, Answer::Card(card("Acted", "Asks something"))).await;
+        app.agent_retire(admin, &id, &act("over")).await.unwrap();
+        assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, a2a_registry::domain::review::ReviewState::Withdrawn);
+        stage.index_equals_database().await;
+        for refused in [
+            app.agent_suspend(admin, &id, &act("late")).await,
+            app.agent_deprecate(admin, &id, &act("late")).await,
+            app.agent_retire(admin, &id, &act("late")).await,
+        ] {
+            assert!(refused.is_err());
+        }
+        assert_eq!(stage.visit(|_| panic!("a retired agent is asked nothing")).await, 0);
+    }
+}

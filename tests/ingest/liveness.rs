@@ -1,0 +1,152 @@
+//! Whether a card could be reached, over days, by the test's own clock (model.md section 8).
+
+use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
+use a2a_registry::app::{Caller, SearchQuery};
+use time::Duration;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+const DOMAIN: &str = "fading.agents-test.com";
+
+/// Lets time pass until the next visit is due, and has it find this.
+async fn next_visit(stage: &Stage, answer: Answer) {
+    let due = stage
+        .app
+        .visits_next_due()
+        .await
+        .unwrap()
+        .expect("a visit is planned");
+    stage.advance(time::OffsetDateTime::from(due) - stage.now());
+    assert_eq!(stage.visit(|_| answer.clone()).await, 1);
+}
+
+both_databases! {
+    /// 404 is stale at once, with the reason, and gone after a day and three looks; the card is still
+    /// handed out, but found only by whoever asks for what is gone. It comes back as it was.
+    async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Fading", "Fades");
+        let agent = stage.publish_approved(DOMAIN, &bytes).await;
+        stage.index_equals_database().await;
+        stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+        let row = stage.agent(DOMAIN).await;
+        assert_eq!(row.liveness, "stale");
+        assert!(row.liveness_reason.unwrap().starts_with("the origin answers 404 since"));
+        stage.index_equals_database().await;
+        let hit = stage.found(&Caller::default(), &SearchQuery::default()).await.agents.remove(0);
+        assert_eq!(hit.summary.liveness.state.as_str(), "stale");
+
+        let began = stage.now();
+        let mut looks = 1;
+        while stage.agent(DOMAIN).await.liveness == "stale" {
+            next_visit(&stage, Answer::Fails(NotFound)).await;
+            looks += 1;
+            let lasted = stage.now() - began;
+            let gone = stage.agent(DOMAIN).await.liveness == "gone";
+            assert_eq!(gone, lasted >= Duration::hours(24) && looks >= 3, "{looks} looks in {lasted}");
+        }
+        stage.index_equals_database().await;
+        assert!(stage.found_by_anyone().await.is_empty());
+        let gone = SearchQuery { liveness: vec!["gone".into()], ..SearchQuery::default() };
+        assert_eq!(stage.found(&Caller::default(), &gone).await.total, 1);
+        assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+
+        next_visit(&stage, Answer::Card(bytes)).await;
+        let row = stage.agent(DOMAIN).await;
+        assert_eq!((row.liveness.as_str(), row.liveness_reason, row.gone_since), ("fresh", None, None));
+        assert_eq!(row.lifecycle, "approved");
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await.len(), 1);
+    }
+
+    /// Gone for thirty days is retired for good: nothing is asked any more, the question that was open
+    /// is withdrawn, and registering again makes another agent.
+    async fn thirty_days_gone_is_retired(url: &str) {
+        let stage = Stage::new(url).await;
+        let agent = stage.publish_approved(DOMAIN, &card("Fading", "Fades")).await;
+        stage.look(DOMAIN, Answer::Card(card("Fading", "Asks"))).await;
+        stage.look(DOMAIN, Answer::Fails(Gone)).await;
+        stage.advance(Duration::hours(2));
+        stage.look(DOMAIN, Answer::Fails(Gone)).await;
+        let gone = stage.agent(DOMAIN).await.gone_since.unwrap();
+        while stage.agents().await[0].retired_at.is_none() {
+            next_visit(&stage, Answer::Fails(Gone)).await;
+        }
+        let row = stage.agents().await.remove(0);
+        let days = Duration::microseconds(row.retired_at.unwrap() - gone);
+        assert!(days >= Duration::days(30) && days < Duration::days(31), "after {days}");
+        assert_eq!(row.lifecycle, "retired");
+        assert_eq!(stage.open_review(agent.id).await, None);
+        stage.index_equals_database().await;
+        stage.advance(Duration::days(2));
+        assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+        assert_eq!(stage.app.visits_next_due().await.unwrap(), None);
+
+        let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
+        assert_ne!(again.id, agent.id);
+        stage.index_equals_database().await;
+    }
+
+    /// 304 says that the card is there: nothing else changes.
+    async fn not_modified_refreshes(url: &str) {
+        let stage = Stage::new(url).await;
+        let agent = stage.publish_approved(DOMAIN, &card("Steady", "Stays")).await;
+        stage.look(DOMAIN, Answer::Fails(Timeout)).await;
+        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale");
+        stage.look(DOMAIN, Answer::NotModified).await;
+        let row = stage.agent(DOMAIN).await;
+        assert_eq!(row.liveness, "fresh");
+        let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
+        assert_eq!(row.last_seen_at, Some(now));
+        assert_eq!(stage.versions(agent.id).await.len(), 1);
+        stage.index_equals_database().await;
+    }
+
+    /// An agent of two sources is as well as the better of them, also within one visit.
+    async fn the_better_source_counts(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Twofold", "Lies in two places");
+        stage.register(DOMAIN).await;
+        stage.register_url(&format!("https://{DOMAIN}/card.json")).await;
+        stage.visit(|_| Answer::Card(bytes.clone())).await;
+        let agent = stage.agent(DOMAIN).await;
+        stage.approve(agent.id).await;
+        for _ in 0..3 {
+            stage.advance(Duration::days(25));
+            let answer = |source: &a2a_registry::store::entity::source::Model| {
+                if source.kind == "well_known" { Answer::Fails(NotFound) } else { Answer::NotModified }
+            };
+            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry::api::Recrawl::default()).await.unwrap();
+            stage.visit(answer).await;
+            assert_eq!(stage.agent(DOMAIN).await.liveness, "fresh");
+        }
+        stage.settle().await;
+        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let flaps = events.iter().filter(|event| event.kind.as_str() == "agent.liveness").count();
+        assert_eq!(flaps, 0, "it was never anything but fresh");
+        // The last good source fails too, long after the first one: gone, not retired at once.
+        stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale");
+        stage.index_equals_database().await;
+    }
+
+    /// A wish to look again that comes while a visit is under way is deferred, never dropped.
+    async fn a_wish_during_a_visit_is_kept(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish_approved(DOMAIN, &card("Wished", "Before")).await;
+        stage.advance(Duration::days(2));
+        let under_way = stage.outcomes(|_| Answer::Card(card("Wished", "Before"))).await;
+        assert_eq!(under_way.len(), 1);
+        stage.advance(Duration::seconds(1));
+        let wish = a2a_registry::api::Recrawl { full: true };
+        let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        stage.advance(Duration::seconds(1));
+        stage.app.ingest(&under_way).await.unwrap();
+        stage.advance(Duration::minutes(2));
+        let due = stage.app.visits_next_due().await.unwrap().unwrap();
+        assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?} after {accepted:?}");
+        let leased = stage.app.visits_lease(10, 1_000_000).await.unwrap();
+        assert!(leased[0].1[0].full_wanted, "the whole card, as the wish was");
+    }
+}

@@ -1,0 +1,190 @@
+//! Random sequences of everything that can happen, and what must hold after each step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_crawler::AttemptOutcome;
+use a2a_registry::api::Act;
+use a2a_registry::app::ErrorKind;
+use a2a_registry::domain::review::ReviewState;
+use time::Duration;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card, reordered};
+
+/// Steps of one sequence.
+const STEPS: usize = 60;
+/// Domains that a sequence plays with.
+const DOMAINS: u64 = 4;
+/// Contents that their cards take turns at.
+const CONTENTS: u64 = 4;
+
+/// `SplitMix64`: the same sequence for the same seed, everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+/// What the test itself remembers, independent of the registry's rows.
+#[derive(Default)]
+struct Memory {
+    /// The content that persons approved, by agent, as digests of the very bytes.
+    approved: BTreeMap<Uuid, BTreeSet<String>>,
+    /// Agents that must not be found.
+    hidden: BTreeSet<Uuid>,
+    /// Agents that have ended.
+    ended: BTreeSet<Uuid>,
+}
+
+fn act() -> Act {
+    Act {
+        reason: "by the dice".into(),
+        hold: None,
+    }
+}
+
+async fn step(
+    mut stage: Stage,
+    dice: &mut Dice,
+    memory: &mut Memory,
+    log: &mut Vec<String>,
+) -> Stage {
+    let domain = format!("d{}.agents-test.com", dice.roll(DOMAINS));
+    let living: Vec<_> = stage
+        .agents()
+        .await
+        .into_iter()
+        .filter(|row| row.retired_at.is_none())
+        .collect();
+    let chosen =
+        (!living.is_empty()).then(|| living[dice.roll(living.len() as u64) as usize].clone());
+    let what = dice.roll(12);
+    log.push(format!(
+        "{what} {domain} {:?}",
+        chosen.as_ref().map(|row| row.id)
+    ));
+    match (what, chosen) {
+        (0..=4, _) => {
+            stage.register(&domain).await;
+            let bytes = card("Diced", &format!("{domain} {}", dice.roll(CONTENTS)));
+            let answer = match dice.roll(6) {
+                0 => Answer::Fails(AttemptOutcome::Timeout),
+                1 => Answer::Card(reordered(&bytes)),
+                _ => Answer::Card(bytes),
+            };
+            stage.look(&domain, answer).await;
+        }
+        (5, Some(agent)) if stage.open_review(agent.id).await.is_some() => {
+            let review = stage.approve(agent.id).await;
+            assert_eq!(review.state, ReviewState::Approved);
+            memory
+                .approved
+                .entry(agent.id)
+                .or_default()
+                .insert(review.digest);
+        }
+        (6, Some(agent)) if stage.open_review(agent.id).await.is_some() => {
+            stage.reject(agent.id).await;
+        }
+        (7, Some(agent)) => {
+            stage
+                .app
+                .agent_suspend(&stage.admin, &agent.id.to_string(), &act())
+                .await
+                .unwrap();
+            memory.hidden.insert(agent.id);
+        }
+        (8, Some(agent)) => {
+            let outcome = stage
+                .app
+                .agent_resume(&stage.admin, &agent.id.to_string(), &act())
+                .await;
+            let stood = memory.hidden.remove(&agent.id);
+            match outcome {
+                Ok(_) => assert!(stood),
+                Err(error) => assert!(!stood && error.kind == ErrorKind::Conflict, "{error:?}"),
+            }
+        }
+        (9, _) => {
+            stage = stage.restart(|_| ()).await;
+        }
+        (10, _) => stage.settle().await,
+        (11, _) if dice.roll(3) == 0 => {
+            let outcome = stage.app.domain_delete(&stage.admin, &domain).await;
+            let ended = living
+                .iter()
+                .filter(|row| row.domain == domain)
+                .map(|row| row.id);
+            match outcome {
+                Ok(()) => memory.ended.extend(ended),
+                Err(error) => assert_eq!(error.kind, ErrorKind::NotFound),
+            }
+        }
+        _ => stage.advance(Duration::minutes(1)),
+    }
+    stage
+}
+
+/// What must hold whether the index has caught up or not.
+async fn check(stage: &Stage, memory: &Memory) {
+    let found = stage.found_by_anyone().await;
+    for row in stage.agents().await {
+        let served = stage.served(row.id).await;
+        if memory.hidden.contains(&row.id) || memory.ended.contains(&row.id) {
+            assert_eq!(served, None, "hidden is not served: {row:?}");
+            assert!(!found.contains(&row.id), "hidden is not found: {row:?}");
+        }
+        if found.contains(&row.id) {
+            assert!(served.is_some(), "found is served: {row:?}");
+        }
+        if let Some(bytes) = served {
+            let digest = a2a_card::digest(&bytes);
+            let approved = memory.approved.get(&row.id);
+            assert!(
+                approved.is_some_and(|digests| digests.contains(&digest)),
+                "{digest} was never approved: {row:?}"
+            );
+        }
+    }
+}
+
+async fn play(url: &str, seed: u64) {
+    let mut dice = Dice(seed);
+    let mut memory = Memory::default();
+    let mut log = Vec::new();
+    let mut stage = Stage::new(url).await;
+    for number in 0..STEPS {
+        stage = step(stage, &mut dice, &mut memory, &mut log).await;
+        eprintln!("seed {seed}, step {number}: {}", log[log.len() - 1]);
+        check(&stage, &memory).await;
+        if number % 10 == 9 {
+            stage.index_equals_database().await;
+            check(&stage, &memory).await;
+        }
+    }
+    assert!(
+        !memory.approved.is_empty(),
+        "something was approved on the way"
+    );
+    stage.index_equals_database().await;
+}
+
+both_databases! {
+    /// Only approved bytes are ever served, hidden is never found, and the index equals the database once
+    /// it has caught up, across crashes.
+    async fn nothing_unapproved_is_served_and_nothing_hidden_found(url: &str) {
+        play(url, 20_261_120).await;
+    }
+
+    /// The same with other dice.
+    async fn nor_with_other_dice(url: &str) {
+        play(url, 7).await;
+    }
+}

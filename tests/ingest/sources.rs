@@ -1,0 +1,182 @@
+//! Which agent a source feeds (model.md section 3), and what a domain may have.
+
+use a2a_registry::api::{Act, Registration};
+use a2a_registry::app::{ErrorKind, LookupQuery};
+use a2a_registry::store::{domains, entity::source};
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+const DOMAIN: &str = "many.agents-test.com";
+
+async fn sources(stage: &Stage) -> Vec<source::Model> {
+    let row = domains::domain_by_name(&stage.store, DOMAIN)
+        .await
+        .unwrap()
+        .unwrap();
+    domains::sources_of(&stage.store, &[row.id]).await.unwrap()
+}
+
+both_databases! {
+    /// A URL that is a well-known path is the well-known slot; any other is normalised; registering what
+    /// is there adds nothing.
+    async fn one_place_is_one_source(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.register(DOMAIN).await;
+        for same in [
+            format!("https://{DOMAIN}/.well-known/agent-card.json"),
+            format!("https://{DOMAIN}:443/.well-known/agent.json"),
+            format!("https://{}/x/../.well-known/agent-card.json", DOMAIN.to_uppercase()),
+        ] {
+            stage.register_url(&same).await;
+        }
+        assert_eq!(sources(&stage).await.len(), 1);
+        for same in ["/%7Ebot/./card.json", "/~bot/card.json", "/x/../%7ebot/card.json"] {
+            stage.register_url(&format!("https://{DOMAIN}{same}")).await;
+        }
+        let all = sources(&stage).await;
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1].url, format!("https://{DOMAIN}/~bot/card.json"));
+    }
+
+    /// A further source with the same content feeds the same agent. When the contents part, the older
+    /// slot keeps the agent, and each is found behind its own URL.
+    async fn sources_join_and_part(url: &str) {
+        let stage = Stage::new(url).await;
+        let both = card("Twofold", "Lies in two places");
+        let agent = stage.publish_approved(DOMAIN, &both).await;
+        stage.index_equals_database().await;
+        stage.register_url(&format!("https://{DOMAIN}/second.json")).await;
+        stage.advance(time::Duration::minutes(2));
+        stage.visit(|_| Answer::Card(both.clone())).await;
+        assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
+        stage.index_equals_database().await;
+
+        let own = card("Twofold", "Is its own now");
+        stage.advance(time::Duration::days(2));
+        stage.visit(|source| {
+            Answer::Card(if source.kind == "url" { own.clone() } else { both.clone() })
+        }).await;
+        let rows = stage.agents().await;
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].id, agent.id);
+        assert_eq!(rows[0].lifecycle, "approved");
+        assert_eq!((rows[1].slot.as_str(), rows[1].lifecycle.as_str()),
+            (format!("https://{DOMAIN}/second.json").as_str(), "pending"));
+        stage.index_equals_database().await;
+
+        // Where the older slot changes instead, the further source is what parts.
+        stage.advance(time::Duration::days(2));
+        stage.visit(|source| {
+            Answer::Card(if source.kind == "url" { own.clone() } else { card("Twofold", "Moved on") })
+        }).await;
+        assert_eq!(stage.agents().await.len(), 2);
+        stage.index_equals_database().await;
+    }
+
+    /// A domain has as many agents as it may; what comes beyond them makes no agent and breaks nothing.
+    async fn agents_of_a_domain_are_bounded(url: &str) {
+        let stage = Stage::with(url, |config| config.limits.agents_per_domain = 3).await;
+        for number in 0..5 {
+            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
+        }
+        assert_eq!(stage.visit(|source| Answer::Card(card("One of many", &source.url))).await, 1);
+        assert_eq!(stage.agents().await.len(), 3);
+        stage.index_equals_database().await;
+        // One goes, and there is room for another.
+        let over = Act { reason: "over".into(), hold: None };
+        let first = stage.agents().await[0].id.to_string();
+        stage.app.agent_retire(&stage.admin, &first, &over).await.unwrap();
+        stage.advance(time::Duration::days(2));
+        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
+        let living = stage.agents().await.into_iter().filter(|row| row.retired_at.is_none()).count();
+        assert_eq!(living, 3);
+        stage.index_equals_database().await;
+    }
+
+    /// More sources than one visit asks are asked by and by, none of them twice before all were.
+    async fn many_sources_take_their_turns(url: &str) {
+        let stage = Stage::new(url).await;
+        for number in 0..20 {
+            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
+        }
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            let group = stage.outcomes(|source| Answer::Card(card("Many", &source.url))).await;
+            asked.extend(group.iter().flat_map(|one| &one.sources).map(|one| one.source_key));
+            stage.app.ingest(&group).await.unwrap();
+            stage.advance(time::Duration::seconds(61));
+        }
+        assert_eq!(asked.len(), 20);
+        asked.sort_unstable();
+        asked.dedup();
+        assert_eq!(asked.len(), 20);
+        assert_eq!(stage.agents().await.len(), 20);
+        stage.index_equals_database().await;
+    }
+
+    /// A deleted domain ends with its agents, and its name may be registered again: other ids, nothing
+    /// of the old agents to be had, nothing left of the question that was open.
+    async fn a_deleted_domain_can_be_registered_again(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Phoenix", "Burns");
+        let first = stage.publish_approved(DOMAIN, &bytes).await;
+        stage.look(DOMAIN, Answer::Card(card("Phoenix", "Asks"))).await;
+        let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
+        assert!(under_way.is_empty());
+        stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+        let missing = stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        assert_eq!(stage.agents().await[0].lifecycle, "retired");
+        assert_eq!(stage.open_review(first.id).await, None);
+        assert_eq!(stage.served(first.id).await, None, "before the index has heard of it");
+        stage.index_equals_database().await;
+
+        let second = stage.publish(DOMAIN, &bytes).await;
+        assert_ne!(second.id, first.id);
+        assert_eq!(second.lifecycle, "pending", "the old approval was the old agent's");
+        stage.approve(second.id).await;
+        assert_eq!(stage.served(second.id).await, Some(bytes));
+        assert_eq!(stage.served(first.id).await, None);
+        stage.index_equals_database().await;
+    }
+
+    /// A visit that was under way when its domain was deleted leaves nothing behind.
+    async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.register(DOMAIN).await;
+        let under_way = stage.outcomes(|_| Answer::Card(card("Late", "Too late"))).await;
+        stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+        stage.register(DOMAIN).await;
+        stage.app.ingest(&under_way).await.unwrap();
+        assert!(stage.agents().await.is_empty());
+        stage.index_equals_database().await;
+    }
+
+    /// Many who register one domain at once are all told the same, and it is registered once.
+    async fn registering_at_once_registers_once(url: &str) {
+        let stage = Stage::new(url).await;
+        let calls = (0..16).map(|_| stage.register(DOMAIN));
+        let views = futures::future::join_all(calls).await;
+        assert!(views.iter().all(|view| view.domain == DOMAIN));
+        assert_eq!(sources(&stage).await.len(), 1);
+        assert_eq!(stage.visit(|_| Answer::Card(card("Once", "Once"))).await, 1);
+    }
+
+    /// Text that no database keeps is found nowhere, on either.
+    async fn a_name_with_nul_is_no_name(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish_approved(DOMAIN, &card("Here", "Is here")).await;
+        let domain = stage.app.domain_show(&stage.admin, "many\0.agents-test.com").await.unwrap_err();
+        let agent = stage.app.agent_show(&stage.admin, "urn:air:\0").await.unwrap_err();
+        assert_eq!((domain.kind, agent.kind), (ErrorKind::NotFound, ErrorKind::NotFound));
+        let what = Registration { card_url: Some(format!("https://{DOMAIN}/a\0b")), ..Registration::default() };
+        // The URL parser escapes or the guard refuses; either way the database is never asked to keep it.
+        if let Err(error) = stage.app.register(&stage.admin, &what).await {
+            assert_eq!(error.kind, ErrorKind::TargetRefused);
+        }
+        let query = LookupQuery { urn: Some("urn:\0".into()), ..LookupQuery::default() };
+        stage.settle().await;
+        assert_eq!(stage.app.lookup(&stage.admin, &query).await.unwrap_err().kind, ErrorKind::NotFound);
+    }
+}

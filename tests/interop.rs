@@ -1,0 +1,102 @@
+//! Other people's SDKs.
+
+use futures::future::join_all;
+use reqwest::Method;
+
+use crate::support::http;
+use crate::support::program::Program;
+use crate::support::sdk::{Conversation, Sdk};
+use crate::support::served::{Served, text};
+/// Without the registry: the agents and clients that the other tests rely on work, each client
+/// finding the card where its own resolver looks.
+#[tokio::test]
+async fn interop_agents_answer_their_own_clients() {
+    join_all(Sdk::ALL.map(|sdk| async move {
+        let agent = sdk.agent().await;
+        for base in [agent.base.clone(), format!("{}/", agent.base)] {
+            let conversation = sdk.ask(&base, "hello").await;
+            let expected = Conversation {
+                agent_name: sdk.agent_name().to_owned(),
+                answer: sdk.answer_to("hello"),
+            };
+            assert_eq!(conversation, expected, "{sdk:?} at {base}");
+        }
+        let card = http().get(agent.card_url(sdk)).send().await.unwrap();
+        let card: serde_json::Value = card.json().await.unwrap();
+        assert_eq!(card["skills"][0]["id"], sdk.skill(), "{sdk:?}");
+    }))
+    .await;
+}
+
+/// An agent that is started again is the same agent at the same address, as after an upgrade.
+#[tokio::test]
+async fn an_agent_comes_back_on_its_port() {
+    let sdk = Sdk::Py03;
+    let first = sdk.agent().await;
+    let (base, port) = (first.base.clone(), first.port());
+    first.program.terminate().await;
+    let second = sdk.agent_on(port).await;
+    assert_eq!(second.base, base);
+    assert_eq!(sdk.ask(&base, "again").await.answer, sdk.answer_to("again"));
+}
+
+/// Registered, found by its skill, handed out byte for byte, and spoken to: by its own SDK's client,
+/// which is given nothing but the registry's resolver URL, and by `send`.
+#[tokio::test]
+async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
+    let served = Served::start(&["--approve-all"]).await;
+    join_all(Sdk::ALL.map(|sdk| through(&served, sdk))).await;
+    let everything = served.run(&["search"]).await;
+    for sdk in Sdk::ALL {
+        let name = sdk.agent_name();
+        assert!(text(&everything.stdout).contains(name), "{everything:#?}");
+    }
+}
+
+async fn through(served: &Served, sdk: Sdk) {
+    let agent = sdk.agent().await;
+    // The bare address, so that the registry finds the well-known path by itself.
+    let registered = served.run(&["register", "--no-wait", &agent.base]).await;
+    assert!(registered.status.success(), "{registered:#?}");
+
+    let hit = served.found(&format!("skill={}", sdk.skill())).await;
+    assert_eq!(hit.summary.name, sdk.agent_name(), "{sdk:?}");
+    assert_eq!(hit.summary.skills[0].id, sdk.skill());
+    let others = Sdk::ALL.into_iter().filter(|other| *other != sdk);
+    for other in others {
+        assert_ne!(hit.summary.name, other.agent_name(), "{sdk:?}");
+    }
+
+    let resolver = &hit.summary.links.resolver;
+    let published = bytes(http().get(agent.card_url(sdk))).await;
+    for address in [
+        hit.summary.links.card.clone(),
+        format!("{resolver}.well-known/agent-card.json"),
+        format!("{resolver}.well-known/agent.json"),
+    ] {
+        let delivered = bytes(http().get(&address)).await;
+        assert_eq!(delivered, published, "{sdk:?} at {address}");
+    }
+
+    let conversation = sdk.ask(resolver, "through the registry").await;
+    assert_eq!(conversation.agent_name, sdk.agent_name());
+    assert_eq!(conversation.answer, sdk.answer_to("through the registry"));
+
+    let id = hit.summary.id.to_string();
+    for name in [&id, &agent.card_url(sdk)] {
+        let sent = served.anonymous(&["send", name, "straight from a shell"]);
+        let sent = Program::run(sent).await;
+        assert_eq!(sent.status.code(), Some(0), "{sdk:?}: {sent:#?}");
+        let expected = sdk.answer_to("straight from a shell");
+        assert_eq!(text(&sent.stdout), expected, "{sdk:?}");
+    }
+    // The registry was never between the two: it has no address that takes messages.
+    let posted = served.request(Method::POST, &format!("/agents/{id}/"));
+    assert_eq!(posted.send().await.unwrap().status(), 405);
+}
+
+async fn bytes(request: reqwest::RequestBuilder) -> Vec<u8> {
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.bytes().await.unwrap().to_vec()
+}

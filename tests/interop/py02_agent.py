@@ -1,0 +1,45 @@
+"""An echo agent on a2a-sdk 0.2: JSON-RPC, card at /.well-known/agent.json only."""
+
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.apps import A2AStarletteApplication
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill
+from a2a.utils import new_agent_text_message
+
+import listen
+
+
+class Echo(AgentExecutor):
+    async def execute(self, context, event_queue):
+        text = context.get_user_input()
+        await event_queue.enqueue_event(new_agent_text_message(f'py02 heard {text}'))
+
+    async def cancel(self, context, event_queue):
+        raise NotImplementedError
+
+
+listener, base = listen.bind()
+card = AgentCard(
+    name='Haiku house',
+    description='Counts syllables and turns prose into haiku.',
+    version='2.16.0',
+    url=f'{base}/',
+    capabilities=AgentCapabilities(streaming=False),
+    default_input_modes=['text/plain'],
+    default_output_modes=['text/plain'],
+    skills=[
+        AgentSkill(
+            id='write-haiku',
+            name='Write haiku',
+            description='Turns any sentence into seventeen syllables.',
+            tags=['poetry'],
+            examples=['hello'],
+        )
+    ],
+)
+app = A2AStarletteApplication(
+    agent_card=card,
+    http_handler=DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore()),
+).build()
+listen.run(app, listener, base)

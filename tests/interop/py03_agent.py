@@ -1,0 +1,46 @@
+"""An echo agent on a2a-sdk 0.3: JSON-RPC, card at both well-known paths."""
+
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.apps import A2AStarletteApplication
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill, TransportProtocol
+from a2a.utils import new_agent_text_message
+
+import listen
+
+
+class Echo(AgentExecutor):
+    async def execute(self, context, event_queue):
+        text = context.get_user_input()
+        await event_queue.enqueue_event(new_agent_text_message(f'py03 heard {text}'))
+
+    async def cancel(self, context, event_queue):
+        raise NotImplementedError
+
+
+listener, base = listen.bind()
+card = AgentCard(
+    name='Tide table',
+    description='Knows when the sea comes and goes.',
+    version='3.26.0',
+    url=f'{base}/',
+    preferred_transport=TransportProtocol.jsonrpc,
+    capabilities=AgentCapabilities(streaming=True),
+    default_input_modes=['text/plain'],
+    default_output_modes=['text/plain'],
+    skills=[
+        AgentSkill(
+            id='forecast-tides',
+            name='Forecast tides',
+            description='High and low water for any harbour.',
+            tags=['sea'],
+            examples=['hello'],
+        )
+    ],
+)
+app = A2AStarletteApplication(
+    agent_card=card,
+    http_handler=DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore()),
+).build()
+listen.run(app, listener, base)

@@ -1,0 +1,55 @@
+"""An echo agent on a2a-sdk 1: protocol 1.0 over JSON-RPC and HTTP+JSON, with streaming."""
+
+from a2a.helpers import new_text_message
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from starlette.applications import Starlette
+
+import listen
+
+
+class Echo(AgentExecutor):
+    async def execute(self, context, event_queue):
+        text = context.get_user_input()
+        await event_queue.enqueue_event(new_text_message(f'py1 heard {text}'))
+
+    async def cancel(self, context, event_queue):
+        raise NotImplementedError
+
+
+listener, base = listen.bind()
+card = AgentCard(
+    name='Shell sorter',
+    description='Puts what the beach gives into order.',
+    version='1.3.0',
+    supported_interfaces=[
+        AgentInterface(url=f'{base}/rpc', protocol_binding='JSONRPC', protocol_version='1.0'),
+        AgentInterface(url=f'{base}/rest', protocol_binding='HTTP+JSON', protocol_version='1.0'),
+    ],
+    capabilities=AgentCapabilities(streaming=True),
+    default_input_modes=['text/plain'],
+    default_output_modes=['text/plain'],
+    skills=[
+        AgentSkill(
+            id='sort-seashells',
+            name='Sort seashells',
+            description='By size, by colour, or by the sound of the sea in them.',
+            tags=['beach'],
+            examples=['hello'],
+        )
+    ],
+)
+handler = DefaultRequestHandler(
+    agent_executor=Echo(), task_store=InMemoryTaskStore(), agent_card=card
+)
+app = Starlette(
+    routes=[
+        *create_agent_card_routes(card),
+        *create_jsonrpc_routes(handler, rpc_url='/rpc'),
+        *create_rest_routes(handler, path_prefix='/rest'),
+    ]
+)
+listen.run(app, listener, base)

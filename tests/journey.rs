@@ -1,0 +1,468 @@
+//! The way of a card: registered, fetched, decided on, found, delivered, changed, lost.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use a2a_crawler::Clock;
+use a2a_registry::app::App;
+use a2a_registry::config::Config;
+use a2a_registry::domain::ids::SystemEntropy;
+use a2a_registry::jobs::{self, JobOptions, Jobs};
+use a2a_registry::metrics::Metrics;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::both_databases;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::Program;
+use crate::support::serving::{ADMIN, Api, Feed, Setup, eventually, seq};
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// A card whose bytes no serializer would write: odd spacing, order and escapes, members nobody
+/// knows, numbers that lose their form when they are read. Two signatures differ in their bytes only.
+fn card(skill: &str, signature: &str) -> String {
+    format!(
+        "\r\n{{ \"name\"\t: \"Fern\\u0077eh \u{2708}\",\n  \"x-unknown\": {{\"n\": 1.50e1, \"z\":[ ]}},\
+         \"version\":\"1.0\", \"description\":\"Books flights \\/ trains\",\n\
+         \"capabilities\":{{}}, \"defaultInputModes\":[\"text/plain\"],\"defaultOutputModes\":[\"text/plain\"],\
+         \"supportedInterfaces\":[{{\"url\":\"https://agent.example/rpc\",\"protocolBinding\":\"JSONRPC\",\
+         \"protocolVersion\":\"1.0\"}}],\
+         \"skills\":[{{\"id\":\"{skill}\",\"name\":\"Skill {skill}\",\"description\":\"does it\",\
+         \"tags\":[\"travel\"]}}],\n\
+         \"signatures\":[{{\"protected\":\"eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIiwidHlwIjoiSk9TRSJ9\",\
+         \"signature\":\"{signature}\"}}] }}  \n"
+    )
+}
+
+/// The same content as [`card`] with its members in another order, written more tightly.
+fn reordered(card: &str) -> String {
+    let Value::Object(members) = serde_json::from_str(card).unwrap() else {
+        panic!("a card is an object");
+    };
+    let members: Vec<String> = members
+        .iter()
+        .rev()
+        .map(|(name, value)| format!("{}:{value}", json!(name)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// `sha256:` and the hex digits, as the registry names cards.
+fn sha256(bytes: &[u8]) -> String {
+    let hex: String = digest(&SHA256, bytes)
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256:{hex}")
+}
+
+/// A signature as ES256 makes them: 64 bytes in base64url, whose last character has spare bits.
+fn signature(fill: &str) -> String {
+    format!("{}A", fill.repeat(85))
+}
+
+/// Approves, as a curator through the API, what the next review is about; gives the event of the
+/// approval.
+async fn approve(api: &Api, feed: &mut Feed, about: &str) -> Value {
+    let opened = feed.until("review.opened").await;
+    api.indexed(seq(&opened)).await;
+    let open = api.admin("/v1/reviews?state=open").await.expect(200);
+    let [review] = open["reviews"].as_array().unwrap().as_slice() else {
+        panic!("one review was expected: {open}");
+    };
+    assert_eq!(review["digest"], about);
+    let path = format!("/v1/reviews/{}:approve", review["id"].as_str().unwrap());
+    let decision = json!({"digest": about, "reason": "looked at"});
+    let decided = api.post(&path, &decision).await.expect(200);
+    assert_eq!(decided["state"], "approved");
+    feed.until("agent.approved").await
+}
+
+/// Nothing of an agent that waits for its first approval may show, in any way of asking.
+async fn assert_hidden(api: &Api, agent: &str, card_url: &str, skill: &str) {
+    for query in [
+        "",
+        "q=fernweh",
+        &format!("skill={skill}"),
+        "tag=travel",
+        "lifecycle=pending",
+        "facets=tag,skill,domain,provider",
+    ] {
+        let found = api.search(query).await;
+        assert_eq!(found["total"], 0, "{query}: {found}");
+        assert!(found["agents"].as_array().unwrap().is_empty(), "{query}");
+        for (name, facet) in found["facets"].as_object().unwrap() {
+            assert_eq!(facet["values"], json!([]), "{name}");
+            assert_eq!(facet["other_count"], 0, "{name}");
+        }
+    }
+    let suggested = api.get("/v1/agents:suggest?q=fer").await.expect(200);
+    assert_eq!(suggested["suggestions"], json!([]));
+    for path in [
+        format!("/v1/agents:lookup?url={card_url}"),
+        format!("/v1/agents/{agent}"),
+        format!("/v1/agents/{agent}/card"),
+        format!("/v1/agents/{agent}/versions"),
+        format!("/v1/agents/{agent}/findings"),
+        format!("/agents/{agent}{CARD}"),
+        format!("/agents/{agent}/.well-known/agent.json"),
+    ] {
+        api.get(&path).await.problem(404, "not-found");
+    }
+    assert_eq!(api.get(&format!("/agents/{agent}/")).await.status, 404);
+    assert!(!api.get("/").await.text().contains("Fernweh"));
+}
+
+async fn assert_served(api: &Api, agent: &str, bytes: &str) {
+    for path in [
+        format!("/v1/agents/{agent}/card"),
+        format!("/agents/{agent}{CARD}"),
+        format!("/agents/{agent}/.well-known/agent.json"),
+    ] {
+        let card = api.get(&path).await;
+        assert_eq!(card.status, 200, "{path}");
+        assert_eq!(card.headers["content-type"], "application/json");
+        assert_eq!(sha256(&card.body), sha256(bytes.as_bytes()), "{path}");
+    }
+}
+
+async fn journey(database: &str, approve_all: bool) {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::start();
+    let mut setup = Setup::new(folder.path()).database(database);
+    if approve_all {
+        setup = setup.argument("--approve-all");
+    }
+    let registry = setup.start().await;
+    let api = &registry.api;
+    let mut feed = api.events(0).await;
+
+    // Registered, fetched, and seen by nobody before it is approved.
+    let first = card("book-flights", &signature("A"));
+    let first_digest = sha256(first.as_bytes());
+    origin.answer(CARD, Reply::json(first.clone()));
+    let card_url = origin.url(CARD);
+    let domain = api.register(&card_url).await;
+    assert_eq!(domain, origin.address().to_string());
+    let discovered = feed.until("agent.discovered").await;
+    let agent = discovered["subject"].as_str().unwrap().to_owned();
+    if !approve_all {
+        api.indexed(seq(&discovered)).await;
+        assert_hidden(api, &agent, &card_url, "book-flights").await;
+    }
+    let approved = if approve_all {
+        feed.until("agent.approved").await
+    } else {
+        approve(api, &mut feed, &first_digest).await
+    };
+    api.indexed(seq(&approved)).await;
+
+    // Found in every way, and delivered byte for byte.
+    let found = api.search("q=book+flights&tag=travel&facets=tag").await;
+    assert_eq!(found["total"], 1, "{found}");
+    let hit = &found["agents"][0];
+    assert_eq!(hit["id"], agent.as_str());
+    assert_eq!(hit["name"], "Fernweh \u{2708}");
+    assert_eq!(hit["card_digest"], first_digest.as_str());
+    assert_eq!(hit["liveness"]["state"], "fresh");
+    let tags = json!([{"value": "travel", "count": 1}]);
+    assert_eq!(found["facets"]["tag"]["values"], tags);
+    for key in [
+        format!("url={card_url}"),
+        "url=https://agent.example/rpc".to_owned(),
+        format!("digest={first_digest}"),
+    ] {
+        let path = format!("/v1/agents:lookup?{key}");
+        let looked_up = api.get(&path).await.expect(200);
+        assert_eq!(looked_up["agents"][0]["id"], agent.as_str(), "{key}");
+    }
+    assert_served(api, &agent, &first).await;
+
+    // An agent that starts again, signing anew and writing its members in another order, has the same
+    // card: no version, no review, and the approved bytes stay those that are served.
+    for again in [
+        card("book-flights", &signature("B")),
+        reordered(&card("book-flights", &signature("C"))),
+    ] {
+        assert_ne!(again, first);
+        origin.answer(CARD, Reply::json(again));
+        let visited = api.recrawl(&domain).await;
+        assert_eq!(visited["sources"][0]["last_attempt"]["outcome"], "card");
+        assert_served(api, &agent, &first).await;
+    }
+    let versions = format!("/v1/agents/{agent}/versions");
+    let kept = api.admin(&versions).await.expect(200);
+    assert_eq!(kept["versions"].as_array().unwrap().len(), 1, "{kept}");
+    let reviews = api.admin("/v1/reviews?state=open").await.expect(200);
+    assert_eq!(reviews["reviews"], json!([]));
+
+    // A change is a new version and a new decision; until then the old one is served.
+    let second = card("book-trains", &signature("D"));
+    let second_digest = sha256(second.as_bytes());
+    origin.answer(CARD, Reply::json(second.clone()));
+    api.recrawl(&domain).await;
+    let changed = feed.until("agent.changed").await;
+    let approved = if approve_all {
+        feed.until("agent.approved").await
+    } else {
+        api.indexed(seq(&changed)).await;
+        assert_served(api, &agent, &first).await;
+        let seen = api.get(&versions).await.expect(200);
+        assert_eq!(seen["versions"].as_array().unwrap().len(), 1, "{seen}");
+        let early = format!("/v1/agents/{agent}/card?version={second_digest}");
+        api.get(&early).await.problem(404, "not-found");
+        assert_eq!(api.search("skill=book-trains").await["total"], 0);
+        assert_eq!(api.search("skill=book-flights").await["total"], 1);
+        approve(api, &mut feed, &second_digest).await
+    };
+    api.indexed(seq(&approved)).await;
+    assert_served(api, &agent, &second).await;
+    assert_eq!(api.search("skill=book-flights").await["total"], 0);
+    assert_eq!(api.search("skill=book-trains").await["total"], 1);
+    let history = api.get(&versions).await.expect(200);
+    let kept: Vec<_> = history["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["digest"].as_str().unwrap(), one["served"].clone()))
+        .collect();
+    let expected = [
+        (second_digest.as_str(), json!(true)),
+        (first_digest.as_str(), json!(false)),
+    ];
+    assert_eq!(kept, expected);
+    for (digest, bytes) in [(&first_digest, &first), (&second_digest, &second)] {
+        let old = format!("/v1/agents/{agent}/card?version={digest}");
+        let old = api.get(&old).await;
+        assert_eq!(
+            old.headers["content-type"],
+            "application/a2a-agent-card+json"
+        );
+        assert_eq!(old.text(), *bytes);
+    }
+
+    // The origin loses the card: stale with the reason, still found and served.
+    origin.answer(CARD, Reply::status(404));
+    api.recrawl(&domain).await;
+    let lost = feed
+        .until_one("agent.liveness", |event| event["data"]["state"] == "stale")
+        .await;
+    api.indexed(seq(&lost)).await;
+    let found = api.search("q=trains").await;
+    let liveness = &found["agents"][0]["liveness"];
+    assert_eq!(liveness["state"], "stale", "{found}");
+    let reason = liveness["reason"].as_str().unwrap();
+    assert!(reason.contains("404"), "{reason}");
+    assert_eq!(lost["data"]["reason"], reason);
+    assert_served(api, &agent, &second).await;
+    registry.stop().await;
+}
+
+both_databases! {
+    /// Whatever is registered is approved.
+    async fn journey_under_approve_all(url: &str) {
+        journey(url, true).await;
+    }
+
+    /// Both versions are approved by a curator, and nothing is seen before.
+    async fn journey_with_reviews(url: &str) {
+        journey(url, false).await;
+    }
+}
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+struct Manual(Mutex<OffsetDateTime>);
+
+impl Manual {
+    fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for Manual {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A registry inside this process, so that its clock can be moved.
+struct Inside {
+    app: Arc<App>,
+    jobs: Jobs,
+    serving: JoinHandle<std::io::Result<()>>,
+    shutdown: CancellationToken,
+    api: Api,
+}
+
+impl Inside {
+    async fn start(folder: &TempDir, database: &str, clock: &Arc<Manual>) -> Self {
+        crate::support::install_tls();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().join("data");
+        config.store.database = database.to_owned();
+        config.governance.approve_all = true;
+        config.crawler.allow_http = true;
+        config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        config.server.listen = listener.local_addr().unwrap();
+        let url = format!("http://{}", config.server.listen);
+        let clock: Arc<dyn Clock> = Arc::<Manual>::clone(clock);
+        let started = App::build(
+            config,
+            clock,
+            Arc::new(SystemEntropy::default()),
+            Some(ADMIN),
+        )
+        .await
+        .unwrap();
+        let jobs = jobs::start(&started.app, JobOptions::default()).unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = a2a_registry::http::run(
+            Arc::clone(&started.app),
+            listener,
+            shutdown.clone(),
+            Arc::new(Metrics::new()),
+        );
+        Self {
+            app: started.app,
+            jobs,
+            serving: tokio::spawn(serving),
+            shutdown,
+            api: Api::at(&url),
+        }
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+        self.jobs.stop().await;
+        self.app.close().await;
+    }
+}
+
+both_databases! {
+    /// 404 for a whole day makes an agent gone: it leaves search unless it is asked for, keeps its card,
+    /// and is back as soon as the origin is.
+    async fn journey_to_gone_and_back(url: &str) {
+        let folder = TempDir::new().unwrap();
+        let origin = Origin::start();
+        let bytes = card("book-flights", &signature("A"));
+        origin.answer(CARD, Reply::json(bytes.clone()));
+        let clock = Arc::new(Manual(Mutex::new(OffsetDateTime::now_utc())));
+        let registry = Inside::start(&folder, url, &clock).await;
+        let api = &registry.api;
+        let mut feed = api.events(0).await;
+        let domain = api.register(&origin.url(CARD)).await;
+        let approved = feed.until("agent.approved").await;
+        let agent = approved["subject"].as_str().unwrap().to_owned();
+        api.indexed(seq(&approved)).await;
+        assert_eq!(api.search("").await["total"], 1);
+
+        origin.answer(CARD, Reply::status(404));
+        api.recrawl(&domain).await;
+        feed.until_one("agent.liveness", |event| event["data"]["state"] == "stale").await;
+        // Three looks and more, and one second short of a day: still only stale.
+        for step in [Duration::hours(12), Duration::hours(12) - Duration::SECOND] {
+            clock.advance(step);
+            api.recrawl(&domain).await;
+        }
+        api.recrawl(&domain).await;
+        let found = eventually("the database was heard of after the leap", || async {
+            let answer = api.get("/v1/agents").await;
+            (answer.status == 200).then(|| answer.expect(200))
+        })
+        .await;
+        assert_eq!(found["agents"][0]["liveness"]["state"], "stale");
+
+        clock.advance(Duration::seconds(2));
+        api.recrawl(&domain).await;
+        let gone = feed
+            .until_one("agent.liveness", |event| event["data"]["state"] == "gone")
+            .await;
+        api.indexed(seq(&gone)).await;
+        assert_eq!(api.search("").await["total"], 0);
+        assert_eq!(api.search("q=flights").await["total"], 0);
+        let asked_for = api.search("q=flights&liveness=gone").await;
+        assert_eq!(asked_for["total"], 1);
+        assert_eq!(asked_for["agents"][0]["id"], agent.as_str());
+        assert_eq!(asked_for["agents"][0]["liveness"]["state"], "gone");
+        assert_served(api, &agent, &bytes).await;
+
+        origin.answer(CARD, Reply::json(bytes.clone()));
+        api.recrawl(&domain).await;
+        let back = feed
+            .until_one("agent.liveness", |event| event["data"]["state"] == "fresh")
+            .await;
+        api.indexed(seq(&back)).await;
+        let found = api.search("q=flights").await;
+        assert_eq!(found["agents"][0]["id"], agent.as_str());
+        assert_eq!(found["agents"][0]["liveness"]["state"], "fresh");
+        registry.stop().await;
+    }
+}
+
+/// Two processes on one PostgreSQL, one that only answers and one that also crawls: what one has
+/// approved the other shows, and what one has suspended neither shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn journey_over_two_processes() {
+    let database = crate::support::database::Database::postgres().await;
+    let (one, two, three) = (
+        TempDir::new().unwrap(),
+        TempDir::new().unwrap(),
+        TempDir::new().unwrap(),
+    );
+    let setup = |folder: &TempDir, roles: &str| {
+        Setup::new(folder.path())
+            .database(database.url())
+            .argument("--roles")
+            .argument(roles)
+    };
+    let first = setup(&one, "api").start().await;
+    let second = setup(&two, "api").start().await;
+    // It takes no requests, so that there is no address to wait for.
+    let crawler = Program::start(setup(&three, "crawler").command());
+    crawler.line("crawling").await;
+    let origin = Origin::start();
+    let bytes = card("book-flights", &signature("A"));
+    origin.answer(CARD, Reply::json(bytes.clone()));
+
+    // Registered and decided at one process, crawled by another, followed by the third.
+    let mut far = second.api.events(0).await;
+    let mut near = first.api.events(0).await;
+    first.api.register(&origin.url(CARD)).await;
+    let approved = approve(&first.api, &mut near, &sha256(bytes.as_bytes())).await;
+    let agent = approved["subject"].as_str().unwrap().to_owned();
+    far.until("agent.approved").await;
+    for api in [&first.api, &second.api] {
+        api.indexed(seq(&approved)).await;
+        let found = api.search("q=flights").await;
+        assert_eq!(found["agents"][0]["id"], agent.as_str());
+        assert_served(api, &agent, &bytes).await;
+    }
+
+    // Suspended at the other one: there at once, here as soon as the word has come.
+    let act = json!({"reason": "looked wrong"});
+    let path = format!("/v1/agents/{agent}:suspend");
+    second.api.post(&path, &act).await.expect(200);
+    let card_path = format!("/v1/agents/{agent}/card");
+    second.api.get(&card_path).await.problem(404, "not-found");
+    assert_eq!(second.api.search("q=flights").await["total"], 0);
+    let held = near.until("agent.held").await;
+    first.api.indexed(seq(&held)).await;
+    first.api.get(&card_path).await.problem(404, "not-found");
+    assert_eq!(first.api.search("q=flights").await["total"], 0);
+
+    for server in [first, second] {
+        server.stop().await;
+    }
+    assert_eq!(crawler.terminate().await.status.code(), Some(0));
+}

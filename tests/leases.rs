@@ -1,0 +1,180 @@
+//! Visits are leased: to one at a time, for a time (model.md section 10, design section 3).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use a2a_registry::store::entity::{domain, source as source_entity};
+use a2a_registry::store::{Handle as _, Store, crawl};
+use futures::future::join_all;
+use tokio::sync::Barrier;
+
+use crate::support::both_databases;
+use crate::support::stage::options;
+
+const NOW: i64 = 1_795_000_000_000_000;
+const LEASE: i64 = 60_000_000;
+
+fn domain(number: usize, due: i64) -> domain::Model {
+    domain::Model {
+        id: 0,
+        name: format!("d{number}.agents-test.com"),
+        scheme: "https".into(),
+        state: "unverified".into(),
+        generation: 1,
+        account_id: None,
+        created_at: NOW,
+        deleted_at: None,
+        visit_due_at: Some(due),
+        not_before: NOW,
+        wanted_at: None,
+        lease: None,
+        leased_until: None,
+    }
+}
+
+/// A source that has not been asked yet.
+pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
+    source_entity::Model {
+        id: 0,
+        domain_id,
+        kind: "url".into(),
+        url: url.into(),
+        agent_id: None,
+        approve_as: None,
+        validator_url: None,
+        etag: None,
+        last_modified: None,
+        seen_digest: None,
+        next_due_at: due,
+        interval_us: 0,
+        full_wanted: false,
+        last_success_at: None,
+        last_full_at: None,
+        failing_as: None,
+        failing_since: None,
+        failures: 0,
+        cause_since: None,
+        cause_latest: None,
+        cause_looks: 0,
+        liveness: "new".into(),
+        liveness_reason: None,
+        created_at: due,
+        ended_at: None,
+    }
+}
+
+async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
+    let write = store.write().await.unwrap();
+    let mut ids = Vec::new();
+    for number in 0..count {
+        // The later ones are due earlier.
+        let due = NOW - number as i64;
+        ids.push(write.domain_insert(domain(number, due)).await.unwrap().id);
+    }
+    write.commit().await.unwrap();
+    ids
+}
+
+async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
+    let rows = store
+        .visits_lease(now, now + LEASE, lease, limit)
+        .await
+        .unwrap();
+    assert!(
+        rows.iter()
+            .all(|row| row.lease == Some(lease) && row.leased_until == Some(now + LEASE))
+    );
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+both_databases! {
+    /// Several crawlers that lease at once, on PostgreSQL through pools of their own as several processes
+    /// have them, get every visit between them and none twice.
+    async fn no_visit_is_leased_twice(url: &str) {
+        let first = Store::open(&options(url)).await.unwrap();
+        let all: BTreeSet<i64> = with_domains(&first, 120).await.into_iter().collect();
+        let mut stores = vec![first.clone()];
+        while first.is_postgres() && stores.len() < 4 {
+            stores.push(Store::connect(&options(url)).await.unwrap());
+        }
+        let start = Arc::new(Barrier::new(8));
+        let crawlers = (0..8).map(|number| {
+            let store = stores[number % stores.len()].clone();
+            let start = Arc::clone(&start);
+            tokio::spawn(async move {
+                start.wait().await;
+                let mut mine = Vec::new();
+                loop {
+                    let leased = lease(&store, NOW, number as i64 + 1, 7).await;
+                    if leased.is_empty() {
+                        return mine;
+                    }
+                    mine.extend(leased);
+                }
+            })
+        });
+        let mut leased: Vec<i64> = Vec::new();
+        for crawler in join_all(crawlers).await {
+            leased.extend(crawler.unwrap());
+        }
+        // Rows that another crawler is just leasing are passed over, so somebody may have left early.
+        leased.extend(lease(&first, NOW, 99, 1000).await);
+        assert_eq!(leased.len(), all.len(), "none twice");
+        assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
+        assert!(lease(&first, NOW, 100, 1000).await.is_empty());
+    }
+
+    /// What is due longest comes first, and nothing that is not due.
+    async fn the_longest_due_comes_first(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 3).await;
+        let later = store.write().await.unwrap();
+        let not_due = later.domain_insert(domain(50, NOW + 1)).await.unwrap().id;
+        later.commit().await.unwrap();
+        assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
+        assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
+        assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
+        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
+        assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
+        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+    }
+
+    /// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
+    async fn an_expired_lease_is_leased_again(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 2).await;
+        assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
+        assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
+        assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
+        // The crawler whose lease it was can no longer give it back.
+        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>()).await.unwrap();
+        assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
+    }
+
+    /// Only the lease itself gives a visit back, and only that one.
+    async fn a_visit_is_given_back_by_its_lease(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 3).await;
+        assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
+        store.visits_give_back(&[]).await.unwrap();
+        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)]).await.unwrap();
+        assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
+        let held = store.write().await.unwrap();
+        let rows = held.leased_domains(&ids).await.unwrap();
+        let leases: Vec<_> = rows.iter().map(|row| row.lease.unwrap()).collect();
+        assert_eq!(leases, [7, 5, 5]);
+    }
+
+    /// A visit ended by hand, or of a deleted domain, is due no more.
+    async fn ended_visits_are_not_leased(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 2).await;
+        store.visits_end(ids[0]).await.unwrap();
+        let write = store.write().await.unwrap();
+        write.domain_end(ids[1], NOW).await.unwrap();
+        write.commit().await.unwrap();
+        assert!(lease(&store, NOW, 1, 9).await.is_empty());
+        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert!(store.connection().clone().ping().await.is_ok());
+    }
+}

@@ -1,0 +1,29 @@
+//! Every end-to-end test of the registry, in one binary: the modules are the areas.
+//!
+//! `tests/run` builds and prepares what these tests stand on (the program, a PostgreSQL server,
+//! other people's SDKs, a browser) and runs them; without it each test that needs one of these
+//! fails and says so.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+mod bad_input;
+mod cli;
+mod contract;
+mod crash;
+mod demo;
+mod events;
+mod fixtures;
+mod ingest;
+mod interop;
+mod journey;
+mod leases;
+mod migrations;
+mod pages;
+mod store;
+mod tidy;

@@ -1,0 +1,282 @@
+//! The schema: the same however it came about, and what the code takes it for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_migrations::Migrator;
+use a2a_registry::store::entity::{
+    account, agent, attempt, body, decision, domain, event, hold, proof, review, setting, source,
+    token, version,
+};
+use a2a_registry::store::{Handle as _, Store};
+use futures::future::join_all;
+use sea_orm::{
+    ConnectionTrait as _, DatabaseConnection, DbBackend, EntityTrait, IdenStatic as _,
+    Iterable as _, Statement,
+};
+use sea_orm_migration::MigratorTrait as _;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::stage::options;
+
+/// The migrator's own table.
+const BOOKS: &str = "seaql_migrations";
+
+async fn connect(url: &str) -> DatabaseConnection {
+    sea_orm::Database::connect(url).await.unwrap()
+}
+
+async fn texts(on: &impl sea_orm::ConnectionTrait, query: &str) -> BTreeSet<String> {
+    let statement = Statement::from_string(on.get_database_backend(), query);
+    let rows = on.query_all_raw(statement).await.unwrap();
+    rows.iter()
+        .map(|row| row.try_get_by_index::<String>(0).unwrap())
+        .collect()
+}
+
+/// Tables, columns, types, defaults, indexes and references, as the engine itself tells them.
+async fn facts(on: &DatabaseConnection) -> BTreeSet<String> {
+    let queries: &[&str] = if on.get_database_backend() == DbBackend::Postgres {
+        &[
+            "SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, is_nullable, column_default) \
+             FROM information_schema.columns WHERE table_schema = 'public'",
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
+            "SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) \
+             FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
+        ]
+    } else {
+        &[
+            "SELECT m.name || '.' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || c.pk || ' ' || \
+             coalesce(c.dflt_value, '') FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'",
+            "SELECT coalesce(sql, tbl_name || ' ' || name) FROM sqlite_schema WHERE type <> 'table'",
+            "SELECT m.name || ' ' || f.\"from\" || ' ' || f.\"table\" || ' ' || f.on_delete \
+             FROM sqlite_schema m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'",
+        ]
+    };
+    let mut all = BTreeSet::new();
+    for query in queries {
+        all.extend(texts(on, query).await);
+    }
+    all.retain(|fact| !fact.contains(BOOKS) && !fact.contains("sqlite_sequence"));
+    all
+}
+
+/// The columns of every table, each with whether it may be null.
+async fn columns(on: &DatabaseConnection) -> BTreeMap<String, BTreeSet<(String, bool)>> {
+    let query = if on.get_database_backend() == DbBackend::Postgres {
+        "SELECT format('%s %s %s', table_name, column_name, is_nullable = 'YES') \
+         FROM information_schema.columns WHERE table_schema = 'public'"
+    } else {
+        "SELECT m.name || ' ' || c.name || ' ' || iif(c.\"notnull\" OR c.pk, 'f', 't') \
+         FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+    };
+    let mut tables: BTreeMap<String, BTreeSet<(String, bool)>> = BTreeMap::new();
+    for line in texts(on, query).await {
+        let parts: Vec<&str> = line.split(' ').collect();
+        if parts[0] != BOOKS && parts[0] != "sqlite_sequence" {
+            let column = (parts[1].to_owned(), parts[2] == "t");
+            tables.entry(parts[0].into()).or_default().insert(column);
+        }
+    }
+    tables
+}
+
+/// What an entity takes its table for; and that table can be read by it.
+async fn entity<E: EntityTrait>(
+    on: &DatabaseConnection,
+    tables: &mut BTreeMap<String, BTreeSet<(String, bool)>>,
+) where
+    E::Column: sea_orm::ColumnTrait + sea_orm::Iterable,
+{
+    let name = E::default().table_name().to_owned();
+    let known: BTreeSet<(String, bool)> = E::Column::iter()
+        .map(|column| {
+            let nullable = sea_orm::ColumnTrait::def(&column).is_null();
+            (column.as_str().to_owned(), nullable)
+        })
+        .collect();
+    assert_eq!(tables.remove(&name), Some(known), "the columns of {name}");
+    E::find().all(on).await.unwrap();
+}
+
+both_databases! {
+    /// Step by step, all at once, and after going all the way down and up again: the same schema, and
+    /// doing it once more changes nothing.
+    async fn every_way_leads_to_one_schema(url: &str) {
+        let connection = connect(url).await;
+        let steps = Migrator::migrations().len() as u32;
+        assert!(facts(&connection).await.is_empty());
+        Migrator::up(&connection, None).await.unwrap();
+        let fresh = facts(&connection).await;
+        assert!(fresh.len() > 100, "{fresh:#?}");
+        Migrator::up(&connection, None).await.unwrap();
+        assert_eq!(facts(&connection).await, fresh);
+
+        for _ in 0..steps {
+            let before = facts(&connection).await;
+            Migrator::down(&connection, Some(1)).await.unwrap();
+            let below = facts(&connection).await;
+            Migrator::up(&connection, Some(1)).await.unwrap();
+            assert_eq!(facts(&connection).await, before);
+            Migrator::down(&connection, Some(1)).await.unwrap();
+            assert_eq!(facts(&connection).await, below);
+        }
+        assert!(facts(&connection).await.is_empty());
+        for _ in 0..steps {
+            Migrator::up(&connection, Some(1)).await.unwrap();
+        }
+        assert_eq!(facts(&connection).await, fresh);
+        assert_eq!(Migrator::get_pending_migrations(&connection).await.unwrap().len(), 0);
+        connection.close().await.unwrap();
+        let store = Store::open(&options(url)).await.unwrap();
+        store.migrate().await.unwrap();
+        store.close().await.unwrap();
+    }
+
+    /// Rows that were there before a step are there after it, as they were. Written as text, because the
+    /// code of today knows only today's columns.
+    async fn old_rows_move(url: &str) {
+        let connection = connect(url).await;
+        let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
+        let key = if connection.get_database_backend() == DbBackend::Postgres {
+            format!("'{id}'")
+        } else {
+            format!("X'{}'", id.simple())
+        };
+        Migrator::up(&connection, Some(1)).await.unwrap();
+        for statement in [
+            format!("INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'old', 'admin', 1)"),
+            format!(
+                "INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) \
+                 VALUES ({key}, {key}, 'old token', '', 'abc', TRUE, 2)"
+            ),
+            "INSERT INTO settings (key, value) VALUES ('page_token_key', 'kept')".into(),
+        ] {
+            connection.execute_unprepared(&statement).await.unwrap();
+        }
+        Migrator::up(&connection, Some(1)).await.unwrap();
+        for statement in [
+            format!(
+                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
+                 VALUES ('old.example.com', 'https', 'unverified', 1, {key}, 3, 4)"
+            ),
+            "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+             cause_looks, liveness, created_at) \
+             SELECT id, 'well_known', 'https://old.example.com/', 5, 0, FALSE, 0, 0, 'new', 6 FROM domains".into(),
+            "INSERT INTO attempts (source_id, at, url, outcome, detail, elapsed_ms) \
+             SELECT id, 7, url, 'timeout', 'none', 8 FROM sources".into(),
+        ] {
+            connection.execute_unprepared(&statement).await.unwrap();
+        }
+        connection.close().await.unwrap();
+
+        let store = Store::open(&options(url)).await.unwrap();
+        let on = store.connection();
+        let account = account::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!((account.id, account.name.as_str()), (id, "old"));
+        let token = token::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!((token.account_id, token.bootstrap, token.expires_at), (id, true, None));
+        let setting = setting::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!(setting.value, "kept");
+        let domain = domain::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!((domain.account_id, domain.created_at, domain.deleted_at), (Some(id), 3, None));
+        let source = source::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!((source.domain_id, source.next_due_at, source.full_wanted), (domain.id, 5, false));
+        let attempt = attempt::Entity::find().one(on).await.unwrap().unwrap();
+        assert_eq!((attempt.source_id, attempt.at, attempt.elapsed_ms), (source.id, 7, 8));
+        assert!(event::Entity::find().one(on).await.unwrap().is_none());
+    }
+
+    /// Every table has an entity with exactly its columns, null where they may be null, and the entity can
+    /// read it.
+    async fn entities_are_what_the_tables_are(url: &str) {
+        let connection = connect(url).await;
+        Migrator::up(&connection, None).await.unwrap();
+        let mut tables = columns(&connection).await;
+        entity::<account::Entity>(&connection, &mut tables).await;
+        entity::<token::Entity>(&connection, &mut tables).await;
+        entity::<setting::Entity>(&connection, &mut tables).await;
+        entity::<domain::Entity>(&connection, &mut tables).await;
+        entity::<proof::Entity>(&connection, &mut tables).await;
+        entity::<source::Entity>(&connection, &mut tables).await;
+        entity::<attempt::Entity>(&connection, &mut tables).await;
+        entity::<agent::Entity>(&connection, &mut tables).await;
+        entity::<hold::Entity>(&connection, &mut tables).await;
+        entity::<body::Entity>(&connection, &mut tables).await;
+        entity::<version::Entity>(&connection, &mut tables).await;
+        entity::<decision::Entity>(&connection, &mut tables).await;
+        entity::<review::Entity>(&connection, &mut tables).await;
+        entity::<event::Entity>(&connection, &mut tables).await;
+        assert!(tables.is_empty(), "tables without an entity: {tables:?}");
+    }
+
+    /// A row that points at nothing is refused, and so is taking away a row that is pointed at; through
+    /// the connections that the registry itself uses.
+    async fn references_hold(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let on = store.connection();
+        let id = Uuid::from_u128(7);
+        let key = if store.is_postgres() { format!("'{id}'") } else { format!("X'{}'", id.simple()) };
+        let orphans = [
+            format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
+            "INSERT INTO proofs (domain_id, method, actor, proved_at) VALUES (77, '', '', 0)".into(),
+            "INSERT INTO attempts (source_id, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, '', '', '', 0)".into(),
+            format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
+            format!(
+                "INSERT INTO decisions (agent_id, version_id, content_digest, signing, approved, rule, actor, \
+                 self_approved, at) VALUES ({key}, {key}, '', '', TRUE, '', '', FALSE, 0)"
+            ),
+            format!("INSERT INTO reviews (id, agent_id, version_id, state, created_at) VALUES ({key}, {key}, {key}, '', 0)"),
+            format!(
+                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
+                 VALUES ('a', '', '', 1, {key}, 0, 0)"
+            ),
+        ];
+        for orphan in &orphans {
+            let refused = on.execute_unprepared(orphan).await.unwrap_err().to_string();
+            assert!(refused.to_lowercase().contains("foreign key"), "{orphan}: {refused}");
+        }
+        on.execute_unprepared(&format!("INSERT INTO accounts VALUES ({key}, 'a', 'admin', 0)")).await.unwrap();
+        for allowed in [&orphans[0], &orphans[6]] {
+            on.execute_unprepared(allowed).await.unwrap();
+        }
+        let refused = on.execute_unprepared("DELETE FROM accounts").await.unwrap_err().to_string();
+        assert!(refused.to_lowercase().contains("foreign key"), "{refused}");
+    }
+
+    /// A name is taken while its domain lives, and free once it has ended.
+    async fn only_living_rows_are_unique(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let on = store.connection();
+        let insert = "INSERT INTO domains (name, scheme, state, generation, created_at, not_before) \
+                      VALUES ('a', '', '', 1, 0, 0)";
+        on.execute_unprepared(insert).await.unwrap();
+        on.execute_unprepared(insert).await.unwrap_err();
+        on.execute_unprepared("UPDATE domains SET deleted_at = 1").await.unwrap();
+        on.execute_unprepared(insert).await.unwrap();
+    }
+}
+
+/// Processes that start together on one PostgreSQL database all find it migrated, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_processes_migrate_at_once_on_postgres() {
+    let database = Database::postgres().await;
+    let options = options(database.url());
+    let starts = (0..6).map(|_| {
+        let options = options.clone();
+        tokio::spawn(async move { Store::open(&options).await })
+    });
+    for store in join_all(starts).await {
+        store.unwrap().unwrap().close().await.unwrap();
+    }
+    let connection = connect(database.url()).await;
+    let steps = texts(&connection, "SELECT version FROM seaql_migrations").await;
+    assert_eq!(steps.len(), Migrator::migrations().len());
+    let other = Database::postgres().await;
+    let alone = connect(other.url()).await;
+    Migrator::up(&alone, None).await.unwrap();
+    assert_eq!(facts(&connection).await, facts(&alone).await);
+    alone.close().await.unwrap();
+    connection.close().await.unwrap();
+}

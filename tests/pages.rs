@@ -1,0 +1,394 @@
+//! The pages in a real browser: what a person sees, on a desk and on a phone, with script and without.
+
+use std::path::{Path, PathBuf};
+
+use a2a_registry::api::AgentList;
+use tempfile::TempDir;
+use thirtyfour::extensions::query::ElementQueryable as _;
+use thirtyfour::{By, WebElement};
+
+use crate::support::browser::Browser;
+use crate::support::http;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Program, registry};
+use crate::support::served::card;
+
+/// A demonstration that runs, and where its temporary files are.
+struct Demo {
+    url: String,
+    token: String,
+    _program: Program,
+    _folder: TempDir,
+}
+
+async fn demo() -> Demo {
+    let folder = TempDir::new().unwrap();
+    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path());
+    let program = Program::start(command);
+    let said = |mark: &'static str| {
+        program.find(move |line| {
+            let rest = line.strip_prefix(mark)?;
+            rest.split_whitespace().next().map(str::to_owned)
+        })
+    };
+    let (token, url) = (said("admin token: ").await, said("listening on ").await);
+    Demo {
+        url,
+        token,
+        _program: program,
+        _folder: folder,
+    }
+}
+
+impl Demo {
+    /// The path of the page of the agent with that name.
+    async fn agent(&self, name: &str) -> String {
+        let found = http().get(format!("{}/v1/agents", self.url)).send().await;
+        let list: AgentList = found.unwrap().json().await.unwrap();
+        let mut hits = list.agents.into_iter();
+        let hit = hits.find(|hit| hit.summary.name == name).unwrap();
+        format!("/agents/{}/", hit.summary.id)
+    }
+}
+
+/// A browser that looks at a demonstration.
+struct Visitor<'a> {
+    demo: &'a Demo,
+    browser: Browser,
+}
+
+impl<'a> Visitor<'a> {
+    async fn of(demo: &'a Demo) -> Self {
+        Self {
+            demo,
+            browser: Browser::open().await,
+        }
+    }
+
+    async fn visit(&self, path: &str) {
+        let url = format!("{}{path}", self.demo.url);
+        self.browser.page().goto(url).await.unwrap();
+    }
+
+    async fn find(&self, selector: &str) -> WebElement {
+        let found = self.browser.page().find(By::Css(selector)).await;
+        found.unwrap_or_else(|error| panic!("{selector}: {error}"))
+    }
+
+    /// The visible text of the first element that fits.
+    async fn text(&self, selector: &str) -> String {
+        self.find(selector).await.text().await.unwrap()
+    }
+
+    /// The visible texts of every element that fits.
+    async fn texts(&self, selector: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for element in self
+            .browser
+            .page()
+            .find_all(By::Css(selector))
+            .await
+            .unwrap()
+        {
+            texts.push(element.text().await.unwrap());
+        }
+        texts
+    }
+
+    /// Checks that every one of these words is to be seen.
+    async fn sees(&self, words: &[&str]) {
+        let text = self.text("body").await;
+        for word in words {
+            assert!(text.contains(word), "{word} cannot be seen in:\n{text}");
+        }
+    }
+
+    async fn path(&self) -> String {
+        let url = self.browser.page().current_url().await.unwrap();
+        let query = url.query().map(|query| format!("?{query}"));
+        format!("{}{}", url.path(), query.unwrap_or_default())
+    }
+
+    /// Checks that the page needs no scrolling to the side.
+    async fn fits(&self, width: u32) {
+        let script = "return document.documentElement.scrollWidth";
+        let page = self.browser.page().execute(script, Vec::new()).await;
+        let needed: u32 = page.unwrap().convert().unwrap();
+        assert!(
+            needed <= width,
+            "{} needs {needed} pixels",
+            self.path().await
+        );
+    }
+
+    /// Ends the visit. Nothing may have been complained about.
+    async fn leave(self) {
+        assert_eq!(self.browser.complaints().await, Vec::<String>::new());
+        self.browser.close().await;
+    }
+}
+
+/// From the first page by a search and a filter to an agent.
+#[tokio::test]
+async fn a_person_finds_an_agent() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    visitor.visit("/").await;
+    visitor
+        .sees(&["Find an agent", "Everything is approved here."])
+        .await;
+    assert_eq!(visitor.text(".count").await, "3 agents");
+    let mut names = visitor.texts(".hit h2").await;
+    names.sort();
+    assert_eq!(names, ["Ledger Converter", "Recipe Scaler", "Trip Planner"]);
+
+    visitor
+        .find("#q")
+        .await
+        .send_keys("book a trip")
+        .await
+        .unwrap();
+    visitor
+        .find("form.search button")
+        .await
+        .click()
+        .await
+        .unwrap();
+    assert!(visitor.path().await.starts_with("/?q=book+a+trip"));
+    assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
+    let typed = visitor.find("#q").await.value().await.unwrap();
+    assert_eq!(typed.as_deref(), Some("book a trip"));
+    assert!(!visitor.texts("mark").await.is_empty(), "nothing is marked");
+
+    visitor.visit("/").await;
+    let facet = "a.value[href*='protocol_version=0.3']";
+    assert!(
+        visitor.text(facet).await.ends_with('1'),
+        "one agent speaks 0.3"
+    );
+    visitor.find(facet).await.click().await.unwrap();
+    assert_eq!(visitor.texts(".hit h2").await, ["Recipe Scaler"]);
+    assert!(visitor.text(".chip").await.contains("0.3"));
+    visitor.find(".chip").await.click().await.unwrap();
+    assert_eq!(visitor.text(".count").await, "3 agents");
+
+    visitor.visit("/?q=zzzznothing").await;
+    visitor
+        .sees(&["Nothing was found", "List every agent"])
+        .await;
+
+    visitor.visit("/?q=trip").await;
+    visitor.find(".hit h2 a").await.click().await.unwrap();
+    assert_eq!(visitor.path().await, demo.agent("Trip Planner").await);
+    visitor.leave().await;
+}
+
+/// Everything about an agent on one page, with snippets that can be unfolded and copied.
+#[tokio::test]
+async fn an_agent_is_shown_whole() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    visitor.visit(&demo.agent("Trip Planner").await).await;
+    visitor
+        .sees(&[
+            "Trip Planner",
+            "Sample Travel",
+            "Book flights",
+            "Plan an itinerary",
+            "JSONRPC 1.0",
+            "HTTP+JSON 1.0",
+            "Versions of the card",
+            "sha256:",
+            "SDK base URL",
+            "Copy",
+        ])
+        .await;
+    assert_eq!(visitor.texts("#versions tbody tr").await.len(), 1);
+    assert!(
+        visitor
+            .text("#versions tbody tr")
+            .await
+            .contains("approved")
+    );
+    assert!(visitor.text("#liveness").await.contains("fresh"));
+
+    let titles = visitor.texts(".tabs label").await;
+    assert_eq!(titles, ["curl", "Python", "JavaScript", "a2a-registry"]);
+    for (title, word) in [
+        ("Python", "import"),
+        ("JavaScript", "import"),
+        // A shell talks to the agent itself; SDKs are given the registry's resolver URL.
+        ("curl", "/rpc'"),
+    ] {
+        let label = format!("//div[@class='tabs']/label[normalize-space()='{title}']");
+        let label = visitor.browser.page().find(By::XPath(label.as_str())).await;
+        label.unwrap().click().await.unwrap();
+        let mut shown = Vec::new();
+        for panel in visitor.texts(".tabs .panel").await {
+            shown.extend((!panel.is_empty()).then_some(panel));
+        }
+        assert_eq!(shown.len(), 1, "one panel is open: {shown:#?}");
+        assert!(shown[0].contains(word), "{title}: {}", shown[0]);
+    }
+    visitor.leave().await;
+}
+
+/// With the token in the form a domain is registered, and its page says what came of it.
+#[tokio::test]
+async fn a_person_registers_a_card() {
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card("Echo <b>", "repeat")));
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    visitor.visit("/register").await;
+    let target = visitor.find("#target").await;
+    target.send_keys(origin.url("/a.json")).await.unwrap();
+    let token = visitor.find("#token").await;
+    token.send_keys("not the token").await.unwrap();
+    visitor
+        .find("main form button")
+        .await
+        .click()
+        .await
+        .unwrap();
+    assert!(visitor.text("#problem").await.contains("token"));
+    let kept = visitor.find("#target").await.value().await.unwrap();
+    assert_eq!(kept, Some(origin.url("/a.json")));
+    let kept = visitor.find("#token").await.value().await.unwrap();
+    assert_eq!(kept.as_deref(), Some(""), "a token is never sent back");
+    // The browser notes the refusal, which it is right to do.
+    let refusal = visitor.browser.complaints().await;
+    assert!(
+        refusal.iter().all(|line| line.contains("401")),
+        "{refusal:?}"
+    );
+
+    visitor
+        .find("#token")
+        .await
+        .send_keys(&demo.token)
+        .await
+        .unwrap();
+    visitor
+        .find("main form button")
+        .await
+        .click()
+        .await
+        .unwrap();
+    let domain = origin.address().to_string();
+    let path = visitor.path().await;
+    assert!(path.starts_with("/domains/"), "{path}");
+    visitor.sees(&[&domain]).await;
+    origin.arrived("/a.json", 1).await;
+    let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
+    let agent = agent.wait(
+        crate::support::DEADLINE,
+        std::time::Duration::from_millis(50),
+    );
+    let agent = agent.first().await.unwrap();
+    visitor.sees(&[&domain, "Ownership"]).await;
+    // Until the agent was listed, there was nothing here for anyone, and the page looked again.
+    let waited = visitor.browser.complaints().await;
+    let expected = waited.iter().all(|line| line.contains("404"));
+    assert!(expected, "{waited:?}");
+    agent.click().await.unwrap();
+    visitor.sees(&["Echo <b>", "Does repeat"]).await;
+    visitor.leave().await;
+}
+
+/// Every page on the screen of a phone and of a desk: nothing is cut off at the side.
+#[tokio::test]
+async fn every_page_fits_a_phone_and_a_desk() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    let agent = demo.agent("Trip Planner").await;
+    visitor.visit(&agent).await;
+    let domain = visitor.find(".origin a[href^='/domains/']").await;
+    let domain = domain.attr("href").await.unwrap().unwrap();
+    let pages = [
+        "/",
+        "/?q=book+a+trip",
+        "/?q=zzz&tag=nothing",
+        "/register",
+        &agent,
+        &domain,
+    ];
+    let folder = TempDir::new().unwrap();
+    for (width, height) in [(390, 844), (1280, 800)] {
+        visitor.browser.resize(width, height).await;
+        for (number, page) in pages.iter().enumerate() {
+            visitor.visit(page).await;
+            visitor.sees(&["A2A registry", "Register"]).await;
+            visitor.fits(width).await;
+            let file = folder.path().join(format!("{width}-{number}.png"));
+            visitor.browser.screenshot(&file).await;
+            let (wide, high) = size_of(&file);
+            assert_eq!((wide, high), (width, height), "{page}");
+        }
+    }
+    visitor.leave().await;
+}
+
+/// The width and height that a PNG file says it has.
+fn size_of(file: &Path) -> (u32, u32) {
+    let bytes = std::fs::read(file).unwrap();
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+/// Script only adds comfort.
+#[tokio::test]
+async fn the_pages_work_without_script() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    visitor.browser.without_script().await;
+    visitor.visit("/").await;
+    visitor.find("#q").await.send_keys("recipe").await.unwrap();
+    visitor
+        .find("form.search button")
+        .await
+        .click()
+        .await
+        .unwrap();
+    assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
+    visitor.find(".hit h2 a").await.click().await.unwrap();
+    visitor.sees(&["Recipe Scaler", "Talk to it"]).await;
+    assert_eq!(visitor.texts("button.copy").await.len(), 0, "script ran");
+    let labels = visitor
+        .browser
+        .page()
+        .find_all(By::Css(".tabs label"))
+        .await;
+    labels.unwrap()[1].click().await.unwrap();
+    assert!(visitor.text("#panel-python").await.contains("import"));
+    visitor.leave().await;
+}
+
+/// The README's picture. It is written into the repository only when asked for, because its bytes
+/// differ from one machine to the next.
+#[tokio::test]
+async fn the_readme_has_its_picture() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    visitor.browser.resize(1280, 800).await;
+    visitor.visit("/?q=book+a+trip").await;
+    assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
+    assert!(!visitor.texts(".filters h3").await.is_empty());
+    let folder = TempDir::new().unwrap();
+    let fresh = folder.path().join("search.png");
+    visitor.browser.screenshot(&fresh).await;
+    visitor.leave().await;
+
+    let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../web/search.png");
+    if std::env::var_os("UPDATE_SCREENSHOT").is_some() {
+        std::fs::create_dir_all(kept.parent().unwrap()).unwrap();
+        std::fs::copy(&fresh, &kept).unwrap();
+    }
+    for file in [&fresh, &kept] {
+        assert!(file.is_file(), "run this test with UPDATE_SCREENSHOT=1");
+        assert_eq!(size_of(file), (1280, 800), "{}", file.display());
+        let size = std::fs::metadata(file).unwrap().len();
+        assert!(size < 300_000, "{} has {size} bytes", file.display());
+    }
+}

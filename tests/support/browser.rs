@@ -1,0 +1,151 @@
+//! Headless Chromium, driven through Debian's chromedriver.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use thirtyfour::{
+    ChromiumLikeCapabilities as _, DesiredCapabilities, LoggingPrefsLogLevel, WebDriver,
+};
+use tokio::process::Command;
+
+use super::program::Program;
+use super::{http, install_tls};
+
+/// A browser with an empty profile of its own. [`Browser::close`] ends it; dropping it, as when a
+/// test panics, ends it too, only less visibly.
+pub struct Browser {
+    // Dropped in this order: the page ends its session, and with it the browser, through the driver,
+    // which would leave the browser behind if it were killed first.
+    page: WebDriver,
+    driver: Program,
+    address: String,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts a browser, with a window of 1280 by 900 pixels.
+    ///
+    /// # Panics
+    ///
+    /// When `chromium` or `chromedriver` is missing or does not start.
+    pub async fn open() -> Self {
+        Self::open_sized(1280, 900).await
+    }
+
+    /// Starts a browser with a window of that many pixels, for example a phone's.
+    ///
+    /// # Panics
+    ///
+    /// As [`Browser::open`].
+    pub async fn open_sized(width: u32, height: u32) -> Self {
+        install_tls();
+        let profile = TempDir::new().unwrap();
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0");
+        let driver = Program::start(command);
+        let port: u16 = driver
+            .find(|line| {
+                let (_, port) = line.split_once("started successfully on port ")?;
+                port.trim_end_matches('.').parse().ok()
+            })
+            .await;
+
+        let mut capabilities = DesiredCapabilities::chrome();
+        for argument in [
+            "--headless=new",
+            // The sandbox refuses root and needs rights that containers seldom give; the only
+            // pages that are visited are our own.
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-quic",
+            "--no-first-run",
+            // Nothing but the tests shall speak, or look up names.
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--no-proxy-server",
+            "--hide-scrollbars",
+        ] {
+            capabilities.add_arg(argument).unwrap();
+        }
+        capabilities
+            .add_arg(&format!("--user-data-dir={}", profile.path().display()))
+            .unwrap();
+        capabilities
+            .add_arg(&format!("--window-size={width},{height}"))
+            .unwrap();
+        capabilities
+            .set_browser_log_level(LoggingPrefsLogLevel::All)
+            .unwrap();
+        let address = format!("http://127.0.0.1:{port}");
+        let page = WebDriver::new(address.as_str(), capabilities)
+            .await
+            .expect("chromium must start");
+        Self {
+            page,
+            driver,
+            address,
+            _profile: profile,
+        }
+    }
+
+    /// The page, to go somewhere and look for elements.
+    pub fn page(&self) -> &WebDriver {
+        &self.page
+    }
+
+    /// What the pages have complained about so far, and the browser about them: errors of scripts,
+    /// missing files, what the content security policy has stopped. Each is given once.
+    pub async fn complaints(&self) -> Vec<String> {
+        let log = self.page.browser_log().await.unwrap();
+        log.into_iter().map(|entry| entry.message).collect()
+    }
+
+    /// Shows pages as a screen of that many pixels does, also where that is narrower than a window
+    /// can be.
+    pub async fn resize(&self, width: u32, height: u32) {
+        let screen = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
+        });
+        self.devtools("Emulation.setDeviceMetricsOverride", screen)
+            .await;
+    }
+
+    /// Lets pages run no script from now on.
+    pub async fn without_script(&self) {
+        self.devtools(
+            "Emulation.setScriptExecutionDisabled",
+            json!({"value": true}),
+        )
+        .await;
+    }
+
+    async fn devtools(&self, command: &str, parameters: Value) {
+        let address = format!(
+            "{}/session/{}/goog/cdp/execute",
+            self.address,
+            self.page.session_id()
+        );
+        let body = json!({"cmd": command, "params": parameters});
+        let answer = http().post(address).json(&body).send().await.unwrap();
+        assert!(
+            answer.status().is_success(),
+            "{command}: {}",
+            answer.text().await.unwrap()
+        );
+    }
+
+    /// Writes what is visible to a PNG file, whose folder is made if it is missing.
+    pub async fn screenshot(&self, file: &Path) {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        self.page().screenshot(file).await.unwrap();
+    }
+
+    /// Ends browser and driver, and waits until they are gone.
+    pub async fn close(self) {
+        self.page.quit().await.unwrap();
+        self.driver.terminate().await;
+    }
+}

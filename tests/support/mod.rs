@@ -1,0 +1,70 @@
+//! What the tests stand on: databases, processes, fake origins, other people's SDKs, a browser.
+//!
+//! Nothing here sleeps. Everything that is waited for is an event (a line printed, a request that
+//! arrived, a process that ended) with [`DEADLINE`] as the limit after which the test fails and
+//! shows what it saw instead.
+
+pub mod browser;
+pub mod database;
+pub mod origin;
+pub mod outcomes;
+pub mod program;
+pub mod sdk;
+pub mod served;
+pub mod serving;
+pub mod stage;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use database::both_databases;
+
+/// How long an event may take before its test fails. Generous, because it only matters when
+/// something is broken; no test measures time with it.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The value of an environment variable that `tests/run` sets.
+///
+/// # Panics
+///
+/// When it is missing, with the command that sets it.
+pub fn prepared(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| {
+        panic!(
+            "{variable} is not set. Run `tests/run` for all tests, `tests/run NAME` for some, or \
+             `tests/run --shell` for a shell in which cargo finds everything."
+        )
+    })
+}
+
+/// The path of the `a2a-registry` program under test.
+///
+/// # Panics
+///
+/// When `A2A_REGISTRY_BIN` is missing or names no file, with the command to run.
+pub fn binary() -> PathBuf {
+    let path = PathBuf::from(prepared("A2A_REGISTRY_BIN"));
+    assert!(
+        path.is_file(),
+        "A2A_REGISTRY_BIN names {}, which is no file. Run `tests/run`, which builds it.",
+        path.display()
+    );
+    path
+}
+
+/// Makes `ring` the provider that TLS uses in this process. Harmless when called again.
+pub fn install_tls() {
+    // An error says only that another test was first, with the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// An HTTP client that asks directly (no proxy), follows no redirect and gives up at [`DEADLINE`].
+pub fn http() -> reqwest::Client {
+    install_tls();
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(DEADLINE)
+        .build()
+        .unwrap()
+}

@@ -1,0 +1,303 @@
+//! A web server that does what a test tells it: the hosts that agents publish their cards on.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use actix_web::body::{BodyStream, BoxBody};
+use actix_web::dev::ServerHandle;
+use actix_web::http::{StatusCode, header};
+use actix_web::web::{self, Bytes};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use futures::{StreamExt as _, stream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::DEADLINE;
+
+/// A running origin on a loopback port of its own; dropping it closes the port and every connection.
+pub struct Origin {
+    address: SocketAddr,
+    state: Arc<State>,
+    server: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    replies: Mutex<HashMap<String, Reply>>,
+    seen: watch::Sender<Vec<Seen>>,
+}
+
+/// A request that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The method, in capitals.
+    pub method: String,
+    /// The path without the query, as sent.
+    pub path: String,
+    /// The query, as sent; empty when there is none.
+    pub query: String,
+    /// The headers with lower-case names, in the order sent.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Seen {
+    /// The value of the first header of that (lower-case) name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers.find_map(|(key, value)| (key == name).then_some(value.as_str()))
+    }
+}
+
+/// What an origin answers on a path.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    status: StatusCode,
+    headers: Vec<(String, String)>,
+    body: Body,
+    etag: Option<String>,
+    gate: Option<watch::Receiver<bool>>,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Whole(Bytes),
+    Endless,
+    Stalled(Bytes),
+}
+
+impl Reply {
+    fn with(status: StatusCode, content_type: &str, body: Body) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
+            body,
+            etag: None,
+            gate: None,
+        }
+    }
+
+    /// 200 with these bytes as `application/json`.
+    pub fn json(body: impl Into<Vec<u8>>) -> Self {
+        let body = Body::Whole(body.into().into());
+        Self::with(StatusCode::OK, "application/json", body)
+    }
+
+    /// 200 with this text as `text/html`.
+    pub fn html(body: &str) -> Self {
+        let body = Body::Whole(body.to_owned().into());
+        Self::with(StatusCode::OK, "text/html; charset=utf-8", body)
+    }
+
+    /// An empty answer of this status.
+    pub fn status(status: u16) -> Self {
+        let status = StatusCode::from_u16(status).unwrap();
+        Self::with(status, "text/plain", Body::Whole(Bytes::new()))
+    }
+
+    /// 302 to this location.
+    pub fn redirect(location: &str) -> Self {
+        Self::status(302).header("location", location)
+    }
+
+    /// 200 with a JSON body that goes on for as long as it is read.
+    pub fn endless() -> Self {
+        Self::with(StatusCode::OK, "application/json", Body::Endless)
+    }
+
+    /// 200 with a JSON body that begins with these bytes and then neither goes on nor ends.
+    pub fn stalled(beginning: &str) -> Self {
+        let body = Body::Stalled(beginning.to_owned().into());
+        Self::with(StatusCode::OK, "application/json", body)
+    }
+
+    /// Sets a header in place of any of the same (lower-case) name.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(key, _)| key != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sends this entity tag, and an empty 304 to whoever names it in `If-None-Match`.
+    pub fn etag(mut self, tag: &str) -> Self {
+        self.etag = Some(tag.to_owned());
+        self.header("etag", tag)
+    }
+
+    /// Answers only once `gate` is open.
+    pub fn held_by(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.open.subscribe());
+        self
+    }
+}
+
+/// Holds answers back until a test lets them go.
+#[derive(Debug, Default)]
+pub struct Gate {
+    open: watch::Sender<bool>,
+}
+
+impl Gate {
+    /// Lets every answer go that this gate holds or will hold.
+    pub fn open(&self) {
+        self.open.send_replace(true);
+    }
+}
+
+impl Origin {
+    /// An origin on a free port that answers 404 to everything, until it is told otherwise.
+    pub fn start() -> Self {
+        Self::start_on(0)
+    }
+
+    /// An origin on a port, for example the one that an earlier origin had.
+    pub fn start_on(port: u16) -> Self {
+        let state = Arc::new(State::default());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&state);
+        // A thread of its own, so that an origin outlives the runtime of no test and stalls none.
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let server = HttpServer::new(move || {
+                    App::new()
+                        .app_data(web::Data::from(Arc::clone(&shared)))
+                        .default_service(web::to(answer))
+                })
+                .workers(1)
+                .disable_signals()
+                .bind(("127.0.0.1", port))
+                .unwrap();
+                let address = server.addrs()[0];
+                let server = server.run();
+                sender.send((address, server.handle())).unwrap();
+                server.await.unwrap();
+            });
+        });
+        let (address, server) = receiver.recv().expect("an origin must be able to listen");
+        Self {
+            address,
+            state,
+            server,
+            thread: Some(thread),
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of a path, which begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Sets what the path (without query) is answered from now on.
+    pub fn answer(&self, path: &str, reply: Reply) {
+        self.state
+            .replies
+            .lock()
+            .unwrap()
+            .insert(path.to_owned(), reply);
+    }
+
+    /// The requests for the path that have arrived so far.
+    pub fn requests(&self, path: &str) -> Vec<Seen> {
+        let seen = self.state.seen.borrow();
+        seen.iter()
+            .filter(|seen| seen.path == path)
+            .cloned()
+            .collect()
+    }
+
+    /// Waits until the `count`th request (from 1) for the path arrives, and gives that one.
+    ///
+    /// # Panics
+    ///
+    /// When it has not arrived at [`DEADLINE`]; with every request that did.
+    pub async fn arrived(&self, path: &str, count: usize) -> Seen {
+        let mut receiver = self.state.seen.subscribe();
+        let wanted = |all: &Vec<Seen>| {
+            let mut matching = all.iter().filter(|seen| seen.path == path);
+            matching.nth(count - 1).cloned()
+        };
+        match timeout(DEADLINE, receiver.wait_for(|all| wanted(all).is_some())).await {
+            Ok(Ok(all)) => wanted(&all).unwrap(),
+            _ => panic!(
+                "request {count} for {path} never arrived; these did: {:#?}",
+                *self.state.seen.borrow()
+            ),
+        }
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        // The command is sent by the call itself; the thread ends once it is carried out.
+        drop(self.server.stop(false));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn answer(request: HttpRequest, state: web::Data<State>) -> HttpResponse<BoxBody> {
+    let path = request.uri().path().to_owned();
+    let headers = request.headers().iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    let seen = Seen {
+        method: request.method().to_string(),
+        path: path.clone(),
+        query: request.uri().query().unwrap_or_default().to_owned(),
+        headers: headers.collect(),
+    };
+    let known = seen.header("if-none-match").map(str::to_owned);
+    state.seen.send_modify(|all| all.push(seen));
+
+    let reply = state.replies.lock().unwrap().get(&path).cloned();
+    let Some(mut reply) = reply else {
+        return HttpResponse::NotFound().finish();
+    };
+    if let Some(gate) = &mut reply.gate {
+        // An error means that the test dropped the gate, and with it any wish to hold.
+        let _ = gate.wait_for(|open| *open).await;
+    }
+    let unchanged = reply.etag.is_some() && reply.etag == known;
+    let mut response = HttpResponse::build(if unchanged {
+        StatusCode::NOT_MODIFIED
+    } else {
+        reply.status
+    });
+    for (name, value) in &reply.headers {
+        if !unchanged || name != header::CONTENT_TYPE.as_str() {
+            response.insert_header((name.as_str(), value.as_str()));
+        }
+    }
+    if unchanged {
+        return response.finish();
+    }
+    match reply.body {
+        Body::Whole(bytes) => response.body(bytes),
+        Body::Endless => {
+            let opening = stream::once(async { Bytes::from_static(b"{\"name\":\"") });
+            let rest = stream::repeat(Bytes::from_static(&[b'a'; 16 * 1024]));
+            streamed(&mut response, opening.chain(rest))
+        }
+        Body::Stalled(bytes) => {
+            let opening = stream::once(async { bytes });
+            streamed(&mut response, opening.chain(stream::pending()))
+        }
+    }
+}
+
+fn streamed(
+    response: &mut actix_web::HttpResponseBuilder,
+    body: impl futures::Stream<Item = Bytes> + 'static,
+) -> HttpResponse<BoxBody> {
+    let body = body.map(Ok::<_, std::convert::Infallible>);
+    response.body(BodyStream::new(Box::pin(body)))
+}

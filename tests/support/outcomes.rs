@@ -1,0 +1,129 @@
+//! What an origin would have answered: cards, and outcomes of visits that nobody made.
+
+use a2a_crawler::{
+    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, Validators, Verdict,
+};
+use a2a_registry::store::entity::source;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+/// What an origin answers.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// 200 with these bytes.
+    Card(Vec<u8>),
+    /// 304.
+    NotModified,
+    /// Anything else.
+    Fails(AttemptOutcome),
+}
+
+/// Where a source's card lies.
+pub fn card_url(source: &source::Model) -> String {
+    if source.kind == "well_known" {
+        format!(
+            "{}/.well-known/agent-card.json",
+            source.url.trim_end_matches('/')
+        )
+    } else {
+        source.url.clone()
+    }
+}
+
+/// The result of asking a source once.
+pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> SourceOutcome {
+    let url = card_url(source);
+    let freshness = Freshness {
+        validators: Some(Validators {
+            url: url.clone(),
+            etag: Some("\"e\"".into()),
+            last_modified: None,
+        }),
+        max_age: None,
+    };
+    let (outcome, status) = match &answer {
+        Answer::Card(_) => (AttemptOutcome::Card, Some(200)),
+        Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
+        Answer::Fails(outcome) => (*outcome, None),
+    };
+    let verdict = match answer {
+        Answer::Card(bytes) => Verdict::Fetched(Box::new(FetchedCard {
+            url: url.clone(),
+            parsed: a2a_card::parse(&bytes).unwrap(),
+            bytes,
+            tls: true,
+            freshness,
+        })),
+        Answer::NotModified => Verdict::NotModified(freshness),
+        Answer::Fails(outcome) => Verdict::Failed {
+            outcome,
+            retry_after: None,
+        },
+    };
+    SourceOutcome {
+        source_key: source.id,
+        attempts: vec![Attempt {
+            at,
+            url,
+            outcome,
+            status,
+            address: None,
+            detail: "as the test says".into(),
+            elapsed_ms: 1,
+        }],
+        verdict,
+    }
+}
+
+/// A card without a finding of severity error.
+pub fn card(name: &str, about: &str) -> Vec<u8> {
+    card_value(name, about).to_string().into_bytes()
+}
+
+fn card_value(name: &str, about: &str) -> Value {
+    json!({
+        "protocolVersion": "0.3.0",
+        "name": name,
+        "description": about,
+        "url": "https://endpoint.example.net/a2a/v1",
+        "preferredTransport": "JSONRPC",
+        "version": "1.0.0",
+        "provider": {"organization": "Test House", "url": "https://example.net/"},
+        "capabilities": {"streaming": true},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{
+            "id": "answer",
+            "name": "Answer questions",
+            "description": "Answers questions about tests.",
+            "tags": ["tests"]
+        }]
+    })
+}
+
+/// The same card with a signature of JWS form by that key; `random` stands for the bytes that differ
+/// with every signing.
+pub fn signed(name: &str, about: &str, kid: &str, random: &str) -> Vec<u8> {
+    let mut value = card_value(name, about);
+    let header = json!({"alg": "ES256", "kid": kid}).to_string();
+    value["signatures"] = json!([{
+        "protected": URL_SAFE_NO_PAD.encode(header),
+        "signature": URL_SAFE_NO_PAD.encode(random),
+    }]);
+    value.to_string().into_bytes()
+}
+
+/// The same content with its members in the opposite order, and other white space.
+pub fn reordered(card: &[u8]) -> Vec<u8> {
+    let Value::Object(members) = serde_json::from_slice(card).unwrap() else {
+        panic!("a card is an object");
+    };
+    let mut lines: Vec<String> = members
+        .iter()
+        .map(|(name, value)| format!("  {}: {value}", Value::from(name.as_str())))
+        .collect();
+    lines.reverse();
+    format!("{{\n{}\n}}\n", lines.join(",\n")).into_bytes()
+}

@@ -1,0 +1,228 @@
+//! Real processes: started, read line by line, ended by signal, never left behind.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{DEADLINE, binary};
+
+/// Which of a process's two outputs a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// What a process has printed so far, in the order it was read.
+#[derive(Debug, Default)]
+struct Transcript {
+    lines: Vec<(Stream, String)>,
+    closed: usize,
+}
+
+impl Transcript {
+    fn is_closed(&self) -> bool {
+        self.closed == 2
+    }
+
+    fn of(&self, stream: Stream) -> Vec<String> {
+        let lines = self.lines.iter().filter(|(from, _)| *from == stream);
+        lines.map(|(_, line)| line.clone()).collect()
+    }
+}
+
+impl fmt::Display for Transcript {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (stream, line) in &self.lines {
+            let mark = if *stream == Stream::Out { "out" } else { "err" };
+            writeln!(to, "  {mark} | {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A running process. Dropping it kills it.
+pub struct Program {
+    name: String,
+    child: Child,
+    transcript: watch::Receiver<Transcript>,
+}
+
+/// A process that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The lines of its standard output.
+    pub stdout: Vec<String>,
+    /// The lines of its standard error.
+    pub stderr: Vec<String>,
+}
+
+/// A command that runs the registry's own program, deaf to the settings of whoever runs the tests.
+pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(binary());
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("A2A_REGISTRY") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+impl Program {
+    /// Starts a process with nothing to read and both outputs recorded.
+    pub fn start(command: Command) -> Self {
+        Self::start_with(command, Stdio::null())
+    }
+
+    fn start_with(mut command: Command, stdin: Stdio) -> Self {
+        let name = format!("{:?}", command.as_std());
+        command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        let (sender, transcript) = watch::channel(Transcript::default());
+        record(Stream::Out, child.stdout.take().unwrap(), sender.clone());
+        record(Stream::Err, child.stderr.take().unwrap(), sender);
+        Self {
+            name,
+            child,
+            transcript,
+        }
+    }
+
+    /// Runs a process to its end.
+    pub async fn run(command: Command) -> Finished {
+        Self::start(command).finish().await
+    }
+
+    /// Runs a process to its end, with `input` as what it reads.
+    pub async fn run_with_input(command: Command, input: &[u8]) -> Finished {
+        let mut program = Self::start_with(command, Stdio::piped());
+        let mut stdin = program.child.stdin.take().unwrap();
+        // A process may end without reading everything; what it answers is what the test judges.
+        let _ = stdin.write_all(input).await;
+        drop(stdin);
+        program.finish().await
+    }
+
+    /// The process id.
+    ///
+    /// # Panics
+    ///
+    /// When the process has ended and was waited for.
+    pub fn id(&self) -> u32 {
+        self.child
+            .id()
+            .unwrap_or_else(|| panic!("{} has ended", self.name))
+    }
+
+    /// Waits for the first line, on either output and also among those printed already, in which
+    /// `find` finds something, and gives what it found.
+    ///
+    /// # Panics
+    ///
+    /// When both outputs close, or [`DEADLINE`] passes, before there is such a line; with
+    /// everything that was printed.
+    pub async fn find<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
+        let mut transcript = self.transcript.clone();
+        let among = |seen: &Transcript| seen.lines.iter().find_map(|(_, line)| find(line));
+        let waited = timeout(
+            DEADLINE,
+            transcript.wait_for(|seen| seen.is_closed() || among(seen).is_some()),
+        )
+        .await;
+        let found = match waited {
+            Ok(Ok(seen)) => among(&seen),
+            _ => None,
+        };
+        found.unwrap_or_else(|| {
+            panic!(
+                "{} never printed the expected line; it printed:\n{}",
+                self.name,
+                *self.transcript.borrow()
+            )
+        })
+    }
+
+    /// Waits for a line that contains `text`, and gives that line.
+    ///
+    /// # Panics
+    ///
+    /// As [`Program::find`].
+    pub async fn line(&self, text: &str) -> String {
+        self.find(|line| line.contains(text).then(|| line.to_owned()))
+            .await
+    }
+
+    /// Asks the process to end (SIGTERM).
+    pub fn ask_to_end(&self) {
+        let id = i32::try_from(self.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
+    }
+
+    /// Asks the process to end (SIGTERM) and waits until it has.
+    pub async fn terminate(self) -> Finished {
+        self.ask_to_end();
+        self.finish().await
+    }
+
+    /// Ends the process as a power cut would (SIGKILL) and waits until it is gone.
+    pub async fn kill(mut self) -> Finished {
+        self.child.start_kill().unwrap();
+        self.finish().await
+    }
+
+    /// Waits until the process ends by itself.
+    ///
+    /// # Panics
+    ///
+    /// When it has not ended, or its outputs are still held open, at [`DEADLINE`].
+    pub async fn finish(mut self) -> Finished {
+        let ended = timeout(DEADLINE, async {
+            let status = self.child.wait().await.unwrap();
+            let closed = self.transcript.wait_for(Transcript::is_closed).await;
+            (status, closed.is_ok())
+        })
+        .await;
+        let seen = self.transcript.borrow();
+        let Ok((status, true)) = ended else {
+            panic!("{} did not end; it printed:\n{}", self.name, *seen);
+        };
+        Finished {
+            status,
+            stdout: seen.of(Stream::Out),
+            stderr: seen.of(Stream::Err),
+        }
+    }
+}
+
+/// Reads one output to its end, in the background. Bytes that are not UTF-8 are shown replaced.
+fn record(
+    stream: Stream,
+    from: impl AsyncRead + Unpin + Send + 'static,
+    to: watch::Sender<Transcript>,
+) {
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(from).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            let line = String::from_utf8_lossy(&line)
+                .trim_end_matches('\r')
+                .to_owned();
+            to.send_modify(|transcript| transcript.lines.push((stream, line)));
+        }
+        to.send_modify(|transcript| transcript.closed += 1);
+    });
+}

@@ -1,0 +1,167 @@
+//! Agents and clients built on other people's SDKs, from `tests/interop`.
+
+use std::path::Path;
+
+use tokio::process::Command;
+
+use super::prepared;
+use super::program::Program;
+
+/// An SDK that an agent and a client in `tests/interop` are built on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sdk {
+    /// Python `a2a-sdk` 0.2.16: protocol 0.2 over JSON-RPC, card only at `agent.json`.
+    Py02,
+    /// Python `a2a-sdk` 0.3.26: protocol 0.3 over JSON-RPC, card at both paths.
+    Py03,
+    /// Python `a2a-sdk` 1.3.0: protocol 1.0 over JSON-RPC and HTTP+JSON.
+    Py1,
+    /// JavaScript `@a2a-js/sdk` 1.3.0: protocol 1.0 over JSON-RPC and HTTP+JSON.
+    Node,
+}
+
+impl Sdk {
+    /// Every SDK the registry has to get on with.
+    pub const ALL: [Self; 4] = [Self::Py02, Self::Py03, Self::Py1, Self::Node];
+
+    /// The name its files and answers begin with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Py02 => "py02",
+            Self::Py03 => "py03",
+            Self::Py1 => "py1",
+            Self::Node => "node",
+        }
+    }
+
+    /// The id of its agent's only skill, which no other agent has.
+    pub fn skill(self) -> &'static str {
+        match self {
+            Self::Py02 => "write-haiku",
+            Self::Py03 => "forecast-tides",
+            Self::Py1 => "sort-seashells",
+            Self::Node => "tune-pianos",
+        }
+    }
+
+    /// The name on its agent's card.
+    pub fn agent_name(self) -> &'static str {
+        match self {
+            Self::Py02 => "Haiku house",
+            Self::Py03 => "Tide table",
+            Self::Py1 => "Shell sorter",
+            Self::Node => "Piano tuner",
+        }
+    }
+
+    /// The file name under `/.well-known/` at which its agent serves the card and its client asks.
+    pub fn well_known(self) -> &'static str {
+        match self {
+            Self::Py02 => "agent.json",
+            Self::Py03 | Self::Py1 | Self::Node => "agent-card.json",
+        }
+    }
+
+    /// What its agent answers to `text`.
+    pub fn answer_to(self, text: &str) -> String {
+        format!("{} heard {text}", self.name())
+    }
+
+    /// Starts its agent on a free port and waits until it can be asked.
+    ///
+    /// # Panics
+    ///
+    /// When `tests/run` has not prepared the SDK, or the agent does not start.
+    pub async fn agent(self) -> Agent {
+        self.agent_on(0).await
+    }
+
+    /// Starts its agent on a port, for example the one that an earlier process of it had.
+    ///
+    /// # Panics
+    ///
+    /// As [`Sdk::agent`].
+    pub async fn agent_on(self, port: u16) -> Agent {
+        let mut command = self.script("agent");
+        command.arg(port.to_string());
+        let program = Program::start(command);
+        let base = program
+            .find(|line| line.strip_prefix("READY ").map(str::to_owned))
+            .await;
+        Agent { base, program }
+    }
+
+    /// Has its client load the card that it finds below `base` (with or without a slash at the
+    /// end) where its own resolver looks, and send `text` to the agent the card names. Gives the
+    /// name on the card and the agent's answer.
+    ///
+    /// # Panics
+    ///
+    /// When the client fails; with what it printed.
+    pub async fn ask(self, base: &str, text: &str) -> Conversation {
+        let mut command = self.script("client");
+        command.arg(base).arg(text);
+        let finished = Program::run(command).await;
+        let said = |mark: &str| {
+            let mut lines = finished.stdout.iter();
+            lines.find_map(|line| line.strip_prefix(mark).map(str::to_owned))
+        };
+        match (finished.status.success(), said("CARD "), said("ANSWER ")) {
+            (true, Some(agent_name), Some(answer)) => Conversation { agent_name, answer },
+            _ => panic!("the {} client got no answer: {finished:#?}", self.name()),
+        }
+    }
+
+    fn script(self, role: &str) -> Command {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
+        let mut command = match self {
+            Self::Py02 => python("A2A_REGISTRY_TEST_PY02"),
+            Self::Py03 => python("A2A_REGISTRY_TEST_PY03"),
+            Self::Py1 => python("A2A_REGISTRY_TEST_PY1"),
+            Self::Node => {
+                let mut node = Command::new("node");
+                node.env("NODE_PATH", prepared("A2A_REGISTRY_TEST_NODE"));
+                node
+            }
+        };
+        let ending = if self == Self::Node { "cjs" } else { "py" };
+        command.arg(folder.join(format!("{}_{role}.{ending}", self.name())));
+        command
+    }
+}
+
+/// A Python that leaves no byte code beside the scripts and prints without delay.
+fn python(interpreter: &str) -> Command {
+    let mut command = Command::new(prepared(interpreter));
+    command.args(["-B", "-u", "-W", "ignore"]);
+    command
+}
+
+/// What an SDK's client brought home.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// The name on the card that its resolver loaded.
+    pub agent_name: String,
+    /// The text that the agent answered.
+    pub answer: String,
+}
+
+/// A running agent; dropping it ends it.
+pub struct Agent {
+    /// Its base URL, without a slash at the end.
+    pub base: String,
+    /// Its process.
+    pub program: Program,
+}
+
+impl Agent {
+    /// The URL its card is served at.
+    pub fn card_url(&self, sdk: Sdk) -> String {
+        format!("{}/.well-known/{}", self.base, sdk.well_known())
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        url::Url::parse(&self.base).unwrap().port().unwrap()
+    }
+}

@@ -1,0 +1,458 @@
+//! The registry in this process without a network: the test is the crawler, and the clock is its own.
+//!
+//! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
+//! through the application and, past it, from the rows.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, Outcome};
+use a2a_registry::api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
+use a2a_registry::app::{App, Caller, ErrorKind, LookupQuery, PageRequest, SearchQuery, Started};
+use a2a_registry::config::Config;
+use a2a_registry::domain::ids::SystemEntropy;
+use a2a_registry::domain::lifecycle::{LivenessState, ShownLifecycle};
+use a2a_registry::domain::review::ReviewState;
+use a2a_registry::store::entity::{agent, domain, hold, source, version};
+use a2a_registry::store::{
+    Handle as _, Store, StoreOptions, Synchronous, agents, domains, versions,
+};
+use sea_orm::EntityTrait as _;
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+pub use super::outcomes::{Answer, card, card_url, reordered, result, signed};
+
+/// The admin token that every stage starts with.
+pub const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
+
+/// How long the stage's leases last, in microseconds.
+pub const LEASE: i64 = 60_000_000;
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<OffsetDateTime>);
+
+impl Clock for ManualClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A registry under test.
+pub struct Stage {
+    pub app: Arc<App>,
+    /// Whoever holds [`TOKEN`].
+    pub admin: Caller,
+    /// A connection of its own, to see the rows as they are.
+    pub store: Store,
+    clock: Arc<ManualClock>,
+    config: Config,
+    folder: Arc<TempDir>,
+}
+
+impl Stage {
+    /// A registry on that database, configured as by default.
+    pub async fn new(url: &str) -> Self {
+        Self::with(url, |_| ()).await
+    }
+
+    /// A registry on that database.
+    pub async fn with(url: &str, configure: impl FnOnce(&mut Config)) -> Self {
+        let folder = Arc::new(TempDir::new().unwrap());
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().join("data");
+        config.store.database = url.into();
+        config.search.writer_megabytes = 15;
+        // The clock leaps, and nobody polls in between: the database is not lost for that.
+        config.store.stale_limit = 1 << 40;
+        configure(&mut config);
+        let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
+        let clock = Arc::new(ManualClock(Mutex::new(start)));
+        Self::build(config, clock, folder).await
+    }
+
+    async fn build(config: Config, clock: Arc<ManualClock>, folder: Arc<TempDir>) -> Self {
+        let Started { app, rebuild, .. } = App::build(
+            config.clone(),
+            clock.clone(),
+            Arc::new(SystemEntropy::default()),
+            Some(TOKEN),
+        )
+        .await
+        .unwrap();
+        assert_eq!(rebuild, None);
+        let admin = app.authenticate(TOKEN).await.unwrap();
+        let store = Store::connect(&options(&config.store.database))
+            .await
+            .unwrap();
+        Self {
+            app,
+            admin,
+            store,
+            clock,
+            config,
+            folder,
+        }
+    }
+
+    /// Another process beside this one, on the same database, with a folder of its own.
+    pub async fn beside(&self) -> Self {
+        let folder = Arc::new(TempDir::new().unwrap());
+        let mut config = self.config.clone();
+        config.store.data_dir = folder.path().join("data");
+        let Started { app, .. } = App::build(
+            config.clone(),
+            self.clock.clone(),
+            Arc::new(SystemEntropy::default()),
+            Some(TOKEN),
+        )
+        .await
+        .unwrap();
+        app.index_anew(|| false).await.unwrap();
+        Self {
+            admin: app.authenticate(TOKEN).await.unwrap(),
+            app,
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            config,
+            folder,
+        }
+    }
+
+    /// The process ends without a word, and another one starts with what it left.
+    pub async fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
+        let Self {
+            app,
+            clock,
+            mut config,
+            folder,
+            ..
+        } = self;
+        assert_eq!(
+            Arc::strong_count(&app),
+            1,
+            "something still holds the registry"
+        );
+        drop(app);
+        configure(&mut config);
+        Self::build(config, clock, folder).await
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        *self.clock.0.lock().unwrap() += by;
+    }
+
+    /// The present.
+    pub fn now(&self) -> OffsetDateTime {
+        self.clock.now()
+    }
+
+    /// Registers a domain's well-known paths as the admin.
+    pub async fn register(&self, domain: &str) -> DomainView {
+        let what = Registration {
+            domain: Some(domain.into()),
+            ..Registration::default()
+        };
+        self.app.register(&self.admin, &what).await.unwrap()
+    }
+
+    /// Registers one card URL as the admin.
+    pub async fn register_url(&self, url: &str) -> DomainView {
+        let what = Registration {
+            card_url: Some(url.into()),
+            ..Registration::default()
+        };
+        self.app.register(&self.admin, &what).await.unwrap()
+    }
+
+    /// Leases every due visit and makes its outcomes, which are handed to nobody yet.
+    pub async fn outcomes(&self, answer: impl Fn(&source::Model) -> Answer) -> Vec<Outcome> {
+        let leased = self.app.visits_lease(1000, LEASE).await.unwrap();
+        leased
+            .into_iter()
+            .map(|(domain, sources)| self.outcome(&domain, &sources, &answer))
+            .collect()
+    }
+
+    /// The outcome of one visit.
+    pub fn outcome(
+        &self,
+        domain: &domain::Model,
+        sources: &[source::Model],
+        answer: impl Fn(&source::Model) -> Answer,
+    ) -> Outcome {
+        let asked = sources.iter().take(MAX_SOURCES_PER_VISIT);
+        Outcome {
+            domain_key: domain.id,
+            lease: domain.lease.unwrap(),
+            sources: asked
+                .map(|source| result(source, answer(source), self.now()))
+                .collect(),
+        }
+    }
+
+    /// Makes every due visit, in one group. Gives how many there were.
+    pub async fn visit(&self, answer: impl Fn(&source::Model) -> Answer) -> usize {
+        let group = self.outcomes(answer).await;
+        self.app.ingest(&group).await.unwrap();
+        group.len()
+    }
+
+    /// Looks at every source of one domain now, and finds this.
+    pub async fn look(&self, domain: &str, answer: Answer) {
+        self.advance(Duration::minutes(2));
+        let wish = Recrawl { full: true };
+        self.app
+            .domain_recrawl(&self.admin, domain, &wish)
+            .await
+            .unwrap();
+        let mut group = Vec::new();
+        let mut others = Vec::new();
+        for (row, sources) in self.app.visits_lease(1000, LEASE).await.unwrap() {
+            if row.name == domain {
+                group.push(self.outcome(&row, &sources, |_| answer.clone()));
+            } else {
+                others.push((row.id, row.lease.unwrap()));
+            }
+        }
+        self.app.visits_give_back(&others).await.unwrap();
+        assert_eq!(group.len(), 1, "{domain} was due");
+        self.app.ingest(&group).await.unwrap();
+    }
+
+    /// Registers a domain and lets its first card come in.
+    pub async fn publish(&self, domain: &str, card: &[u8]) -> agent::Model {
+        self.register(domain).await;
+        assert_eq!(self.visit(|_| Answer::Card(card.to_vec())).await, 1);
+        self.agent(domain).await
+    }
+
+    /// As [`Stage::publish`], approved by the admin.
+    pub async fn publish_approved(&self, domain: &str, card: &[u8]) -> agent::Model {
+        let agent = self.publish(domain, card).await;
+        self.approve(agent.id).await;
+        self.agent(domain).await
+    }
+
+    /// Every agent there has been, oldest first.
+    pub async fn agents(&self) -> Vec<agent::Model> {
+        agents::agents_walk(&self.store, None, 100_000)
+            .await
+            .unwrap()
+    }
+
+    /// The only living agent of a domain.
+    pub async fn agent(&self, domain: &str) -> agent::Model {
+        let mut all = self.agents().await;
+        all.retain(|row| row.domain == domain && row.retired_at.is_none());
+        assert_eq!(all.len(), 1, "{domain} has one agent: {all:?}");
+        all.remove(0)
+    }
+
+    /// Every version of an agent, oldest first.
+    pub async fn versions(&self, agent: Uuid) -> Vec<version::Model> {
+        let mut all = versions::version_page(&self.store, agent, true, None, 100_000)
+            .await
+            .unwrap();
+        all.reverse();
+        all
+    }
+
+    /// What holds an agent back.
+    pub async fn holds(&self, agent: Uuid) -> Vec<String> {
+        let rows: Vec<hold::Model> = agents::holds_of(&self.store, &[agent]).await.unwrap();
+        rows.into_iter().map(|row| row.hold).collect()
+    }
+
+    /// Every review about an agent, oldest first, as (digest, state).
+    pub async fn reviews(&self, agent: Uuid) -> Vec<(String, ReviewState)> {
+        let all = self.review_page(None).await;
+        all.into_iter()
+            .filter(|review| review.agent == agent)
+            .map(|review| (review.digest, review.state))
+            .collect()
+    }
+
+    /// The open review about an agent.
+    pub async fn open_review(&self, agent: Uuid) -> Option<Review> {
+        let mut open = self.review_page(Some(ReviewState::Open)).await;
+        open.retain(|review| review.agent == agent);
+        assert!(open.len() <= 1, "one question at a time: {open:?}");
+        open.pop()
+    }
+
+    async fn review_page(&self, state: Option<ReviewState>) -> Vec<Review> {
+        let page = PageRequest {
+            page_size: Some(100),
+            ..PageRequest::default()
+        };
+        self.app
+            .review_list(&self.admin, state, &page)
+            .await
+            .unwrap()
+            .reviews
+    }
+
+    /// Approves what is asked about an agent.
+    pub async fn approve(&self, agent: Uuid) -> Review {
+        let (id, decision) = self.decision(agent).await;
+        self.app
+            .review_approve(&self.admin, id, &decision)
+            .await
+            .unwrap()
+    }
+
+    /// Rejects what is asked about an agent.
+    pub async fn reject(&self, agent: Uuid) -> Review {
+        let (id, decision) = self.decision(agent).await;
+        self.app
+            .review_reject(&self.admin, id, &decision)
+            .await
+            .unwrap()
+    }
+
+    async fn decision(&self, agent: Uuid) -> (Uuid, ReviewDecision) {
+        let review = self.open_review(agent).await.expect("something is asked");
+        let decision = ReviewDecision {
+            digest: review.digest,
+            reason: "looked at it".into(),
+        };
+        (review.id, decision)
+    }
+
+    /// The bytes that anyone is handed; `None` where there is no such agent for them.
+    pub async fn served(&self, agent: Uuid) -> Option<Vec<u8>> {
+        let answer = self
+            .app
+            .agent_card(&Caller::default(), &agent.to_string(), None)
+            .await;
+        match answer {
+            Ok(card) => Some(card.bytes.to_vec()),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::NotFound, "{error:?}");
+                None
+            }
+        }
+    }
+
+    /// Everything that a caller finds with these filters.
+    pub async fn found(&self, caller: &Caller, query: &SearchQuery) -> AgentList {
+        let query = SearchQuery {
+            page_size: Some(100),
+            ..query.clone()
+        };
+        let bytes = self.app.search(caller, &query).await.unwrap();
+        let list: AgentList = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(list.total, list.agents.len() as u64);
+        list
+    }
+
+    /// The ids that anyone finds.
+    pub async fn found_by_anyone(&self) -> BTreeSet<Uuid> {
+        let list = self
+            .found(&Caller::default(), &SearchQuery::default())
+            .await;
+        list.agents.into_iter().map(|hit| hit.summary.id).collect()
+    }
+
+    /// Has the index follow every event there is.
+    pub async fn settle(&self) {
+        while self.app.index_next().await.unwrap() {}
+    }
+
+    /// Has the index catch up and compares it with the rows: who is found, with what, by which URL.
+    pub async fn index_equals_database(&self) {
+        self.settle().await;
+        let rows = self.agents().await;
+        let living: Vec<&agent::Model> = rows
+            .iter()
+            .filter(|row| row.retired_at.is_none() && row.newest_version.is_some())
+            .collect();
+        let mut listed = BTreeSet::new();
+        let mut found_by_anyone = BTreeSet::new();
+        for row in &living {
+            let free = self.holds(row.id).await.is_empty();
+            let lasting = matches!(row.lifecycle.as_str(), "approved" | "deprecated");
+            if free && lasting {
+                assert!(self.served(row.id).await.is_some(), "{row:?} is served");
+                listed.insert(row.id);
+                if row.liveness != "gone" {
+                    found_by_anyone.insert(row.id);
+                }
+            } else {
+                assert_eq!(self.served(row.id).await, None, "{row:?} is not served");
+            }
+        }
+        assert_eq!(self.found_by_anyone().await, found_by_anyone);
+
+        let everything = SearchQuery {
+            lifecycle: names(ShownLifecycle::ALL.iter().map(|state| state.as_str())),
+            liveness: names(LivenessState::ALL.iter().map(|state| state.as_str())),
+            ..SearchQuery::default()
+        };
+        let found = self.found(&self.admin, &everything).await;
+        let ids: BTreeSet<Uuid> = found.agents.iter().map(|hit| hit.summary.id).collect();
+        assert_eq!(ids, living.iter().map(|row| row.id).collect());
+        for hit in found.agents {
+            let id = hit.summary.id;
+            let row = living.iter().find(|row| row.id == id).unwrap();
+            let shown = row.approved_version.or(row.newest_version).unwrap();
+            let shown = version::Entity::find_by_id(shown)
+                .one(self.store.connection())
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(hit.summary.card_digest, shown.digest);
+            let agent = self
+                .app
+                .agent_show(&self.admin, &id.to_string())
+                .await
+                .unwrap();
+            let mut from_rows = agent.hit.summary;
+            // An entry says when its card was seen as of its last change.
+            from_rows.liveness.last_seen = hit.summary.liveness.last_seen;
+            from_rows.liveness.next_due = hit.summary.liveness.next_due;
+            assert_eq!(hit.summary, from_rows);
+        }
+        self.sources_are_looked_up(&living, &listed).await;
+    }
+
+    async fn sources_are_looked_up(&self, living: &[&agent::Model], listed: &BTreeSet<Uuid>) {
+        let mut domain_ids: Vec<i64> = living.iter().map(|row| row.domain_id).collect();
+        domain_ids.dedup();
+        for source in domains::sources_of(&self.store, &domain_ids).await.unwrap() {
+            let Some(fed) = source.agent_id else { continue };
+            let query = LookupQuery {
+                url: Some(card_url(&source)),
+                ..LookupQuery::default()
+            };
+            let found = self.app.lookup(&self.admin, &query).await;
+            if !listed.contains(&fed) {
+                let nobody = found.unwrap_err();
+                assert_eq!(nobody.kind, ErrorKind::NotFound, "{}", card_url(&source));
+                continue;
+            }
+            let found = found.unwrap();
+            let ids: Vec<Uuid> = found.agents.iter().map(|hit| hit.summary.id).collect();
+            assert_eq!(ids, [fed], "who is behind {}", card_url(&source));
+        }
+    }
+}
+
+/// How the tests open a database.
+pub fn options(url: &str) -> StoreOptions {
+    StoreOptions {
+        url: url.into(),
+        synchronous: Synchronous::Normal,
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    names
+        .filter(|name| *name != "retired")
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,25 @@
+//! Style as a test: who may depend on whom, what a file must and must not hold, and a code map in
+//! the README that is true.
+//!
+//! Each rule is a function from the text of a file to what is wrong with it, so that it is tried on
+//! a bad example as well as on the tree. The tables at the head of the modules are meant to be
+//! extended: a new folder or an agreed exception is one line there.
+
+mod code;
+mod code_map;
+mod files;
+mod imports;
+mod layers;
+mod manifests;
+mod tree;
+
+/// Fails with one line for each thing that is wrong.
+#[track_caller]
+fn assert_tidy(problems: &[String]) {
+    assert!(
+        problems.is_empty(),
+        "{} to put right:\n\n{}\n",
+        problems.len(),
+        problems.join("\n")
+    );
+}

@@ -1,0 +1,137 @@
+//! The code map in the README names what there is, all of it, and nothing else.
+
+use std::collections::BTreeSet;
+
+use super::assert_tidy;
+use super::tree::{Source, files, read};
+
+/// The heading the map stands under; it ends at the next heading of the same level.
+const HEADING: &str = "## Code map";
+
+/// How deep folders are listed: `registry/src/http` is, what lies in it is left to its module doc.
+const DEPTH: usize = 3;
+
+/// What the map has to list: every folder down to [`DEPTH`] except `src` itself, and the Rust files
+/// directly under each `src`.
+fn expected(files: &[String]) -> BTreeSet<String> {
+    let mut listed = BTreeSet::new();
+    for path in files {
+        let parts: Vec<&str> = path.split('/').collect();
+        let (file, folders) = parts.split_last().unwrap();
+        for depth in 1..=folders.len().min(DEPTH) {
+            if folders[depth - 1] != "src" {
+                listed.insert(folders[..depth].join("/"));
+            }
+        }
+        if folders.last() == Some(&"src") && file.ends_with(".rs") {
+            listed.insert(path.clone());
+        }
+    }
+    listed
+}
+
+/// The paths of lines like ``- `path` - purpose`` under the heading, and what is wrong with lines
+/// that begin like one.
+fn listed(readme: &str) -> (BTreeSet<String>, Vec<String>) {
+    let section = readme
+        .lines()
+        .skip_while(|line| line.trim_end() != HEADING)
+        .skip(1);
+    let mut paths = BTreeSet::new();
+    let mut problems = Vec::new();
+    for line in section.take_while(|line| !line.starts_with("## ")) {
+        let entry = line.trim_start().trim_start_matches("- ");
+        let Some((path, rest)) = entry
+            .strip_prefix('`')
+            .and_then(|entry| entry.split_once('`'))
+        else {
+            continue;
+        };
+        let purpose = rest.strip_prefix(" - ").unwrap_or_default();
+        if purpose.trim().is_empty() {
+            problems.push(format!(
+                "README.md: `{path}` has no purpose: write - `{path}` - what it is for"
+            ));
+        }
+        if !paths.insert(path.trim_end_matches('/').to_owned()) {
+            problems.push(format!("README.md: `{path}` is listed twice"));
+        }
+    }
+    (paths, problems)
+}
+
+fn check(readme: &str, files: &[String]) -> Vec<String> {
+    let expected = expected(files);
+    let (listed, mut problems) = listed(readme);
+    for path in expected.difference(&listed) {
+        problems.push(format!("README.md: the code map lacks `{path}`"));
+    }
+    for path in listed.difference(&expected) {
+        problems.push(format!(
+            "README.md: the code map lists `{path}`, which is not there"
+        ));
+    }
+    problems
+}
+
+/// The whole map as it could be written, with the purposes that the files state themselves.
+fn proposal(files: &[String]) -> String {
+    let purpose = |path: &String| {
+        let inner = [
+            format!("{path}/mod.rs"),
+            format!("{path}.rs"),
+            format!("{path}/src/lib.rs"),
+        ];
+        let mut candidates = std::iter::once(path).chain(&inner);
+        let source = candidates.find(|path| path.ends_with(".rs") && files.contains(path))?;
+        Source::new(source, &read(source)).purpose()
+    };
+    let lines = expected(files).into_iter().map(|path| {
+        let purpose = purpose(&path).unwrap_or_else(|| "what it holds".to_owned());
+        format!("- `{path}` - {purpose}")
+    });
+    format!("{HEADING}\n\n{}\n", lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn the_code_map_equals_the_tree() {
+    let files = files();
+    let mut problems = check(&read("README.md"), &files);
+    if !problems.is_empty() {
+        problems.push(format!(
+            "\nThe whole section, to correct and paste:\n\n{}",
+            proposal(&files)
+        ));
+    }
+    assert_tidy(&problems);
+}
+
+#[test]
+fn a_wrong_code_map_is_found() {
+    let files = [
+        "Cargo.toml",
+        "card/src/lib.rs",
+        "card/src/wire/a/b.rs",
+        "web/x.css",
+    ]
+    .map(str::to_owned);
+    let map = "# Title\n`not/yet` - x\n## Code map\n\nWords.\n\n- `card` - cards\n- `card/src/lib.rs` - x\n\
+               - `card/src/wire` - wires\n`web/` - pages\n## Next\n- `nor/this` - x\n";
+    assert_eq!(check(map, &files), Vec::<String>::new());
+    for (from, to) in [
+        ("- `card` - cards\n", ""),
+        (
+            "- `card` - cards\n",
+            "- `card` - cards\n- `crawler` - gone\n",
+        ),
+        ("- `card` - cards\n", "- `card`\n"),
+        ("- `card` - cards\n", "- `card` - cards\n- `card` - again\n"),
+    ] {
+        assert_eq!(
+            check(&map.replace(from, to), &files).len(),
+            1,
+            "{from:?} -> {to:?}"
+        );
+    }
+    assert_eq!(check("# Title\n", &files).len(), 4);
+}

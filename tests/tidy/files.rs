@@ -1,0 +1,100 @@
+//! What every Rust file must begin with, how long it may be, and what may not stand in it.
+
+use super::assert_tidy;
+use super::code::lines_with;
+use super::tree::{Source, sources};
+
+/// The most lines that ship in one file.
+const PRODUCTION_LIMIT: usize = 500;
+/// The most lines of a file that serves tests.
+const TEST_LIMIT: usize = 800;
+
+/// File names that say nothing.
+const EMPTY_NAMES: [&str; 6] = ["utils", "util", "helpers", "helper", "misc", "manager"];
+
+/// Words that put work off, where a comment begins with one. Written in two halves, so that this file does not find itself.
+const PUT_OFF: [&str; 3] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+fn check(source: &Source) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut found = |line: usize, problem: &str| {
+        problems.push(format!("{}:{line}: {problem}", source.path));
+    };
+    if source.purpose().is_none() {
+        found(
+            1,
+            "begin the file with a module doc: //! and a sentence that says what it is for",
+        );
+    }
+    let (lines, limit) = if source.is_test() {
+        (source.text.lines().count(), TEST_LIMIT)
+    } else {
+        (source.production_lines, PRODUCTION_LIMIT)
+    };
+    if lines > limit {
+        found(
+            limit,
+            &format!("{lines} lines, {limit} are allowed: give a subject a file of its own"),
+        );
+    }
+    let stem = source.path.rsplit('/').next().unwrap_or_default();
+    if EMPTY_NAMES.contains(&stem.trim_end_matches(".rs")) {
+        found(1, "name the file after its subject");
+    }
+    for line in lines_with(&source.tokens(), &["unsafe"]) {
+        found(
+            line,
+            "no unsafe code: use a library that has a safe call for it",
+        );
+    }
+    for (index, line) in source.text.lines().enumerate() {
+        let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+        let comment = comment.trim_start_matches(['/', '!', ' ']);
+        if PUT_OFF.iter().any(|word| comment.starts_with(word)) {
+            found(
+                index + 1,
+                "do it now, or open an issue and leave the file without a note",
+            );
+        }
+    }
+    problems
+}
+
+#[test]
+fn files_are_short_documented_and_safe() {
+    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+}
+
+#[test]
+fn untidy_files_are_found() {
+    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let lines = |count: usize| format!("//! Doc.\n{}", "fn f() {}\n".repeat(count - 1));
+    assert_eq!(problems("card/src/a.rs", &lines(500)), 0);
+    assert_eq!(problems("card/src/a.rs", &lines(501)), 1);
+    assert_eq!(problems("tests/a.rs", &lines(800)), 0);
+    assert_eq!(problems("tests/a.rs", &lines(801)), 1);
+    let long_tests = format!(
+        "{}#[cfg(test)]\nmod tests {{\n{}}}\n",
+        lines(500),
+        lines(400)
+    );
+    assert_eq!(problems("card/src/a.rs", &long_tests), 0);
+
+    assert_eq!(problems("card/src/a.rs", "fn f() {}\n"), 1);
+    assert_eq!(problems("card/src/a.rs", "//!\nfn f() {}\n"), 1);
+    assert_eq!(problems("card/src/utils.rs", "//! Doc.\n"), 1);
+    assert_eq!(problems("tests/a.rs", "//! Doc.\nunsafe fn f() {}\n"), 1);
+    assert_eq!(
+        problems(
+            "card/src/a.rs",
+            "//! Not unsafe.\n#![forbid(unsafe_code)]\n"
+        ),
+        0
+    );
+    let put_off = format!("//! Doc.\n// {}: later\n", PUT_OFF[0]);
+    assert_eq!(problems("card/src/a.rs", &put_off), 1);
+}

@@ -1,0 +1,209 @@
+//! Libraries and calls that have their place and appear nowhere else.
+
+use super::assert_tidy;
+use super::code::{Token, lines_with};
+use super::tree::{Source, sources};
+
+/// A library, the only places that may name it, and where to go instead.
+type Home = (&'static str, &'static [&'static str], &'static str);
+
+/// A place is a file, or a folder with everything in it and the file of the same name beside it.
+/// Tests may name anything.
+const HOMES: [Home; 14] = [
+    ("sea_orm", &["registry/src/store", "migrations/src"], STORE),
+    (
+        "sea_orm_migration",
+        &["registry/src/store", "migrations/src"],
+        STORE,
+    ),
+    ("sqlx", &["registry/src/store"], STORE),
+    (
+        "actix_web",
+        &["registry/src/http", "registry/src/demo"],
+        HTTP,
+    ),
+    ("utoipa_actix_web", &["registry/src/http"], HTTP),
+    ("tracing_actix_web", &["registry/src/http"], HTTP),
+    ("askama", &["registry/src/http"], HTTP),
+    (
+        "tantivy",
+        &["registry/src/index"],
+        "searching belongs into registry/src/index",
+    ),
+    (
+        "reqwest",
+        &[
+            "crawler/src",
+            "registry/src/cli/client.rs",
+            "registry/src/talk",
+        ],
+        "the server asks others through the crawler's guarded fetcher",
+    ),
+    (
+        "hickory_resolver",
+        &["crawler/src"],
+        "names are resolved by the crawler's guard",
+    ),
+    ("candle_core", &["registry/src/embed"], EMBED),
+    ("candle_nn", &["registry/src/embed"], EMBED),
+    ("candle_transformers", &["registry/src/embed"], EMBED),
+    ("tokenizers", &["registry/src/embed"], EMBED),
+];
+
+const STORE: &str = "SQL belongs into registry/src/store; add a method there";
+const HTTP: &str = "HTTP belongs into registry/src/http; hand plain values over";
+const EMBED: &str = "sentence encoding belongs into registry/src/embed";
+
+/// A call, the only places that may make it, and what to do instead.
+type Call = (
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+const CLOCK: &str = "take `now`, or an a2a_crawler::Clock, so that a test can set the time";
+
+/// The calls that read the clock or give up. `Instant` may measure how long something took; what is
+/// decided by time asks the `Clock`.
+const CALLS: [Call; 10] = [
+    (
+        &["OffsetDateTime", "::", "now_utc"],
+        &["crawler/src/clock.rs"],
+        CLOCK,
+    ),
+    (&["OffsetDateTime", "::", "now_local"], &[], CLOCK),
+    (&["UtcDateTime", "::", "now"], &[], CLOCK),
+    (&["SystemTime", "::", "now"], &[], CLOCK),
+    (
+        &["Uuid", "::", "now_v7"],
+        &[],
+        "use Uuid::new_v7 with a time from the Clock",
+    ),
+    (&["Timestamp", "::", "now"], &[], CLOCK),
+    (
+        &["Instant", "::", "now"],
+        &[
+            "crawler/src/clock.rs",
+            "crawler/src/fetch",
+            "crawler/src/worker",
+            "registry/src/http/metrics",
+            "registry/src/metrics",
+            "registry/src/talk",
+            "registry/src/cli",
+        ],
+        CLOCK,
+    ),
+    (&[".", "unwrap", "("], MAY_GIVE_UP, GIVE_UP),
+    (&[".", "expect", "("], MAY_GIVE_UP, GIVE_UP),
+    (
+        &["std", "::", "process", "::", "exit"],
+        MAY_GIVE_UP,
+        GIVE_UP,
+    ),
+];
+
+/// Where giving up is the right answer: before anything runs.
+const MAY_GIVE_UP: &[&str] = &["registry/src/main.rs"];
+const GIVE_UP: &str = "return an error that says what is wrong; nothing that runs may give up";
+
+/// Whether `path` lies in a place.
+pub fn lies_in(path: &str, place: &str) -> bool {
+    let within = path.strip_prefix(place);
+    within.is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
+}
+
+/// The lines that name a library: as the head of a path, or in `use` and `extern crate`.
+fn lines_naming(tokens: &[Token], library: &str) -> Vec<usize> {
+    let text = |index: Option<usize>| {
+        index
+            .and_then(|index| tokens.get(index))
+            .map(|token| token.text.as_str())
+    };
+    let named = |index: usize| {
+        let before = text(index.checked_sub(1));
+        // A leading `::` is the head of a path too; one after a name is not.
+        let leading = || {
+            index
+                .checked_sub(2)
+                .is_none_or(|index| !tokens[index].is_word() || tokens[index].text == "use")
+        };
+        let head = before != Some(".") && (before != Some("::") || leading());
+        head && (text(Some(index + 1)) == Some("::") || matches!(before, Some("use" | "crate")))
+    };
+    let hits = (0..tokens.len()).filter(|&index| tokens[index].text == library && named(index));
+    hits.map(|index| tokens[index].line).collect()
+}
+
+fn check(source: &Source) -> Vec<String> {
+    let tokens = source.production_tokens();
+    let outside = |places: &[&str]| !places.iter().any(|place| lies_in(&source.path, place));
+    let mut problems = Vec::new();
+    for (library, _, advice) in HOMES.iter().filter(|(_, places, _)| outside(places)) {
+        for line in lines_naming(&tokens, library) {
+            problems.push(format!(
+                "{}:{line}: {library} has no place here: {advice}",
+                source.path
+            ));
+        }
+    }
+    for (call, _, advice) in CALLS.iter().filter(|(_, places, _)| outside(places)) {
+        for line in lines_with(&tokens, call) {
+            problems.push(format!(
+                "{}:{line}: `{}` has no place here: {advice}",
+                source.path,
+                call.concat()
+            ));
+        }
+    }
+    problems
+}
+
+#[test]
+fn libraries_and_calls_keep_to_their_places() {
+    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+}
+
+#[test]
+fn strays_are_found() {
+    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    for text in [
+        "use sea_orm::Value;",
+        "use sea_orm as orm;",
+        "use ::sea_orm::{A, B};",
+        "use {serde, sea_orm::Value};",
+        "fn f(v: sea_orm::Value) {}",
+        "fn f() { let t = time::OffsetDateTime::now_utc(); }",
+        "fn f() { g()\n        .unwrap(); }",
+    ] {
+        assert_eq!(problems("registry/src/app/agents.rs", text), 1, "{text}");
+    }
+    for (path, text) in [
+        ("registry/src/store/agents.rs", "use sea_orm::Value;"),
+        ("registry/src/store.rs", "use sea_orm::Value;"),
+        ("tests/agents.rs", "use sea_orm::Value;"),
+        (
+            "registry/src/app/agents.rs",
+            "// use sea_orm::Value;\nfn f() { \"sea_orm::Value\"; }",
+        ),
+        (
+            "registry/src/app/agents.rs",
+            "use crate::store::sea_orm::Value;",
+        ),
+        (
+            "registry/src/app/agents.rs",
+            "#[cfg(test)]\nmod tests {\n use sea_orm::Value;\n}",
+        ),
+        (
+            "crawler/src/clock.rs",
+            "fn f() { OffsetDateTime::now_utc(); }",
+        ),
+        ("registry/src/main.rs", "fn f() { g().expect(\"a port\"); }"),
+        ("registry/src/app/agents.rs", "fn f() { g().unwrap_or(1); }"),
+    ] {
+        assert_eq!(problems(path, text), 0, "{path}: {text}");
+    }
+    assert_eq!(
+        problems("registry/src/storehouse.rs", "use sea_orm::Value;"),
+        1
+    );
+}

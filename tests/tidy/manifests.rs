@@ -1,0 +1,191 @@
+//! The arrows between the packages, read from their manifests.
+
+use toml::Table;
+
+use super::assert_tidy;
+use super::tree::{files, read};
+
+/// A package's folder, its name, what of ours it is built on, and what of ours only its tests are.
+type Package = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+/// Exactly these packages, with exactly these arrows. Nothing depends on the tests.
+const PACKAGES: [Package; 5] = [
+    ("card", "a2a-card", &[], &[]),
+    ("crawler", "a2a-crawler", &["a2a-card"], &[]),
+    ("migrations", "a2a-migrations", &[], &[]),
+    (
+        "registry",
+        "a2a-registry",
+        &["a2a-card", "a2a-crawler", "a2a-migrations"],
+        &[],
+    ),
+    (
+        "tests",
+        "registry-tests",
+        &[],
+        &["a2a-card", "a2a-crawler", "a2a-migrations", "a2a-registry"],
+    ),
+];
+
+/// The only package with a program.
+const WITH_PROGRAM: &str = "registry";
+
+/// Packages that would bring a second way to do what one already does.
+const UNWANTED: [(&str, &str); 8] = [
+    ("chrono", "time is told by the crate `time`"),
+    ("jiff", "time is told by the crate `time`"),
+    ("rusqlite", "storage goes through sea-orm"),
+    ("sqlx", "storage goes through sea-orm"),
+    ("openssl", "TLS and signatures go through ring"),
+    ("native-tls", "TLS and signatures go through ring"),
+    ("aws-lc-rs", "TLS and signatures go through ring"),
+    ("lazy_static", "the standard library has LazyLock"),
+];
+
+/// The names in every table of this kind: the plain one and those under `[target.…]`.
+fn dependencies(manifest: &Table, kind: &str) -> Vec<String> {
+    let plain = manifest.get(kind).and_then(|value| value.as_table());
+    let targets = manifest.get("target").and_then(|value| value.as_table());
+    let special = targets.into_iter().flat_map(|targets| targets.values());
+    let special = special.filter_map(|target| target.get(kind)?.as_table());
+    let tables = plain.into_iter().chain(special);
+    tables.flat_map(|table| table.keys().cloned()).collect()
+}
+
+fn ours(manifest: &Table, kinds: &[&str]) -> Vec<String> {
+    let all = kinds.iter().flat_map(|kind| dependencies(manifest, kind));
+    let mut ours: Vec<_> = all
+        .filter(|name| PACKAGES.iter().any(|(_, package, ..)| package == name))
+        .collect();
+    ours.sort();
+    ours
+}
+
+fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<String> {
+    let path = format!("{folder}/Cargo.toml");
+    let manifest: Table = match text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![format!("{path}: {error}")],
+    };
+    let mut problems = Vec::new();
+    let mut expect = |holds: bool, problem: String| {
+        if !holds {
+            problems.push(format!("{path}: {problem}"));
+        }
+    };
+
+    let package = manifest.get("package").and_then(|value| value.get("name"));
+    expect(
+        package.and_then(|value| value.as_str()) == Some(name),
+        format!("the package must be called {name}"),
+    );
+    let found = ours(&manifest, &["dependencies", "build-dependencies"]);
+    expect(
+        found == built_on,
+        format!("of our packages it must be built on exactly {built_on:?}, not {found:?}"),
+    );
+    let found = ours(&manifest, &["dev-dependencies"]);
+    expect(
+        found == tested_with,
+        format!("its dev-dependencies of ours must be exactly {tested_with:?}, not {found:?}"),
+    );
+    if folder == "tests" {
+        for kind in ["dependencies", "build-dependencies"] {
+            let found = dependencies(&manifest, kind);
+            expect(
+                found.is_empty(),
+                format!("everything belongs into dev-dependencies, also {found:?}"),
+            );
+        }
+    }
+    expect(
+        manifest.contains_key("bin") == (folder == WITH_PROGRAM),
+        format!("[[bin]] stands in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
+    );
+    let lints = manifest
+        .get("lints")
+        .and_then(|value| value.get("workspace"));
+    expect(
+        lints.and_then(toml::Value::as_bool) == Some(true),
+        "add [lints] workspace = true".to_owned(),
+    );
+    for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+        for dependency in dependencies(&manifest, kind) {
+            if let Some((_, reason)) = UNWANTED.iter().find(|(name, _)| *name == dependency) {
+                expect(false, format!("drop {dependency}: {reason}"));
+            }
+            let table = manifest.get(kind).and_then(|table| table.get(&dependency));
+            let shared = table.is_none_or(|value| value.get("workspace").is_some());
+            expect(
+                shared,
+                format!("{dependency} takes its version from [workspace.dependencies]"),
+            );
+        }
+    }
+    problems
+}
+
+#[test]
+fn packages_depend_on_each_other_as_designed() {
+    let mut problems: Vec<_> = PACKAGES
+        .into_iter()
+        .flat_map(|package| check(package, &read(&format!("{}/Cargo.toml", package.0))))
+        .collect();
+
+    let workspace: Table = read("Cargo.toml").parse().unwrap();
+    let list = |key: &str| -> Vec<String> {
+        let values = workspace["workspace"][key].as_array().unwrap().iter();
+        values
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let folders: Vec<_> = PACKAGES
+        .iter()
+        .map(|(folder, ..)| (*folder).to_owned())
+        .collect();
+    if list("members") != folders {
+        problems.push(format!("Cargo.toml: members must be {folders:?}"));
+    }
+    // The tests package is built only when it is named, so nothing it needs reaches a release.
+    if list("default-members") != [WITH_PROGRAM] {
+        problems.push(format!(
+            "Cargo.toml: default-members must be [\"{WITH_PROGRAM}\"]"
+        ));
+    }
+    for path in files() {
+        let is_program = path.ends_with("src/main.rs") || path.contains("/src/bin/");
+        if is_program && path != format!("{WITH_PROGRAM}/src/main.rs") {
+            problems.push(format!(
+                "{path}: the only program is {WITH_PROGRAM}/src/main.rs"
+            ));
+        }
+    }
+    assert_tidy(&problems);
+}
+
+#[test]
+fn wrong_arrows_are_found() {
+    let crawler = PACKAGES[1];
+    let good = "[package]\nname = \"a2a-crawler\"\n[lints]\nworkspace = true\n[dependencies]\n";
+    let right = format!("{good}a2a-card.workspace = true\ntime.workspace = true\n");
+    assert!(check(crawler, &right).is_empty());
+    for wrong in [
+        good.to_owned(),
+        format!("{right}a2a-registry.workspace = true\n"),
+        format!("{right}[build-dependencies]\na2a-migrations.workspace = true\n"),
+        format!("{right}[dev-dependencies]\nregistry-tests.workspace = true\n"),
+        format!("{right}[target.'cfg(unix)'.dependencies]\na2a-migrations.workspace = true\n"),
+        format!("{right}chrono.workspace = true\n"),
+        format!("{right}url = \"2\"\n"),
+        format!("{right}[[bin]]\nname = \"x\"\n"),
+        right.replace("workspace = true\n[dep", "workspace = false\n[dep"),
+        right.replace("a2a-crawler", "crawler"),
+    ] {
+        assert_eq!(check(crawler, &wrong).len(), 1, "{wrong}");
+    }
+}
