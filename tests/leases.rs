@@ -22,6 +22,7 @@ fn domain(number: usize, due: i64) -> domain::Model {
         state: "unverified".into(),
         generation: 1,
         account_id: None,
+        nominated_from: None,
         created_at: NOW,
         deleted_at: None,
         visit_due_at: Some(due),
@@ -44,7 +45,6 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         validator_url: None,
         etag: None,
         last_modified: None,
-        seen_digest: None,
         next_due_at: due,
         interval_us: 0,
         full_wanted: false,
@@ -147,7 +147,7 @@ both_databases! {
         assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
         assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
         // The crawler whose lease it was can no longer give it back.
-        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>()).await.unwrap();
+        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(), None).await.unwrap();
         assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
     }
 
@@ -156,13 +156,23 @@ both_databases! {
         let store = Store::open(&options(url)).await.unwrap();
         let ids = with_domains(&store, 3).await;
         assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
-        store.visits_give_back(&[]).await.unwrap();
-        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)]).await.unwrap();
+        store.visits_give_back(&[], None).await.unwrap();
+        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None).await.unwrap();
         assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
         let held = store.write().await.unwrap();
         let rows = held.leased_domains(&ids).await.unwrap();
         let leases: Vec<_> = rows.iter().map(|row| row.lease.unwrap()).collect();
         assert_eq!(leases, [7, 5, 5]);
+    }
+
+    /// A visit that is to rest is leased by nobody until it has rested, to the microsecond.
+    async fn a_visit_given_back_may_rest(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 1).await;
+        assert_eq!(lease(&store, NOW, 5, 9).await, ids);
+        store.visits_give_back(&[(ids[0], 5)], Some(NOW + 7)).await.unwrap();
+        assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
+        assert_eq!(lease(&store, NOW + 7, 6, 9).await, ids);
     }
 
     /// A visit ended by hand, or of a deleted domain, is due no more.

@@ -1,6 +1,7 @@
 //! The pages in a real browser: what a person sees, on a desk and on a phone, with script and without.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use a2a_registry::api::AgentList;
 use tempfile::TempDir;
@@ -8,10 +9,13 @@ use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, WebElement};
 
 use crate::support::browser::Browser;
-use crate::support::http;
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::{Program, registry};
 use crate::support::served::card;
+use crate::support::{DEADLINE, http};
+
+/// How often a browser, which tells of nothing by itself, is asked again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A demonstration that runs, and where its temporary files are.
 struct Demo {
@@ -71,9 +75,41 @@ impl<'a> Visitor<'a> {
         self.browser.page().goto(url).await.unwrap();
     }
 
+    /// The first element that fits, as soon as there is one: a click answers before the page it leads
+    /// to is there.
     async fn find(&self, selector: &str) -> WebElement {
-        let found = self.browser.page().find(By::Css(selector)).await;
-        found.unwrap_or_else(|error| panic!("{selector}: {error}"))
+        let found = self.browser.page().query(By::Css(selector));
+        match found.wait(DEADLINE, LOOK_AGAIN).first().await {
+            Ok(found) => found,
+            Err(error) => panic!("{selector}: {error}\n{}", self.shown().await),
+        }
+    }
+
+    /// Waits until the page's path begins so, and gives all of it.
+    async fn arrives(&self, beginning: &str) -> String {
+        let arrived = async {
+            loop {
+                let path = self.path().await;
+                if path.starts_with(beginning) {
+                    return path;
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        match tokio::time::timeout(DEADLINE, arrived).await {
+            Ok(path) => path,
+            Err(_) => panic!("{beginning} was not reached:\n{}", self.shown().await),
+        }
+    }
+
+    /// Where the browser is, and what is to be read there.
+    async fn shown(&self) -> String {
+        let body = self.browser.page().find(By::Css("body")).await;
+        let text = match body {
+            Ok(body) => body.text().await.unwrap_or_default(),
+            Err(error) => error.to_string(),
+        };
+        format!("{}\n{text}", self.path().await)
     }
 
     /// The visible text of the first element that fits.
@@ -96,11 +132,19 @@ impl<'a> Visitor<'a> {
         texts
     }
 
-    /// Checks that every one of these words is to be seen.
+    /// Waits until every one of these words is to be seen.
     async fn sees(&self, words: &[&str]) {
-        let text = self.text("body").await;
-        for word in words {
-            assert!(text.contains(word), "{word} cannot be seen in:\n{text}");
+        let seen = async {
+            loop {
+                let text = self.shown().await;
+                if words.iter().all(|word| text.contains(word)) {
+                    return;
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        if tokio::time::timeout(DEADLINE, seen).await.is_err() {
+            panic!("{words:?} cannot all be seen in:\n{}", self.shown().await);
         }
     }
 
@@ -155,7 +199,7 @@ async fn a_person_finds_an_agent() {
         .click()
         .await
         .unwrap();
-    assert!(visitor.path().await.starts_with("/?q=book+a+trip"));
+    visitor.arrives("/?q=book+a+trip").await;
     assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
     let typed = visitor.find("#q").await.value().await.unwrap();
     assert_eq!(typed.as_deref(), Some("book a trip"));
@@ -168,9 +212,10 @@ async fn a_person_finds_an_agent() {
         "one agent speaks 0.3"
     );
     visitor.find(facet).await.click().await.unwrap();
-    assert_eq!(visitor.texts(".hit h2").await, ["Recipe Scaler"]);
     assert!(visitor.text(".chip").await.contains("0.3"));
+    assert_eq!(visitor.texts(".hit h2").await, ["Recipe Scaler"]);
     visitor.find(".chip").await.click().await.unwrap();
+    visitor.sees(&["3 agents"]).await;
     assert_eq!(visitor.text(".count").await, "3 agents");
 
     visitor.visit("/?q=zzzznothing").await;
@@ -180,7 +225,7 @@ async fn a_person_finds_an_agent() {
 
     visitor.visit("/?q=trip").await;
     visitor.find(".hit h2 a").await.click().await.unwrap();
-    assert_eq!(visitor.path().await, demo.agent("Trip Planner").await);
+    visitor.arrives(&demo.agent("Trip Planner").await).await;
     visitor.leave().await;
 }
 
@@ -277,15 +322,11 @@ async fn a_person_registers_a_card() {
         .await
         .unwrap();
     let domain = origin.address().to_string();
-    let path = visitor.path().await;
-    assert!(path.starts_with("/domains/"), "{path}");
+    visitor.arrives("/domains/").await;
     visitor.sees(&[&domain]).await;
     origin.arrived("/a.json", 1).await;
     let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
-    let agent = agent.wait(
-        crate::support::DEADLINE,
-        std::time::Duration::from_millis(50),
-    );
+    let agent = agent.wait(DEADLINE, LOOK_AGAIN);
     let agent = agent.first().await.unwrap();
     visitor.sees(&[&domain, "Ownership"]).await;
     // Until the agent was listed, there was nothing here for anyone, and the page looked again.
@@ -351,6 +392,7 @@ async fn the_pages_work_without_script() {
         .click()
         .await
         .unwrap();
+    visitor.arrives("/?q=recipe").await;
     assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
     visitor.find(".hit h2 a").await.click().await.unwrap();
     visitor.sees(&["Recipe Scaler", "Talk to it"]).await;

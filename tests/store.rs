@@ -32,6 +32,7 @@ async fn a_domain(store: &Store) -> i64 {
         state: "unverified".into(),
         generation: 1,
         account_id: None,
+        nominated_from: None,
         created_at: 0,
         deleted_at: None,
         visit_due_at: None,

@@ -1,6 +1,7 @@
 //! What is asked of a domain, what came back, and the two traits between the crawler and its owner.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use a2a_card::Parsed;
 use async_trait::async_trait;
@@ -254,8 +255,9 @@ pub trait Frontier: Send + Sync {
     /// looks by itself every 30 s.
     async fn wait(&self);
 
-    /// Hands back visits that were leased and not made, so that another crawler may make them at once.
-    async fn give_back(&self, visits: Vec<Visit>) -> Result<(), OwnerError>;
+    /// Hands back visits that were leased and not kept, so that another crawler may make them once the
+    /// pause is over: at once where it is zero.
+    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
 }
 
 /// Where outcomes go.

@@ -21,6 +21,7 @@ impl MigrationTrait for Migration {
                     .col(text("state"))
                     .col(big_integer("generation"))
                     .col(uuid_null("account_id"))
+                    .col(text_null("nominated_from"))
                     .col(big_integer("created_at"))
                     .col(big_integer_null("deleted_at"))
                     .col(big_integer_null("visit_due_at"))
@@ -45,6 +46,9 @@ impl MigrationTrait for Migration {
             .await?;
         manager
             .create_index(index("domains", &["visit_due_at"]))
+            .await?;
+        manager
+            .create_index(index("domains", &["nominated_from"]))
             .await?;
         manager
             .create_table(
@@ -77,7 +81,6 @@ impl MigrationTrait for Migration {
                     .col(text_null("validator_url"))
                     .col(text_null("etag"))
                     .col(text_null("last_modified"))
-                    .col(text_null("seen_digest"))
                     .col(big_integer("next_due_at"))
                     .col(big_integer("interval_us"))
                     .col(boolean("full_wanted"))

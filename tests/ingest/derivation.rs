@@ -1,8 +1,11 @@
 //! Deriving again what an older build has derived (design section 1).
 
+use a2a_registry::config::Config;
+use a2a_registry::domain::admission::DomainPattern;
 use a2a_registry::domain::event::EventKind;
 use a2a_registry::domain::review::VersionState;
 use a2a_registry::store::Handle as _;
+use a2a_registry::store::decisions::decisions_on;
 use a2a_registry::store::entity::version;
 use a2a_registry::store::versions::{body_by_digest, versions_derived_before};
 use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
@@ -64,6 +67,41 @@ both_databases! {
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
         assert_eq!(body_by_digest(&stage.store, &fresh[0].digest).await.unwrap(), Some(bytes));
         assert_eq!(stage.app.derive_again().await.unwrap(), 0);
+    }
+
+    /// A card that waits is put before the rules again once it is read without errors.
+    async fn what_waits_is_decided_on_the_new_reading(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Derived", "Later allowed");
+        let agent = stage.publish("derived.agents-test.com", &bytes).await;
+        age(&stage, version::ActiveModel { has_error: Set(true), ..Default::default() }).await;
+        let allow = |config: &mut Config| {
+            config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
+        };
+        let stage = stage.restart(allow).await;
+        assert_eq!(stage.served(agent.id).await, None, "its reading has an error");
+        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(stage.served(agent.id).await, Some(bytes));
+        assert_eq!(stage.open_review(agent.id).await, None);
+        stage.index_equals_database().await;
+    }
+
+    /// A decision follows its bytes to the digest that a new reading gives them.
+    async fn a_decision_keeps_its_content(url: &str) {
+        let stage = Stage::new(url).await;
+        let bytes = card("Derived", "Decided on");
+        let agent = stage.publish_approved("derived.agents-test.com", &bytes).await;
+        let fresh = stage.versions(agent.id).await.remove(0);
+        age(&stage, version::ActiveModel { content_digest: Set("sha256:old".into()), ..Default::default() }).await;
+        let write = stage.store.write().await.unwrap();
+        write.decisions_rekey(fresh.id, "sha256:old", "old").await.unwrap();
+        write.commit().await.unwrap();
+        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        let made = decisions_on(&stage.store, &[agent.id]).await.unwrap();
+        assert!(!made.is_empty());
+        for decision in made {
+            assert_eq!((&decision.content_digest, &decision.signing), (&fresh.content_digest, &fresh.signing));
+        }
     }
 
     /// What was decided between reading an old row and writing what was derived from it stands.

@@ -98,6 +98,7 @@ both_databases! {
                 state: "unverified".into(),
                 generation: 1,
                 account_id: None,
+                nominated_from: None,
                 created_at: now.0,
                 deleted_at: None,
                 visit_due_at: Some(now.0),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_registry::api::Registration;
 use a2a_registry::app::ErrorKind;
+use a2a_registry::config::Config;
 use a2a_registry::domain::admission::DomainPattern;
 
 use crate::support::both_databases;
@@ -102,5 +103,28 @@ both_databases! {
         let stage = stage.restart(|_| ()).await;
         assert_eq!(stage.agent("flag-test.com").await.lifecycle, "approved", "a person's word stays");
         stage.index_equals_database().await;
+    }
+    /// What waits for a curator is asked of the rules again where those have changed since the last start:
+    /// a first card and a change, each only where the new rule covers it.
+    async fn what_waits_is_decided_by_new_rules(url: &str) {
+        let stage = Stage::new(url).await;
+        let old = card("Known", "Before");
+        let known = stage.publish_approved(DOMAIN, &old).await;
+        let new = card("Known", "After");
+        stage.look(DOMAIN, Answer::Card(new.clone())).await;
+        let first = stage.publish("first.agents-test.com", &card("First", "Waits")).await;
+        let other = stage.publish("other-test.com", &card("Other", "Waits on")).await;
+        let allow = |config: &mut Config| config.governance.allow_domains = pattern("*.agents-test.com");
+        let stage = stage.restart(allow).await;
+        assert_eq!(stage.served(known.id).await, Some(new));
+        assert_eq!(stage.agent("first.agents-test.com").await.lifecycle, "approved");
+        assert_eq!(stage.open_review(first.id).await, None);
+        assert!(stage.open_review(other.id).await.is_some());
+        stage.index_equals_database().await;
+
+        let stage = stage.restart(|config| config.governance.approve_all = true).await;
+        assert_eq!(stage.agent("other-test.com").await.lifecycle, "approved");
+        stage.index_equals_database().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([known.id, first.id, other.id]));
     }
 }

@@ -218,7 +218,10 @@ impl Stage {
                 others.push((row.id, row.lease.unwrap()));
             }
         }
-        self.app.visits_give_back(&others).await.unwrap();
+        self.app
+            .visits_give_back(&others, std::time::Duration::ZERO)
+            .await
+            .unwrap();
         assert_eq!(group.len(), 1, "{domain} was due");
         self.app.ingest(&group).await.unwrap();
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -86,7 +87,12 @@ impl Deliverer {
                 refused.extend(visit);
             }
         }
-        lease::give_back(self.frontier.as_ref(), refused).await;
+        let pause = if self.cancel.is_cancelled() {
+            Duration::ZERO
+        } else {
+            self.config.refused_pause
+        };
+        lease::give_back(self.frontier.as_ref(), refused, pause).await;
     }
 
     /// Offers one outcome until it is kept or the attempts are used up. Once cancelled there is one

@@ -124,13 +124,13 @@ impl Leases {
     }
 }
 
-/// Gives visits back; where that fails their leases run out by themselves.
-pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>) {
+/// Gives visits back, to be made again after the pause; where that fails their leases run out by themselves.
+pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>, pause: Duration) {
     if visits.is_empty() {
         return;
     }
     let count = visits.len();
-    if let Err(error) = frontier.give_back(visits).await {
+    if let Err(error) = frontier.give_back(visits, pause).await {
         tracing::warn!(%error, count, "visits could not be given back; their leases will run out");
     }
 }

@@ -30,6 +30,9 @@ pub struct WorkerConfig {
     pub group_wait: Duration,
     /// How often one outcome is offered to the sink before its visit is given back: 3.
     pub delivery_attempts: u32,
+    /// How long a visit rests whose outcome was not kept: 5 min. What the sink refuses once it may refuse
+    /// again, and the origin is not to be asked in a hot loop for that.
+    pub refused_pause: Duration,
     /// The wait after a failed delivery or lease, doubled with each further one: 100 ms.
     pub first_backoff: Duration,
     /// The longest such wait: 10 s.
@@ -45,6 +48,7 @@ impl Default for WorkerConfig {
             group_size: 200,
             group_wait: Duration::from_millis(20),
             delivery_attempts: 3,
+            refused_pause: Duration::from_secs(300),
             first_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(10),
             idle_poll: Duration::from_secs(30),
@@ -113,7 +117,7 @@ pub async fn run(
     }));
 
     let unmade = lease_and_visit(&frontier, fetcher, config, &cancel, finished, &under_way).await;
-    lease::give_back(frontier.as_ref(), unmade).await;
+    lease::give_back(frontier.as_ref(), unmade, Duration::ZERO).await;
     // The last sender is gone, so the deliverer ends when its queue is empty.
     if let Err(error) = deliverer.await {
         tracing::error!(%error, "delivering outcomes broke off; their leases will run out");

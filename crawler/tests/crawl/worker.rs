@@ -25,6 +25,8 @@ struct Queue {
     /// Fails so many leases first.
     failing: Mutex<u32>,
     returned: watch::Sender<Vec<i64>>,
+    /// The pause that the last visits given back are to rest.
+    pause: Mutex<Duration>,
     leases: watch::Sender<usize>,
     waking: Waking,
     /// Held while a lease is being given, so that a test can stop the world inside one.
@@ -43,6 +45,7 @@ impl Queue {
             due: Mutex::new(visits.into()),
             failing: Mutex::new(0),
             returned: watch::Sender::new(Vec::new()),
+            pause: Mutex::new(Duration::MAX),
             leases: watch::Sender::new(0),
             waking: Waking::Never,
             gate: None,
@@ -83,7 +86,8 @@ impl Frontier for Queue {
         }
     }
 
-    async fn give_back(&self, visits: Vec<Visit>) -> Result<(), OwnerError> {
+    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError> {
+        *self.pause.lock().unwrap() = pause;
         self.returned
             .send_modify(|keys| keys.extend(visits.iter().map(|visit| visit.domain_key)));
         Ok(())
@@ -268,6 +272,8 @@ async fn a_failed_group_is_tried_one_by_one() {
     let groups = running.sink.kept(5).await;
     assert_eq!(sorted(&groups), [1, 2, 4, 5, 6]);
     assert_eq!(running.frontier.returned(1).await, [3]);
+    let rest = *running.frontier.pause.lock().unwrap();
+    assert_eq!(rest, WorkerConfig::default().refused_pause);
     // The group once, and the outcome that is refused as often as it may be offered.
     assert_eq!(*running.sink.refused_groups.lock().unwrap(), 4);
     running.stop().await;
@@ -290,6 +296,7 @@ async fn no_more_visits_than_allowed_are_under_way() {
     let frontier = running.frontier.clone();
     running.stop().await;
     assert_eq!(frontier.returned(4).await, [1, 2, 3, 4]);
+    assert_eq!(*frontier.pause.lock().unwrap(), Duration::ZERO);
     assert_eq!(server.requests().len(), 4);
 }
 

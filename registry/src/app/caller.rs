@@ -1,5 +1,7 @@
 //! Who asks.
 
+use std::net::IpAddr;
+
 use uuid::Uuid;
 
 use super::error::{AppError, ErrorKind};
@@ -21,6 +23,8 @@ pub struct Account {
 pub struct Caller {
     /// The account; `None` for anyone.
     pub account: Option<Account>,
+    /// Where somebody without an account changes something from, as far as limits are counted by it.
+    pub network: Option<IpAddr>,
 }
 
 /// The label of agents that everybody may find.

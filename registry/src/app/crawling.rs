@@ -1,5 +1,7 @@
 //! Visits for the crawler.
 
+use std::time::Duration;
+
 use super::App;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{domain, source};
@@ -51,12 +53,18 @@ impl App {
         Ok(visits)
     }
 
-    /// Gives leased visits back, unmade.
+    /// Gives leased visits back, unmade; they are due again after the pause.
     ///
     /// # Errors
     /// Where the database fails.
-    pub async fn visits_give_back(&self, held: &[(i64, i64)]) -> Result<(), StoreError> {
-        self.store.visits_give_back(held).await
+    pub async fn visits_give_back(
+        &self,
+        held: &[(i64, i64)],
+        pause: Duration,
+    ) -> Result<(), StoreError> {
+        let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+        let rest = (pause > 0).then(|| self.now().0.saturating_add(pause));
+        self.store.visits_give_back(held, rest).await
     }
 
     /// When the next visit is due.

@@ -1,4 +1,4 @@
-//! The data folder, and the lock that keeps it to one serving process.
+//! The data folder, and the locks that keep it, and a database file, to one serving process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The lock file's name inside the data folder.
 const LOCK: &str = "lock";
+/// What is appended to the name of a database file that lies elsewhere.
+const DATABASE_LOCK: &str = ".lock";
 
 /// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,11 @@ pub enum DataDirError {
     /// Another process serves from it.
     #[error("another process is serving from {0}; stop it, or give --data-dir another folder")]
     Taken(PathBuf),
+    /// Another process serves from the database file.
+    #[error(
+        "another process is serving from the database {0}; stop it, or give --database another file"
+    )]
+    DatabaseTaken(PathBuf),
 }
 
 /// A data folder held by this process until it is dropped.
@@ -28,35 +35,47 @@ pub enum DataDirError {
 pub struct DataDir {
     path: PathBuf,
     _lock: File,
+    _database_lock: Option<File>,
 }
 
 impl DataDir {
-    /// Makes the folder where it does not exist (readable for its owner only) and takes its lock.
+    /// Makes the folder where it does not exist (readable for its owner only) and takes its lock, and
+    /// that of the database file, where there is one and it lies elsewhere.
     ///
     /// # Errors
-    /// Where it cannot be written, or another process holds it.
-    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+    /// Where it cannot be written, or another process holds it or the file.
+    pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         let unusable = |error| DataDirError::Unusable {
             path: path.to_owned(),
             error,
         };
         make(path).map_err(unusable)?;
-        let mut lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path.join(LOCK))
-            .map_err(unusable)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DataDirError::Taken(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(unusable(error)),
-        }
-        lock.set_len(0).map_err(unusable)?;
-        writeln!(lock, "{}", std::process::id()).map_err(unusable)?;
+        let taken = || DataDirError::Taken(path.to_owned());
+        let folder_lock = lock(&path.join(LOCK))
+            .map_err(unusable)?
+            .ok_or_else(taken)?;
+        let elsewhere = database.filter(|file| !is_inside(file, path));
+        let database_lock = match elsewhere {
+            Some(file) => {
+                let mut name = file.as_os_str().to_owned();
+                name.push(DATABASE_LOCK);
+                let taken = || DataDirError::DatabaseTaken(file.to_owned());
+                let unusable = |error| DataDirError::Unusable {
+                    path: file.to_owned(),
+                    error,
+                };
+                Some(
+                    lock(Path::new(&name))
+                        .map_err(unusable)?
+                        .ok_or_else(taken)?,
+                )
+            }
+            None => None,
+        };
         Ok(Self {
             path: path.to_owned(),
-            _lock: lock,
+            _lock: folder_lock,
+            _database_lock: database_lock,
         })
     }
 
@@ -64,6 +83,29 @@ impl DataDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Takes a lock file, which names its holder for people; `None` where somebody else has it.
+fn lock(path: &Path) -> std::io::Result<Option<File>> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())?;
+    Ok(Some(file))
+}
+
+/// Whether a file lies directly in the folder, however the two are written.
+fn is_inside(file: &Path, folder: &Path) -> bool {
+    let parent = file.parent().map(Path::canonicalize);
+    matches!((parent, folder.canonicalize()), (Some(Ok(parent)), Ok(folder)) if parent == folder)
 }
 
 #[cfg(unix)]
@@ -89,12 +131,26 @@ mod tests {
     #[test]
     fn a_folder_belongs_to_one_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let first = DataDir::open(folder.path()).unwrap();
+        let inside = folder.path().join("registry.sqlite");
+        let first = DataDir::open(folder.path(), Some(&inside)).unwrap();
         assert!(matches!(
-            DataDir::open(folder.path()),
+            DataDir::open(folder.path(), None),
             Err(DataDirError::Taken(_))
         ));
         drop(first);
-        DataDir::open(folder.path()).unwrap();
+        DataDir::open(folder.path(), None).unwrap();
+    }
+
+    #[test]
+    fn a_database_elsewhere_belongs_to_one_at_a_time() {
+        let [one, other, elsewhere] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let file = elsewhere.path().join("shared.sqlite");
+        let first = DataDir::open(one.path(), Some(&file)).unwrap();
+        let second = DataDir::open(other.path(), Some(&file));
+        assert!(matches!(second, Err(DataDirError::DatabaseTaken(taken)) if taken == file));
+        // The folder was not kept by the attempt.
+        DataDir::open(other.path(), None).unwrap();
+        drop(first);
+        DataDir::open(other.path(), Some(&file)).unwrap();
     }
 }

@@ -1,5 +1,7 @@
 //! What is derived from a card's bytes and kept beside them, and deriving it again after an upgrade.
 
+use std::collections::BTreeSet;
+
 use a2a_card::{
     DERIVATION, Parsed, Severity, all_findings, content_digest, signature_state, signing_summary,
 };
@@ -49,7 +51,8 @@ pub(super) fn derive(parsed: &Parsed, bytes: &[u8]) -> Derived {
 
 impl App {
     /// Derives a page of versions again that an older build has derived; answers how many it was. Bytes
-    /// and decisions stay; an event tells of an agent only where something came out differently.
+    /// and decisions made stay; where something came out differently an event tells of the agent, and
+    /// what waits for a decision is put before the rules again.
     ///
     /// # Errors
     /// Where the database fails; the page is tried again then.
@@ -61,6 +64,7 @@ impl App {
         let write = self.store.write().await?;
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         let count = old.len();
+        let mut changed = BTreeSet::new();
         for row in old {
             let bytes = versions::body_by_digest(&write, &row.digest).await?;
             let again = rederive(&row, bytes.as_deref());
@@ -72,8 +76,19 @@ impl App {
             if differs {
                 let data = json!({"digest": row.digest, "derivation": again.derivation});
                 ledger.agent_event(EventKind::AgentDerived, row.agent_id, SYSTEM, data);
+                changed.insert(row.agent_id);
+            }
+            if (&again.content_digest, &again.signing) != (&row.content_digest, &row.signing) {
+                // What was decided was decided on these bytes, however they are read today.
+                write
+                    .decisions_rekey(row.id, &again.content_digest, &again.signing)
+                    .await?;
             }
             write.version_derived(again).await?;
+        }
+        for agent in changed {
+            let mut state = self.state_of(&write, agent).await?;
+            self.decide_waiting(&write, &mut ledger, &mut state).await?;
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;

@@ -92,7 +92,9 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
 }
 
 fn take(config: &Config) -> Result<DataDir, StartError> {
-    DataDir::open(&config.store.data_dir).map_err(|error| StartError(error.to_string()))
+    let database = store_options(config).sqlite_file();
+    DataDir::open(&config.store.data_dir, database.as_deref())
+        .map_err(|error| StartError(error.to_string()))
 }
 
 fn failed(config: &Config, error: &StoreError) -> StartError {

@@ -157,6 +157,19 @@ impl App {
                 ));
             }
         }
+        if let Some(network) = caller.network {
+            let limit = self.config.limits.pending_nominations;
+            let network = network.to_string();
+            if domains::nominations_pending(write, &network).await? >= limit {
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!(
+                        "{limit} domains that were named from your network wait for a curator, as many \
+                         as may. Use a token, or wait for a decision."
+                    ),
+                ));
+            }
+        }
         let row = domain::Model {
             id: 0,
             name: domain.name.clone(),
@@ -164,6 +177,7 @@ impl App {
             state: "unverified".into(),
             generation: 1,
             account_id: caller.account.as_ref().map(|account| account.id),
+            nominated_from: caller.network.map(|network| network.to_string()),
             created_at: now.0,
             deleted_at: None,
             visit_due_at: Some(now.0),
@@ -327,7 +341,6 @@ fn new_source(
         validator_url: None,
         etag: None,
         last_modified: None,
-        seen_digest: None,
         next_due_at: now.0,
         interval_us: 0,
         full_wanted: false,

@@ -10,16 +10,19 @@ use super::ledger::{AgentState, Decider, Ledger, POLICY};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
-use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::review::{ChangeClass, ReviewState, VersionState};
 use crate::store::entity::domain;
-use crate::store::{Write, accounts, agents, decisions, domains, versions};
+use crate::store::{Write, accounts, agents, decisions, domains, reviews, settings, versions};
 
+/// The setting that holds the rules of the last start.
+const RULES: &str = "rules";
 /// Agents looked at in one transaction.
 const PAGE: u64 = 500;
 
 impl App {
     /// Holds every agent whose domain is on `deny_domains` now, releases those whose domain no longer
-    /// is, and takes back what only `--approve-all` had approved where it is no longer given.
+    /// is, and takes back what only `--approve-all` had approved where it is no longer given. What waits
+    /// for a curator is put before the rules again where they are not those of the last start.
     ///
     /// # Errors
     /// Where the database fails.
@@ -28,7 +31,37 @@ impl App {
         if !self.config.governance.approve_all {
             self.take_back_approve_all().await?;
         }
-        Ok(())
+        let rules = self.rules.to_string();
+        if settings::setting_get(&self.store, RULES).await?.as_ref() == Some(&rules) {
+            return Ok(());
+        }
+        self.decide_open_reviews().await?;
+        // Written last: a start that breaks off before asks the rules once more.
+        let write = self.store.write().await?;
+        write.setting_put(RULES, &rules).await?;
+        Ok(write.commit().await?)
+    }
+
+    /// Puts every agent with an open review before the rules again.
+    async fn decide_open_reviews(&self) -> Result<(), AppError> {
+        let open = Some(ReviewState::Open);
+        let mut after = None;
+        loop {
+            let page = reviews::review_page(&self.store, open, after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.id);
+            let write = self.store.write().await?;
+            let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+            for question in &page {
+                let mut state = self.state_of(&write, question.agent_id).await?;
+                self.decide_waiting(&write, &mut ledger, &mut state).await?;
+            }
+            let touched = ledger.write(&write).await?;
+            write.commit().await?;
+            self.after_write(&touched);
+        }
     }
 
     /// Puts the agents of a domain that wait for a decision before the rules again.
@@ -53,7 +86,7 @@ impl App {
     }
 
     /// Puts an agent's newest version before the rules again, where nobody has decided on it.
-    async fn decide_waiting(
+    pub(super) async fn decide_waiting(
         &self,
         write: &Write,
         ledger: &mut Ledger<'_>,

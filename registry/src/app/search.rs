@@ -145,18 +145,14 @@ impl App {
         mut request: SearchRequest,
         position: Option<Position>,
     ) -> Result<Bytes, AppError> {
-        let size = request.limit;
         let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
         let resumed = by_relevance && position.is_some();
         request.after = position.map(Position::into_sort);
-        // One more than the page holds tells whether another page follows.
-        request.limit = size + 1;
         if by_relevance && !resumed {
             request.collect_order = FROZEN;
         }
         let mut answer = self.run(move |index| index.search(&request)).await?;
-        let more = answer.hits.len() > size;
-        answer.hits.truncate(size);
+        let more = answer.more;
         let frozen = (by_relevance && !resumed && more).then(|| {
             let key = random_key(self.entropy.as_ref());
             let order = std::mem::take(&mut answer.order);
@@ -164,7 +160,7 @@ impl App {
             self.searches
                 .frozen
                 .insert(key, Arc::new(Frozen { order, total }));
-            (key, size)
+            (key, answer.hits.len())
         });
         let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
             self.signer
@@ -284,15 +280,14 @@ impl App {
         search: impl FnOnce(&Index) -> Result<T, IndexError> + Send + 'static,
     ) -> Result<T, AppError> {
         let pool = &self.searches;
-        if pool.waiting.fetch_add(1, Ordering::AcqRel) >= QUEUE {
-            pool.waiting.fetch_sub(1, Ordering::AcqRel);
+        let Some(place) = Place::take(&pool.waiting) else {
             return Err(AppError::unavailable(
                 "Too many searches are waiting; try again.",
                 1,
             ));
-        }
+        };
         let permit = Arc::clone(&pool.pool).acquire_owned().await;
-        pool.waiting.fetch_sub(1, Ordering::AcqRel);
+        drop(place);
         let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
         let index = self.index.clone();
         let outcome = tokio::task::spawn_blocking(move || {
@@ -304,6 +299,23 @@ impl App {
             Ok(answer) => Ok(answer?),
             Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
         }
+    }
+}
+
+/// A place in the queue, left when it is dropped: a caller may go away while it waits.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    /// The next place, where there is one.
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -335,4 +347,20 @@ fn random_key(entropy: &dyn Entropy) -> u64 {
     let mut random = [0; 8];
     entropy.fill(&mut random);
     u64::from_le_bytes(random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_goes_away_leaves_its_place() {
+        let waiting = AtomicUsize::new(0);
+        let places: Vec<_> = (0..QUEUE).map(|_| Place::take(&waiting)).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(Place::take(&waiting).is_none());
+        assert_eq!(waiting.load(Ordering::Acquire), QUEUE);
+        drop(places);
+        assert_eq!(waiting.load(Ordering::Acquire), 0);
+    }
 }

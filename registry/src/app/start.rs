@@ -88,16 +88,15 @@ impl App {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<(Self, Option<String>), StartError> {
-        let data_dir =
-            DataDir::open(&config.store.data_dir).map_err(|error| StartError(error.to_string()))?;
-        let store = Store::open(&store_options(&config))
-            .await
-            .map_err(|error| {
-                StartError(format!(
-                    "the database {} cannot be used: {error}",
-                    shown_url(&config)
-                ))
-            })?;
+        let options = store_options(&config);
+        let data_dir = DataDir::open(&config.store.data_dir, options.sqlite_file().as_deref())
+            .map_err(|error| StartError(error.to_string()))?;
+        let store = Store::open(&options).await.map_err(|error| {
+            StartError(format!(
+                "the database {} cannot be used: {error}",
+                shown_url(&config)
+            ))
+        })?;
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
         let rules = Rules {

@@ -51,6 +51,7 @@ impl App {
         }
         let role: Role = account.role.parse().map_err(AppError::internal)?;
         Ok(Caller {
+            network: None,
             account: Some(Account {
                 id: account.id,
                 name: account.name,

@@ -202,6 +202,8 @@ pub struct LimitsConfig {
     pub agents_per_domain: usize,
     /// Domains of one account.
     pub domains_per_account: u64,
+    /// Domains that were named from one network without a token and wait for a first approval.
+    pub pending_nominations: u64,
     /// Anonymous writes a minute and address.
     pub anonymous_writes_per_minute: u32,
     /// Bytes of a JSON request.
@@ -223,6 +225,7 @@ impl Default for LimitsConfig {
         Self {
             agents_per_domain: 50,
             domains_per_account: 100,
+            pending_nominations: 20,
             anonymous_writes_per_minute: 30,
             json_bytes: 64 * 1024,
             query_chars: 512,

@@ -1,5 +1,7 @@
 //! Which rule decides on a card: pure, first match wins (model.md section 6).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::review::ChangeClass;
@@ -83,6 +85,23 @@ impl Rules {
         self.allow_domains
             .iter()
             .any(|pattern| pattern.matches(domain))
+    }
+}
+
+impl fmt::Display for Rules {
+    /// One line that is equal for equal rules.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |patterns: &[DomainPattern]| {
+            let texts: Vec<&str> = patterns.iter().map(|pattern| pattern.0.as_str()).collect();
+            texts.join(" ")
+        };
+        write!(
+            formatter,
+            "deny {}; allow {}; approve all: {}",
+            list(&self.deny_domains),
+            list(&self.allow_domains),
+            self.approve_all
+        )
     }
 }
 

@@ -14,7 +14,7 @@ use futures::future::{Either, LocalBoxFuture};
 use super::State;
 use super::problem::Problem;
 use super::problems;
-use super::writes::client_address;
+use super::writes::{client_address, network};
 use crate::app::{AppError, Caller};
 use crate::config::Registration;
 use crate::domain::role::Permission;
@@ -139,15 +139,21 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
     }
 }
 
-/// Refuses whoever may not register.
+/// Refuses whoever may not register, and notes where somebody without a token does it from.
 ///
 /// # Errors
 /// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
-pub fn admit_registration(request: &HttpRequest, caller: &Caller) -> Result<(), AppError> {
-    if state(request)?.app.config().governance.registration == Registration::Token {
+pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+    let config = state(request)?.app.config();
+    if config.governance.registration == Registration::Token {
         caller.demand(Permission::Register)?;
     }
-    admit_write(request, caller)
+    admit_write(request, &caller)?;
+    let address = client_address(request, &config.server.trusted_proxies);
+    Ok(Caller {
+        network: address.map(network).filter(|_| caller.account.is_none()),
+        ..caller
+    })
 }
 
 impl FromRequest for Anyone {
@@ -177,8 +183,7 @@ impl FromRequest for Registrant {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
-            admit_registration(request, &caller)?;
-            Ok(Self(caller))
+            Ok(Self(admit_registration(request, caller)?))
         })
     }
 }

@@ -94,8 +94,8 @@ fn refused(seconds: u32) -> AppError {
     }
 }
 
-/// Whoever has one IPv6 address usually has the whole /64.
-fn network(address: IpAddr) -> IpAddr {
+/// What limits are counted by: whoever has one IPv6 address usually has the whole /64.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let prefix = u128::from(address) & (u128::MAX << 64);

@@ -15,6 +15,8 @@ pub const FACET_VALUES: usize = 50;
 pub struct SearchAnswer {
     /// The page of hits, in the order asked for.
     pub hits: Vec<HitRow>,
+    /// Whether further hits follow this page.
+    pub more: bool,
     /// How many agents match, exactly, wherever the page begins.
     pub total: u64,
     /// The facets asked for, counted over everything that matches.

@@ -160,9 +160,14 @@ impl Index {
         let mut names = request.facets.clone();
         names.sort_unstable();
         names.dedup();
+        // One more than the page holds tells whether another page follows; without a page all is counting.
+        let top = match request.limit {
+            0 => 0,
+            limit => limit + 1,
+        };
         let page = Page {
             order,
-            top: request.limit.max(collect_order),
+            top: top.max(collect_order),
             after: request.after.clone(),
             facets: names,
         };
@@ -179,6 +184,7 @@ impl Index {
             .take(collect_order)
             .map(|entry| entry.position.id)
             .collect();
+        let more = entries.len() > request.limit;
         entries.truncate(request.limit);
         let words = Highlighter::new(&prepared.words);
         let weight = match request.explain && prepared.text.is_some() {
@@ -197,6 +203,7 @@ impl Index {
             .collect::<Result<_, IndexError>>()?;
         Ok(SearchAnswer {
             hits,
+            more,
             total,
             facets,
             order: ids,

@@ -116,13 +116,13 @@ impl Frontier for Visits {
         }
     }
 
-    async fn give_back(&self, visits: Vec<Visit>) -> Result<(), OwnerError> {
+    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError> {
         let held: Vec<(i64, i64)> = visits
             .iter()
             .map(|visit| (visit.domain_key, visit.lease))
             .collect();
         self.app
-            .visits_give_back(&held)
+            .visits_give_back(&held, pause)
             .await
             .map_err(|error| OwnerError(error.0))
     }

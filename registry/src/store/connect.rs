@@ -1,10 +1,13 @@
 //! Opening a database, and the one way to write to it.
 
+use std::path::PathBuf;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_migrations::Migrator;
 use sea_orm::sqlx::Connection as _;
+use sea_orm::sqlx::sqlite::SqliteConnectOptions;
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     DbErr, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
@@ -97,6 +100,18 @@ pub struct StoreOptions {
     pub url: String,
     /// Only for SQLite.
     pub synchronous: Synchronous,
+}
+
+impl StoreOptions {
+    /// The file of a SQLite database, where it is one.
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
+        let memory = self.url.contains(":memory:") || self.url.contains("mode=memory");
+        if memory || !self.url.starts_with("sqlite:") {
+            return None;
+        }
+        let options = SqliteConnectOptions::from_str(&self.url).ok()?;
+        Some(options.get_filename().to_owned())
+    }
 }
 
 /// A database, ready to use.

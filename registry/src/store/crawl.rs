@@ -74,11 +74,16 @@ impl Store {
         write.commit().await
     }
 
-    /// Gives leased domains back, unvisited; leases that are no longer held are left alone.
+    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
+    /// moment until which they are not asked again, where they are to rest.
     ///
     /// # Errors
     /// Where the database fails.
-    pub async fn visits_give_back(&self, held: &[(i64, i64)]) -> Result<(), StoreError> {
+    pub async fn visits_give_back(
+        &self,
+        held: &[(i64, i64)],
+        rest: Option<i64>,
+    ) -> Result<(), StoreError> {
         if held.is_empty() {
             return Ok(());
         }
@@ -91,12 +96,17 @@ impl Store {
             );
         }
         let write = self.write().await?;
+        let mut change = domain::ActiveModel {
+            lease: Set(None),
+            leased_until: Set(None),
+            ..Default::default()
+        };
+        if let Some(rest) = rest {
+            change.visit_due_at = Set(Some(rest));
+            change.not_before = Set(rest);
+        }
         domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                lease: Set(None),
-                leased_until: Set(None),
-                ..Default::default()
-            })
+            .set(change)
             .filter(any)
             .exec(write.connection())
             .await?;
@@ -175,7 +185,6 @@ impl Write {
                 C::ValidatorUrl,
                 C::Etag,
                 C::LastModified,
-                C::SeenDigest,
                 C::NextDueAt,
                 C::IntervalUs,
                 C::FullWanted,

@@ -1,8 +1,8 @@
 //! What was decided on which content.
 
 use sea_orm::{
-    ActiveValue::NotSet, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
@@ -81,5 +81,27 @@ impl Write {
             active
         });
         self.insert_rows(rows, None).await
+    }
+
+    /// Names the content of a version's decisions anew, because its bytes are read differently.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn decisions_rekey(
+        &self,
+        version: Uuid,
+        content_digest: &str,
+        signing: &str,
+    ) -> Result<(), StoreError> {
+        decision::Entity::update_many()
+            .set(decision::ActiveModel {
+                content_digest: Set(content_digest.into()),
+                signing: Set(signing.into()),
+                ..Default::default()
+            })
+            .filter(decision::Column::VersionId.eq(version))
+            .exec(self.connection())
+            .await?;
+        Ok(())
     }
 }

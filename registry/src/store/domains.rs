@@ -3,12 +3,12 @@
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Condition, Expr, OnConflict},
+    sea_query::{Condition, Expr, OnConflict, Query},
 };
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{attempt, domain, proof, source};
+use super::entity::{agent, attempt, domain, proof, source};
 use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
@@ -78,6 +78,26 @@ pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreE
     Ok(domain::Entity::find()
         .filter(domain::Column::AccountId.eq(account))
         .filter(domain::Column::DeletedAt.is_null())
+        .count(on.connection())
+        .await?)
+}
+
+/// How many live domains were named from that network without an account and have no agent yet that
+/// was ever approved.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
+    use sea_orm::PaginatorTrait;
+    let approved = Query::select()
+        .column(agent::Column::DomainId)
+        .from(agent::Entity)
+        .and_where(agent::Column::ApprovedVersion.is_not_null())
+        .take();
+    Ok(domain::Entity::find()
+        .filter(domain::Column::NominatedFrom.eq(network))
+        .filter(domain::Column::DeletedAt.is_null())
+        .filter(domain::Column::Id.not_in_subquery(approved))
         .count(on.connection())
         .await?)
 }

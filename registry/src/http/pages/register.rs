@@ -127,7 +127,7 @@ async fn register(app: &App, request: &HttpRequest, form: &Form) -> Result<Strin
             "Registering needs a token here: put it into the form.",
         ));
     }
-    admit_registration(request, &caller)?;
+    let caller = admit_registration(request, caller)?;
     let what = registration(target, form.approve.is_some());
     Ok(app.register(&caller, &what).await?.domain)
 }

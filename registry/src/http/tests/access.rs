@@ -186,3 +186,34 @@ async fn an_open_registry_counts_anonymous_writes() {
         .await
         .problem(422, "target-refused");
 }
+
+#[actix_web::test]
+async fn a_network_without_a_token_has_few_nominations_waiting() {
+    let registry = Registry::with(|config| {
+        config.governance.registration = crate::config::Registration::Open;
+        config.limits.pending_nominations = 2;
+    })
+    .await;
+    let nominate = |peer: &str, port: u16| {
+        TestRequest::post()
+            .uri("/v1/domains")
+            .peer_addr(peer.parse().unwrap())
+            .set_json(json!({"domain": format!("127.0.0.1:{port}")}))
+    };
+    for port in [9, 10] {
+        let taken = registry.ask(nominate("[2001:db8::1]:9", port)).await;
+        assert_eq!(taken.status, 202);
+    }
+    // The same network, from another address of it.
+    registry
+        .ask(nominate("[2001:db8::2]:9", 11))
+        .await
+        .problem(403, "limit-reached");
+    // What is known already, other networks and accounts do not count.
+    let again = registry.ask(nominate("[2001:db8::2]:9", 10)).await;
+    assert_eq!(again.status, 202);
+    let other = registry.ask(nominate("[2001:db8:0:1::1]:9", 11)).await;
+    assert_eq!(other.status, 202);
+    let own = bearer(nominate("[2001:db8::1]:9", 12), ADMIN);
+    assert_eq!(registry.ask(own).await.status, 202);
+}

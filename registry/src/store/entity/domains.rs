@@ -21,6 +21,8 @@ pub mod domain {
         pub generation: i64,
         /// Who registered it.
         pub account_id: Option<Uuid>,
+        /// The network it was named from, where nobody with an account did.
+        pub nominated_from: Option<String>,
         /// Microseconds.
         pub created_at: i64,
         /// Set once it was deleted.
@@ -103,8 +105,6 @@ pub mod source {
         pub etag: Option<String>,
         /// `Last-Modified` as received.
         pub last_modified: Option<String>,
-        /// Digest of the bytes last seen.
-        pub seen_digest: Option<String>,
         /// When it is due.
         pub next_due_at: i64,
         /// The adaptive interval, microseconds.
