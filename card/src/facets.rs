@@ -45,17 +45,18 @@ pub(crate) fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
+/// The members of every version that speak of security.
+pub(crate) const SECURITY_MEMBERS: [&str; 4] = [
+    "security",
+    "securityRequirements",
+    "securitySchemes",
+    "authentication",
+];
+
 /// Whether the card says something about security that could not be read, so that nothing can be said of
 /// what it asks.
 pub(crate) fn has_unread_security(card: &AgentCard) -> bool {
-    [
-        "security",
-        "securityRequirements",
-        "securitySchemes",
-        "authentication",
-    ]
-    .into_iter()
-    .any(|name| {
+    SECURITY_MEMBERS.into_iter().any(|name| {
         let unknown = &card.unknown;
         unknown.contains_key(name) || unknown.contains_key(&snake_case(name))
     })

@@ -3,7 +3,8 @@
 //! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly.
 //! [`parse`] tells the wire format from a card's shape, reads every member on its own and says in
 //! [`Finding`]s what was odd about it; only bytes that are no JSON, or no card at all, are an error.
-//! [`lint`] adds what is wrong with a card as a whole.
+//! [`lint`] adds what is wrong with a card as a whole, and [`convert`] writes any card in the form of 1.0 or
+//! 0.3.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -39,6 +40,7 @@
 //! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
 //! [`content_digest`] and [`signing_summary`].
 
+mod convert;
 mod digest;
 mod document;
 mod facets;
@@ -56,6 +58,9 @@ mod text;
 mod wire;
 mod words;
 
+pub use convert::{
+    CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
+};
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
@@ -78,4 +83,4 @@ pub use words::security_sentences;
 ///
 /// Whoever stores what was derived from a card stores this number with it, and derives again what carries
 /// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 1;
+pub const DERIVATION: u32 = 2;

@@ -268,7 +268,7 @@ pub(crate) fn bounded(
         && let Some((end, _)) = trimmed.char_indices().nth(limit)
     {
         out.add(&rules::TEXT_TOO_LONG, at, trimmed);
-        return (length != Length::Address).then(|| trimmed[..end].to_owned());
+        return (length != Length::Address).then(|| trimmed[..end].trim_end().to_owned());
     }
     if trimmed.len() == text.len() {
         Some(text)

@@ -95,6 +95,9 @@ pub struct Capabilities {
     /// A fuller card is given to authenticated callers.
     #[serde(default)]
     pub extended_agent_card: bool,
+    /// Status changes of a task are listed in its answer. Up to 0.3 only: 1.0 has no word for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub state_transition_history: bool,
     /// Protocol extensions, in the card's order.
     #[serde(default)]
     pub extensions: Vec<Extension>,

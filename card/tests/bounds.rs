@@ -103,6 +103,18 @@ fn texts_end_at_their_lengths() {
     };
     assert_eq!(address(4_096), (true, 0));
     assert_eq!(address(4_097), (false, 1), "half an address is another one");
+    let spaced = format!("{} y", "x".repeat(1_023));
+    let cut = with("version", spaced.into()).card.version;
+    assert_eq!(cut, Some("x".repeat(1_023)), "no space is left at the cut");
+}
+
+#[test]
+fn no_skill_is_without_an_id() {
+    let skills = with("skills", json!({"": {"name": "Book"}, "b": {}}))
+        .card
+        .skills;
+    let ids: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
+    assert_eq!(ids, ["Book", "b"]);
 }
 
 #[test]

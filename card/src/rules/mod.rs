@@ -1,9 +1,12 @@
-//! The rules that findings name: one table for what reading notices, one for what the linter checks.
+//! The rules that findings name: one table for what reading notices, one for what the linter checks, one
+//! for what conversions notice.
 
+mod conversion;
 mod reading;
 
 use std::sync::LazyLock;
 
+pub(crate) use conversion::*;
 pub(crate) use reading::*;
 
 use crate::finding::{Findings, Severity};
@@ -22,29 +25,28 @@ pub struct Rule {
     pub summary: &'static str,
     /// How to mend a breach, in one line.
     pub hint: &'static str,
-    /// Looks for breaches; `None` for a rule that reading itself watches over.
+    /// Looks for breaches; `None` for a rule that reading or a conversion itself watches over.
     pub(crate) check: Option<Check>,
 }
 
 impl Rule {
-    /// Whether reading itself watches over the rule; the linter checks the others.
+    /// Whether reading itself watches over the rule; the linter and the conversions do over the others.
     pub fn of_reading(&self) -> bool {
-        self.check.is_none()
+        READING.iter().any(|rule| rule.id == self.id)
     }
 }
 
 /// Adds a finding of the rule for every breach in a card.
 pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 
-/// Every rule there is, those of reading first, each table in its own order.
+/// Every rule there is: those of reading, of the linter, of the conversions, each table in its own order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> =
-        LazyLock::new(|| READING.iter().chain(lint::LINT).copied().collect());
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| [READING, lint::LINT, CONVERSION].concat());
     &ALL
 }
 

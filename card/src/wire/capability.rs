@@ -13,6 +13,7 @@ enum Known {
     Streaming,
     PushNotifications,
     ExtendedCard,
+    StateHistory,
 }
 
 /// Tells a capability by its name in any spelling.
@@ -27,6 +28,7 @@ fn known(name: &str) -> Option<Known> {
         | "authenticatedextendedcard"
         | "supportsauthenticatedextendedcard"
         | "supportsextendedagentcard" => Some(Known::ExtendedCard),
+        "statetransitionhistory" | "canstatetransitionhistory" => Some(Known::StateHistory),
         _ => None,
     }
 }
@@ -93,8 +95,8 @@ fn set(
     }
     let at = at.name(name);
     match name {
-        "streaming" | "pushNotifications" | "extendedAgentCard" => {}
-        "push_notifications" | "extended_agent_card" => {
+        "streaming" | "pushNotifications" | "extendedAgentCard" | "stateTransitionHistory" => {}
+        "push_notifications" | "extended_agent_card" | "state_transition_history" => {
             out.add_once(&rules::MEMBER_SNAKE, &at, name);
         }
         _ => out.add(&rules::CAPABILITIES_NAME, &at, name),
@@ -112,6 +114,7 @@ fn set_known(capabilities: &mut Capabilities, known: Option<Known>, flag: bool) 
         Some(Known::Streaming) => capabilities.streaming |= flag,
         Some(Known::PushNotifications) => capabilities.push_notifications |= flag,
         Some(Known::ExtendedCard) => capabilities.extended_agent_card |= flag,
+        Some(Known::StateHistory) => capabilities.state_transition_history |= flag,
         None => {}
     }
 }

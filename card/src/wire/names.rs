@@ -130,7 +130,7 @@ fn mode(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
 }
 
 /// Whether the text is `type/subtype` (RFC 6838 §4.2), perhaps with wildcards or parameters.
-fn is_media_type(text: &str) -> bool {
+pub(crate) fn is_media_type(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim_end();
     let restricted = |part: &str| {
         !part.is_empty()

@@ -95,7 +95,9 @@ fn skill(
         }
     };
     let mut members = Members::new(members, *at);
-    let key = key.and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out));
+    let key = key
+        .and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out))
+        .filter(|key| !key.is_empty());
     let id = members.text("id", Length::Line, out).or(key);
     let name = members.text("name", Length::Line, out);
     let (id, name) = match (id, name) {

@@ -1,0 +1,203 @@
+//! Completing a card for a version: what it requires is put in, what it cannot say is taken out.
+
+use std::mem;
+
+use serde_json::json;
+
+use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
+use crate::facets::SECURITY_MEMBERS;
+use crate::finding::Findings;
+use crate::member::{Length, MAX_LIST, snake_case};
+use crate::pointer::Pointer;
+use crate::wire::names::is_media_type;
+use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
+
+/// The media type of a card that names none, as 0.1 has it.
+const DEFAULT_MODE: &str = "text/plain";
+
+/// The version of an agent whose card names none.
+const DEFAULT_VERSION: &str = "0.0.0";
+
+/// The id of the skill of an agent whose card names none.
+const DEFAULT_SKILL: &str = "default";
+
+/// The card with everything that the version requires and nothing that it cannot say.
+///
+/// Every text that is required is `Some`, even an empty one; every interface is dated.
+pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Findings) -> AgentCard {
+    let root = Pointer::Root;
+    let mut card = parsed.card.clone();
+    leave_out_unread_security(&mut card, out);
+    fill(
+        &mut card.description,
+        &card.name,
+        &root.name("description"),
+        out,
+    );
+    fill(
+        &mut card.version,
+        DEFAULT_VERSION,
+        &root.name("version"),
+        out,
+    );
+    card.provider.take_if(|provider| {
+        let texts = [&provider.organization, &provider.url];
+        texts.into_iter().flatten().all(String::is_empty)
+    });
+    if let Some(provider) = &mut card.provider {
+        // Who runs an agent, and where they are found, cannot be guessed; but half of it is worth saying.
+        let at = root.name("provider");
+        fill(
+            &mut provider.organization,
+            "",
+            &at.name("organization"),
+            out,
+        );
+        fill(&mut provider.url, "", &at.name("url"), out);
+    }
+    interfaces::complete(&mut card.interfaces, parsed.family, target, out);
+    capabilities(&mut card.capabilities, parsed.family, target, out);
+    security::complete(&mut card, target, out);
+    for (modes, name) in [
+        (&mut card.input_modes, "defaultInputModes"),
+        (&mut card.output_modes, "defaultOutputModes"),
+    ] {
+        let at = root.name(name);
+        media_types(modes, &at, out);
+        if modes.is_empty() {
+            out.add(&rules::CONVERT_DEFAULT, &at, DEFAULT_MODE);
+            modes.push(DEFAULT_MODE.to_owned());
+        }
+    }
+    skills(&mut card, target, out);
+    leave_out(&mut card, out);
+    card
+}
+
+/// Takes out what the card says about security and nobody could read.
+fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
+    let root = Pointer::Root;
+    for name in SECURITY_MEMBERS {
+        for spelling in [name, &snake_case(name)] {
+            if let Some(value) = card.unknown.shift_remove(spelling) {
+                out.add_value(&rules::CONVERT_SECURITY, &root.name(spelling), &value);
+            }
+        }
+    }
+}
+
+/// Takes out the signatures, which cover other bytes, and what no version knows. Comes last, as a card may
+/// have more unknown members than there is room for findings.
+fn leave_out(card: &mut AgentCard, out: &mut Findings) {
+    let root = Pointer::Root;
+    if !card.signatures.is_empty() {
+        let found = format!("{} signatures", card.signatures.len());
+        out.add(&rules::CONVERT_UNSIGNED, &root.name("signatures"), &found);
+        card.signatures.clear();
+    }
+    for (name, value) in mem::take(&mut card.unknown) {
+        out.add_value(&rules::CONVERT_UNKNOWN, &root.name(&name), &value);
+    }
+}
+
+/// Puts a default where there is no text.
+fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Findings) {
+    if text.is_none() {
+        out.add(&rules::CONVERT_DEFAULT, at, default);
+        *text = Some(default.to_owned());
+    }
+}
+
+/// Leaves out modes that are no media types: every version asks for those.
+fn media_types(modes: &mut Vec<String>, at: &Pointer<'_>, out: &mut Findings) {
+    modes.retain(|mode| {
+        let fits = is_media_type(mode) && mode.chars().count() <= Length::Line.limit();
+        if !fits {
+            out.add(&rules::CONVERT_MODE, at, mode);
+        }
+        fits
+    });
+}
+
+/// Marks the card as converted, and leaves out what the version does not know.
+fn capabilities(
+    capabilities: &mut Capabilities,
+    family: Family,
+    target: ConversionTarget,
+    out: &mut Findings,
+) {
+    let root = Pointer::Root;
+    let at = root.name("capabilities");
+    if target == ConversionTarget::V1_0 && capabilities.state_transition_history {
+        let at = at.name("stateTransitionHistory");
+        out.add(&rules::CONVERT_STATE_HISTORY, &at, "true");
+        capabilities.state_transition_history = false;
+    }
+    let at = at.name("extensions");
+    let extensions = &mut capabilities.extensions;
+    let from = extensions.iter().find_map(origin).unwrap_or(family);
+    extensions
+        .retain(|extension| extension.uri != CONVERTED_EXTENSION && !extension.uri.is_empty());
+    if extensions.len() >= MAX_LIST {
+        let found = format!("{} elements and the mark", extensions.len());
+        out.add(&rules::LIST_CUT, &at, &found);
+        extensions.truncate(MAX_LIST - 1);
+    }
+    for (index, extension) in extensions.iter_mut().enumerate() {
+        if let Some(params) = extension.params.take_if(|params| !params.is_object()) {
+            let at = at.index(index);
+            out.add_value(
+                &rules::CONVERT_EXTENSION_PARAMS,
+                &at.name("params"),
+                &params,
+            );
+        }
+    }
+    extensions.push(Extension {
+        uri: CONVERTED_EXTENSION.to_owned(),
+        description: Some("Written by a registry from a card of another form".to_owned()),
+        required: false,
+        params: Some(json!({"from": from.as_str()})),
+    });
+}
+
+/// The family that an earlier conversion started from.
+fn origin(extension: &Extension) -> Option<Family> {
+    if extension.uri != CONVERTED_EXTENSION {
+        return None;
+    }
+    let from = extension.params.as_ref()?.get("from")?;
+    from.as_str()?.parse().ok()
+}
+
+/// Completes every skill; 1.0 wants at least one, and a tag in each.
+fn skills(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
+    let root = Pointer::Root;
+    let list = root.name("skills");
+    let filled = target == ConversionTarget::V1_0;
+    if filled && card.skills.is_empty() {
+        out.add(&rules::CONVERT_DEFAULT, &list, DEFAULT_SKILL);
+        card.skills.push(Skill {
+            id: DEFAULT_SKILL.to_owned(),
+            name: card.name.clone(),
+            description: card.description.clone(),
+            tags: vec![DEFAULT_SKILL.to_owned()],
+            ..Skill::default()
+        });
+    }
+    for (index, skill) in card.skills.iter_mut().enumerate() {
+        let at = list.index(index);
+        fill(
+            &mut skill.description,
+            &skill.name,
+            &at.name("description"),
+            out,
+        );
+        if filled && skill.tags.is_empty() {
+            out.add(&rules::CONVERT_DEFAULT, &at.name("tags"), &skill.id);
+            skill.tags.push(skill.id.clone());
+        }
+        media_types(&mut skill.input_modes, &at.name("inputModes"), out);
+        media_types(&mut skill.output_modes, &at.name("outputModes"), out);
+    }
+}

@@ -1,0 +1,136 @@
+//! Conversions: any readable card, written as a card of 1.0 or of 0.3.
+//!
+//! A conversion has two steps. The first completes the model: it puts in what the version requires, takes
+//! out what it cannot say, and leaves a finding for each. The second writes what is left, and has nothing
+//! to decide any more.
+
+mod complete;
+mod flows;
+mod interfaces;
+mod object;
+mod security;
+mod v0_3;
+mod v1_0;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use crate::finding::Findings;
+use crate::{Finding, Parsed};
+
+/// The URI of the extension that marks a card as converted.
+///
+/// The entry is never `required`; its parameter `from` is the name of the family the card was first
+/// converted from, and stays so when it is converted again.
+pub const CONVERTED_EXTENSION: &str = "urn:a2a-registry:converted";
+
+/// The versions a card can be converted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConversionTarget {
+    /// 1.0: `supportedInterfaces`, wrapped security schemes.
+    V1_0,
+    /// 0.3: one flat `url`, further addresses in `additionalInterfaces`.
+    V0_3,
+}
+
+impl ConversionTarget {
+    /// Every version, the newest first.
+    pub const ALL: [ConversionTarget; 2] = [ConversionTarget::V1_0, ConversionTarget::V0_3];
+
+    /// The version as `Major.Minor`: `1.0` or `0.3`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConversionTarget::V1_0 => "1.0",
+            ConversionTarget::V0_3 => "0.3",
+        }
+    }
+}
+
+impl fmt::Display for ConversionTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The text names no version that cards are converted to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cards are converted to 1.0 and 0.3, not to {0:?}")]
+pub struct UnknownTarget(pub String);
+
+impl FromStr for ConversionTarget {
+    type Err = UnknownTarget;
+
+    /// Reads `1.0` or `0.3`, without a patch number.
+    fn from_str(name: &str) -> Result<Self, UnknownTarget> {
+        ConversionTarget::ALL
+            .into_iter()
+            .find(|target| target.as_str() == name)
+            .ok_or_else(|| UnknownTarget(name.to_owned()))
+    }
+}
+
+/// A card in the form of another version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Converted {
+    /// The members of the card. It is never signed, and an extension of the URI [`CONVERTED_EXTENSION`]
+    /// says where it comes from.
+    pub card: Map<String, Value>,
+    /// What had to be put in and what could not be said, at most [`crate::MAX_FINDINGS`]. Pointers lead
+    /// into the converted card; for what was left out, to where it would stand. An error says that the
+    /// card cannot be used as it is.
+    pub findings: Vec<Finding>,
+}
+
+/// Writes a card in the form of 1.0 (1.0 §4.4).
+///
+/// Every required member is there, and no required list is empty; only a card without any address stays
+/// without `supportedInterfaces`. Everything that both the card's version and 1.0 can say is kept, as far
+/// as [`crate::parse`] understood it. An interface keeps the protocol version it had: the agent speaks
+/// what it spoke.
+///
+/// Converting the result once more gives the same card. It may be some times larger than the original, as
+/// names stand in for missing descriptions.
+///
+/// ```
+/// let old = br#"{"name": "Echo", "url": "https://echo.example/", "authentication": {"schemes": ["bearer"]}}"#;
+/// let converted = a2a_card::to_1_0(&a2a_card::parse(old)?);
+/// let interface = &converted.card["supportedInterfaces"][0];
+/// assert_eq!(interface["url"], "https://echo.example/");
+/// assert_eq!(interface["protocolVersion"], "0.1");
+/// let scheme = &converted.card["securitySchemes"]["bearer"];
+/// assert_eq!(scheme["httpAuthSecurityScheme"]["scheme"], "bearer");
+/// # Ok::<(), a2a_card::ParseError>(())
+/// ```
+pub fn to_1_0(parsed: &Parsed) -> Converted {
+    convert(parsed, ConversionTarget::V1_0)
+}
+
+/// Writes a card in the form of 0.3 (0.3 §5.5).
+///
+/// As [`to_1_0`], with one limit more: all addresses of a 0.3 card share one `protocolVersion`. Those that
+/// speak 0.3 are written where there are any, else those of the first other 0.x version, else those of the
+/// version the card prefers; a finding names each of the others. `protocolVersion` is the version the
+/// agent really speaks there, with `0` for the patch, so a card of 1.0 becomes one that reads as 0.3 and
+/// says `1.0.0`.
+pub fn to_0_3(parsed: &Parsed) -> Converted {
+    convert(parsed, ConversionTarget::V0_3)
+}
+
+/// Writes a card in the form of the given version: see [`to_1_0`] and [`to_0_3`].
+pub fn convert(parsed: &Parsed, target: ConversionTarget) -> Converted {
+    let mut out = Findings::default();
+    let complete = complete::complete(parsed, target, &mut out);
+    let card = match target {
+        ConversionTarget::V1_0 => v1_0::write(&complete),
+        ConversionTarget::V0_3 => v0_3::write(&complete),
+    };
+    Converted {
+        card,
+        findings: out.into_list(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Writing objects whose empty members are left out, and the objects that 0.3 and 1.0 write alike.
+
+use serde_json::{Map, Value};
+
+use crate::{Extension, Provider, Skill};
+
+/// An object in the making.
+#[derive(Debug, Default)]
+pub(super) struct Object(Map<String, Value>);
+
+impl Object {
+    /// Adds a member, whatever it holds.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a text where there is one.
+    pub(super) fn text(self, name: &str, text: Option<&String>) -> Self {
+        match text {
+            Some(text) => self.with(name, text.as_str()),
+            None => self,
+        }
+    }
+
+    /// Adds a member where there is one.
+    pub(super) fn option(self, name: &str, value: Option<Object>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds a truth value that is set.
+    pub(super) fn flag(self, name: &str, flag: bool) -> Self {
+        if flag { self.with(name, true) } else { self }
+    }
+
+    /// Adds a list that is not empty.
+    pub(super) fn list<T: Into<Value>>(
+        self,
+        name: &str,
+        list: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let list: Vec<Value> = list.into_iter().map(Into::into).collect();
+        if list.is_empty() {
+            self
+        } else {
+            self.with(name, list)
+        }
+    }
+
+    /// Adds an object that is not empty.
+    pub(super) fn named<T: Into<Value>>(
+        self,
+        name: &str,
+        members: impl IntoIterator<Item = (String, T)>,
+    ) -> Self {
+        let members: Map<String, Value> = members
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect();
+        if members.is_empty() {
+            self
+        } else {
+            self.with(name, members)
+        }
+    }
+
+    /// The members, in the order in which they were added.
+    pub(super) fn into_map(self) -> Map<String, Value> {
+        self.0
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Value {
+        Value::Object(object.0)
+    }
+}
+
+/// The organisation behind the agent.
+pub(super) fn provider(provider: &Provider) -> Object {
+    Object::default()
+        .text("organization", provider.organization.as_ref())
+        .text("url", provider.url.as_ref())
+}
+
+/// One extension. That a caller need not speak it is worth saying.
+pub(super) fn extension(extension: &Extension) -> Object {
+    let object = Object::default()
+        .with("uri", extension.uri.as_str())
+        .text("description", extension.description.as_ref())
+        .with("required", extension.required);
+    match &extension.params {
+        Some(params) => object.with("params", params.clone()),
+        None => object,
+    }
+}
+
+/// One skill, without its requirements.
+pub(super) fn skill(skill: &Skill) -> Object {
+    Object::default()
+        .with("id", skill.id.as_str())
+        .with("name", skill.name.as_str())
+        .text("description", skill.description.as_ref())
+        .with("tags", skill.tags.clone())
+        .list("examples", skill.examples.clone())
+        .list("inputModes", skill.input_modes.clone())
+        .list("outputModes", skill.output_modes.clone())
+}

@@ -1,0 +1,135 @@
+//! The security of a converted card: schemes that say all their version requires, and requirements that
+//! never ask for less than the card did.
+
+use std::collections::HashSet;
+use std::mem;
+
+use serde_json::Value;
+
+use super::{ConversionTarget, flows};
+use crate::finding::Findings;
+use crate::member::{Length, MAX_LIST, unique};
+use crate::pointer::Pointer;
+use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
+
+/// What becomes of a scheme.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    /// It is written.
+    Kept,
+    /// It asks for nothing, which is said by leaving it out of the requirements.
+    Open,
+    /// No version can say it. The requirements go on naming it, for otherwise the agent would look open.
+    Unsayable,
+}
+
+/// Completes the schemes, and frees the requirements of those that ask for nothing.
+pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
+    let root = Pointer::Root;
+    let at = root.name("securitySchemes");
+    let mut schemes = mem::take(&mut card.security_schemes);
+    // Names that differed by white space alone are equal by now.
+    schemes.dedup_by(|later, first| later.name == first.name);
+    let mut open = HashSet::new();
+    let mut told = HashSet::new();
+    for mut scheme in schemes {
+        let name = scheme.name.clone();
+        let fate = complete_scheme(&mut scheme, target, &at.name(&name), out);
+        told.insert(name);
+        match fate {
+            Fate::Kept => card.security_schemes.push(scheme),
+            Fate::Open => {
+                open.insert(scheme.name);
+            }
+            Fate::Unsayable => {}
+        }
+    }
+    let mut lists = vec![&mut card.security];
+    lists.extend(card.skills.iter_mut().map(|skill| &mut skill.security));
+    for requirements in lists {
+        for requirement in &mut *requirements {
+            requirement.schemes.retain(|(name, _)| !open.contains(name));
+            for (name, _) in &requirement.schemes {
+                if told.insert(name.clone()) {
+                    out.add(
+                        &rules::CONVERT_SCHEME,
+                        &at.name(name),
+                        "required, not described",
+                    );
+                }
+            }
+        }
+        let mut kept: Vec<SecurityRequirement> = unique(mem::take(requirements));
+        if kept.len() > MAX_LIST {
+            let found = format!("{} elements", kept.len());
+            out.add(&rules::LIST_CUT, &root.name("security"), &found);
+            kept.truncate(MAX_LIST);
+        }
+        *requirements = kept;
+    }
+}
+
+/// Puts into a scheme what the versions require; what was assumed is said in its description.
+fn complete_scheme(
+    scheme: &mut SecurityScheme,
+    target: ConversionTarget,
+    at: &Pointer<'_>,
+    out: &mut Findings,
+) -> Fate {
+    let assumed = match &mut scheme.kind {
+        SchemeKind::ApiKey {
+            location,
+            parameter,
+        } => {
+            if !matches!(location.as_str(), "" | "header" | "query" | "cookie") {
+                out.add(&rules::CONVERT_SCHEME, at, location);
+                return Fate::Unsayable;
+            }
+            let told = !location.is_empty() && !parameter.is_empty();
+            if location.is_empty() {
+                location.push_str("header");
+            }
+            if parameter.is_empty() {
+                parameter.push_str(match location.as_str() {
+                    "header" => "X-API-Key",
+                    _ => "api_key",
+                });
+            }
+            (!told)
+                .then_some("The card does not say in full where the key goes; the rest is assumed.")
+        }
+        SchemeKind::Http { scheme, .. } => {
+            // Lower case can be longer than what was read, and would be cut when it is read again.
+            if scheme.chars().count() > Length::Line.limit() {
+                out.add(&rules::CONVERT_SCHEME, at, scheme);
+                return Fate::Unsayable;
+            }
+            let told = !scheme.is_empty();
+            if !told {
+                scheme.push_str("bearer");
+            }
+            (!told).then_some("The card does not name the HTTP scheme; bearer is assumed.")
+        }
+        SchemeKind::Oauth2 { flows, .. } => {
+            let complete = flows::complete(flows, target, &at.name("flows"), out);
+            let told = !complete.is_empty();
+            *flows = Value::Object(complete);
+            (!told).then_some("The card describes no flow that could be written here.")
+        }
+        SchemeKind::OpenIdConnect { url } => {
+            let told = !url.is_empty();
+            (!told).then_some("The card does not say where the discovery document is.")
+        }
+        SchemeKind::MutualTls => None,
+        SchemeKind::None => return Fate::Open,
+        SchemeKind::Other { label } => {
+            out.add(&rules::CONVERT_SCHEME, at, label);
+            return Fate::Unsayable;
+        }
+    };
+    if let Some(note) = assumed {
+        out.add(&rules::CONVERT_SCHEME_ASSUMED, at, note);
+        scheme.description.get_or_insert_with(|| note.to_owned());
+    }
+    Fate::Kept
+}

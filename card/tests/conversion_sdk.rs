@@ -1,0 +1,421 @@
+//! Converts real cards and lets the SDKs of the protocol load what comes out.
+//!
+//! The cards lie outside the repository, as `corpus.rs` says; the Python interpreters that have an SDK are
+//! named by `A2A_REGISTRY_TEST_PY1` (a2a-sdk 1.3.0) and `A2A_REGISTRY_TEST_PY03` (0.3.26). Without either
+//! the tests say so and pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use a2a_card::{CONVERTED_EXTENSION, ConversionTarget, Converted, Severity, convert, parse};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The least share of callable cards that the SDK of the target version must load, in percent.
+const WANTED_PERCENT: usize = 95;
+
+/// What the SDK made of one card.
+#[derive(Deserialize)]
+struct Answer {
+    name: String,
+    error: Option<String>,
+    read: Option<Value>,
+    client: Option<String>,
+    no_client: Option<String>,
+}
+
+/// The value of an environment variable, or `None` with a loud note.
+fn named(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable);
+    if value.is_none() {
+        eprintln!("SKIPPED: {variable} is not set");
+    }
+    value.map(PathBuf::from)
+}
+
+/// Every callable card of the corpus, converted, by the name of its file.
+fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
+    let shared = std::env::var_os("A2A_REGISTRY_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        PathBuf::from,
+    );
+    let mut all = BTreeMap::new();
+    for folder in ["cards", "signed"].map(|name| shared.join(name)) {
+        if !folder.is_dir() {
+            eprintln!("SKIPPED: no folder {}", folder.display());
+            return None;
+        }
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|kind| kind != "json") {
+                continue;
+            }
+            let Ok(parsed) = parse(&std::fs::read(&path).unwrap()) else {
+                continue;
+            };
+            if !parsed.card.interfaces.is_empty() {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                all.insert(name, convert(&parsed, target));
+            }
+        }
+    }
+    Some(all)
+}
+
+/// Hands all cards to one process of the SDK, and takes its answers.
+fn load(
+    python: &Path,
+    target: ConversionTarget,
+    cards: &BTreeMap<String, Converted>,
+) -> Vec<Answer> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/load_cards.py");
+    let mut process = Command::new(python)
+        .arg(script)
+        .arg(target.as_str())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
+    let mut input = process.stdin.take().unwrap();
+    let lines: String = cards
+        .iter()
+        .map(|(name, converted)| format!("{}\n", json!({"name": name, "card": converted.card})))
+        .collect();
+    // The process answers while it reads, so somebody else has to write.
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = process.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Says how many cards were loaded, which were not and why, and demands the wanted share.
+fn report(target: ConversionTarget, answers: &[Answer]) {
+    let refused: Vec<&Answer> = answers.iter().filter(|a| a.error.is_some()).collect();
+    let loaded = answers.len() - refused.len();
+    let clients = answers.iter().filter(|a| a.client.is_some()).count();
+    println!(
+        "to {target}: the SDK loads {loaded} of {} cards ({} %) and has a client for {clients}",
+        answers.len(),
+        loaded * 100 / answers.len()
+    );
+    for answer in &refused {
+        println!("  {}: {}", answer.name, answer.error.as_deref().unwrap());
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for answer in answers {
+        if let Some(reason) = &answer.no_client {
+            reasons.entry(reason).or_default().push(&answer.name);
+        }
+    }
+    for (reason, names) in reasons {
+        println!(
+            "  no client for {}, {reason}: {}",
+            names.len(),
+            names.join(" ")
+        );
+    }
+    assert!(
+        loaded * 100 >= answers.len() * WANTED_PERCENT,
+        "{loaded} of {}",
+        answers.len()
+    );
+}
+
+/// The elements of a member that is a list; none where there is no such member.
+fn elements<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A member of every element of a list.
+fn each(value: &Value, list: &str, name: &str) -> Vec<Value> {
+    let elements = elements(value, list).iter();
+    elements.map(|element| element[name].clone()).collect()
+}
+
+/// The names in a member that is an object, with the one member each holds where it is a wrapper.
+fn kinds(value: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let Some(schemes) = value.get("securitySchemes").and_then(Value::as_object) else {
+        return BTreeMap::new();
+    };
+    let names = |scheme: &Value| scheme.as_object().unwrap().keys().cloned().collect();
+    schemes
+        .iter()
+        .map(|(name, scheme)| (name.clone(), names(scheme)))
+        .collect()
+}
+
+/// Fails unless the object has all required members and otherwise only the optional ones.
+fn has_members(name: &str, object: &Value, required: &[&str], optional: &[&str]) {
+    let object = object
+        .as_object()
+        .unwrap_or_else(|| panic!("{name}: {object}"));
+    for member in required {
+        let value = object.get(*member);
+        let value = value.unwrap_or_else(|| panic!("{name}: no {member}"));
+        assert!(!value.is_null(), "{name}: {member}");
+    }
+    for member in object.keys() {
+        let known = required.contains(&member.as_str()) || optional.contains(&member.as_str());
+        assert!(known, "{name}: unknown {member}");
+    }
+}
+
+/// Fails where a list of media types is missing, empty or holds something else.
+fn has_modes(name: &str, card: &Value) {
+    for list in ["defaultInputModes", "defaultOutputModes"] {
+        let modes = elements(card, list);
+        assert!(!modes.is_empty(), "{name}: {list}");
+        for mode in modes {
+            assert!(mode.as_str().unwrap().contains('/'), "{name}: {mode}");
+        }
+    }
+}
+
+/// Fails unless the card says that it is converted.
+fn is_marked(name: &str, card: &Value) {
+    let mut uris = each(&card["capabilities"], "extensions", "uri");
+    uris.retain(|uri| uri == CONVERTED_EXTENSION);
+    assert_eq!(uris.len(), 1, "{name}");
+}
+
+/// Fails unless the card follows 1.0 to the letter.
+fn is_1_0(name: &str, card: &Map<String, Value>) {
+    let card = &Value::Object(card.clone());
+    let required = [
+        "name",
+        "description",
+        "supportedInterfaces",
+        "version",
+        "capabilities",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "skills",
+    ];
+    let optional = [
+        "provider",
+        "documentationUrl",
+        "iconUrl",
+        "securitySchemes",
+        "securityRequirements",
+    ];
+    has_members(name, card, &required, &optional);
+    has_modes(name, card);
+    is_marked(name, card);
+    let interfaces = elements(card, "supportedInterfaces");
+    assert!(!interfaces.is_empty(), "{name}");
+    for interface in interfaces {
+        let required = ["url", "protocolBinding", "protocolVersion"];
+        has_members(name, interface, &required, &["tenant"]);
+        let version = interface["protocolVersion"].as_str().unwrap();
+        assert_eq!(version.matches('.').count(), 1, "{name}: {version}");
+    }
+    let capabilities = [
+        "streaming",
+        "pushNotifications",
+        "extensions",
+        "extendedAgentCard",
+    ];
+    has_members(name, &card["capabilities"], &[], &capabilities);
+    let skills = elements(card, "skills");
+    assert!(!skills.is_empty(), "{name}");
+    for skill in skills {
+        let required = ["id", "name", "description", "tags"];
+        let optional = [
+            "examples",
+            "inputModes",
+            "outputModes",
+            "securityRequirements",
+        ];
+        has_members(name, skill, &required, &optional);
+        for list in [
+            "tags",
+            "examples",
+            "inputModes",
+            "outputModes",
+            "securityRequirements",
+        ] {
+            let empty = skill.get(list).is_some_and(|list| list == &json!([]));
+            assert!(!empty, "{name}: {list}");
+        }
+    }
+    for (scheme, wrappers) in kinds(card) {
+        assert_eq!(wrappers.len(), 1, "{name}: {scheme} {wrappers:?}");
+        let wrapper = wrappers.first().unwrap();
+        assert!(wrapper.ends_with("SecurityScheme"), "{name}: {wrapper}");
+    }
+}
+
+/// Fails unless the card follows 0.3 to the letter.
+fn is_0_3(name: &str, card: &Map<String, Value>) {
+    let card = &Value::Object(card.clone());
+    let required = [
+        "protocolVersion",
+        "name",
+        "description",
+        "url",
+        "preferredTransport",
+        "version",
+        "capabilities",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "skills",
+    ];
+    let optional = [
+        "additionalInterfaces",
+        "provider",
+        "documentationUrl",
+        "iconUrl",
+        "securitySchemes",
+        "security",
+        "supportsAuthenticatedExtendedCard",
+    ];
+    has_members(name, card, &required, &optional);
+    has_modes(name, card);
+    is_marked(name, card);
+    for interface in elements(card, "additionalInterfaces") {
+        has_members(name, interface, &["url", "transport"], &[]);
+    }
+    let capabilities = [
+        "streaming",
+        "pushNotifications",
+        "stateTransitionHistory",
+        "extensions",
+    ];
+    has_members(name, &card["capabilities"], &[], &capabilities);
+    for skill in elements(card, "skills") {
+        let required = ["id", "name", "description", "tags"];
+        let optional = ["examples", "inputModes", "outputModes", "security"];
+        has_members(name, skill, &required, &optional);
+    }
+    for (scheme, members) in kinds(card) {
+        assert!(members.contains("type"), "{name}: {scheme}");
+    }
+}
+
+/// What must be the same in the card as written and as the SDK of 1.0 read it.
+fn essence_1_0(card: &Value) -> Value {
+    json!({
+        "name": card["name"],
+        "interfaces": each(card, "supportedInterfaces", "url"),
+        "bindings": each(card, "supportedInterfaces", "protocolBinding"),
+        "versions": each(card, "supportedInterfaces", "protocolVersion"),
+        "skills": each(card, "skills", "id"),
+        "schemes": kinds(card),
+        "requirements": elements(card, "securityRequirements"),
+    })
+}
+
+/// What must be the same in the card as written and as the SDK of 0.3 read it.
+fn essence_0_3(card: &Value) -> Value {
+    json!({
+        "name": card["name"],
+        "url": card["url"],
+        "transport": card["preferredTransport"],
+        "version": card["protocolVersion"],
+        "additional": elements(card, "additionalInterfaces"),
+        "skills": each(card, "skills", "id"),
+        "schemes": card.get("securitySchemes"),
+        "requirements": elements(card, "security"),
+    })
+}
+
+/// Whether a client that speaks both JSON bindings and no version before 0.3 finds an interface.
+fn has_interface(card: &Map<String, Value>) -> bool {
+    let card = Value::Object(card.clone());
+    elements(&card, "supportedInterfaces")
+        .iter()
+        .any(|interface| {
+            let version = interface["protocolVersion"].as_str().unwrap();
+            let binding = interface["protocolBinding"].as_str().unwrap();
+            matches!(binding, "JSONRPC" | "HTTP+JSON") && !matches!(version, "0.0" | "0.1" | "0.2")
+        })
+}
+
+#[test]
+fn the_1_0_sdk_loads_cards_converted_to_1_0() {
+    let Some(cards) = converted(ConversionTarget::V1_0) else {
+        return;
+    };
+    for (name, converted) in &cards {
+        is_1_0(name, &converted.card);
+    }
+    let Some(python) = named("A2A_REGISTRY_TEST_PY1") else {
+        return;
+    };
+    let answers = load(&python, ConversionTarget::V1_0, &cards);
+    assert_eq!(answers.len(), cards.len());
+    for answer in &answers {
+        let Some(read) = &answer.read else { continue };
+        let card = &cards[&answer.name].card;
+        let written = essence_1_0(&Value::Object(card.clone()));
+        assert_eq!(essence_1_0(read), written, "{}", answer.name);
+        assert_eq!(
+            answer.client.is_some(),
+            has_interface(card),
+            "{}",
+            answer.name
+        );
+    }
+    report(ConversionTarget::V1_0, &answers);
+}
+
+#[test]
+fn the_0_3_sdk_loads_cards_converted_to_0_3() {
+    let Some(cards) = converted(ConversionTarget::V0_3) else {
+        return;
+    };
+    for (name, converted) in &cards {
+        is_0_3(name, &converted.card);
+    }
+    let Some(python) = named("A2A_REGISTRY_TEST_PY03") else {
+        return;
+    };
+    let answers = load(&python, ConversionTarget::V0_3, &cards);
+    assert_eq!(answers.len(), cards.len());
+    for answer in &answers {
+        let Some(read) = &answer.read else { continue };
+        let card = &cards[&answer.name].card;
+        let written = essence_0_3(&Value::Object(card.clone()));
+        assert_eq!(essence_0_3(read), written, "{}", answer.name);
+    }
+    report(ConversionTarget::V0_3, &answers);
+}
+
+#[test]
+fn what_conversions_of_real_cards_find() {
+    for target in ConversionTarget::ALL {
+        let Some(cards) = converted(target) else {
+            return;
+        };
+        let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut broken = 0;
+        for converted in cards.values() {
+            let ids: BTreeSet<&str> = converted.findings.iter().map(|f| f.rule.as_str()).collect();
+            let error = |f: &a2a_card::Finding| f.severity == Severity::Error;
+            broken += usize::from(converted.findings.iter().any(error));
+            for id in ids {
+                *rules.entry(id).or_default() += 1;
+            }
+            assert!(
+                !converted
+                    .findings
+                    .iter()
+                    .any(|f| f.rule == "convert.no-address")
+            );
+        }
+        println!("to {target}: {} cards, {broken} with errors", cards.len());
+        for (rule, count) in rules {
+            println!("  {rule:<28}{count:>4}");
+        }
+    }
+}
