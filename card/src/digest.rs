@@ -83,6 +83,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_many_digits_are_read_to_the_nearest_double() {
+        // A quick reading is off by one step for each of these; their form of RFC 8785 is themselves.
+        for literal in [
+            "8.383658838626809e-78",
+            "-7.803913958627244e+173",
+            "-6.801672438380202e+47",
+        ] {
+            let card = format!("{{\"n\":{literal}}}");
+            assert_eq!(canonical(card.as_bytes()), Some(card.into_bytes()));
+        }
+    }
+
+    #[test]
     fn ambiguous_bytes_have_the_raw_digest() {
         for bytes in [
             r#"{"name":"A","name":"B"}"#,
