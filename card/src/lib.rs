@@ -61,7 +61,7 @@ pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS, Severity};
-pub use lint::{all_findings, lint};
+pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
 pub use member::MAX_LIST;
 pub use model::*;
 pub use parsed::{ParseError, Parsed, parse};
@@ -78,4 +78,4 @@ pub use words::security_sentences;
 ///
 /// Whoever stores what was derived from a card stores this number with it, and derives again what carries
 /// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 1;
+pub const DERIVATION: u32 = 2;
