@@ -3,7 +3,7 @@
 //! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly.
 //! [`parse`] tells the wire format from a card's shape, reads every member on its own and says in
 //! [`Finding`]s what was odd about it; only bytes that are no JSON, or no card at all, are an error.
-//! [`lint`] adds what is wrong with a card as a whole.
+//! [`lint`] adds what is wrong with a card as a whole; [`sarif`] writes findings for code hosting services.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -49,7 +49,9 @@ mod member;
 mod model;
 mod parsed;
 mod pointer;
+mod position;
 mod rules;
+mod sarif;
 mod scan;
 mod signing;
 mod text;
@@ -65,7 +67,8 @@ pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
 pub use member::MAX_LIST;
 pub use model::*;
 pub use parsed::{ParseError, Parsed, parse};
-pub use rules::{Rule, rules};
+pub use rules::{Rule, rules, rules_table};
+pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
 pub use signing::{
     SignatureEntry, SignatureState, UnknownSignatureState, Verdict, signature_entries,

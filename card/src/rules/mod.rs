@@ -1,9 +1,13 @@
-//! The rules that findings name: one table for what reading notices, one for what the linter checks.
+//! The rules that findings name: one table for what is not read at all, one for what reading notices, one for
+//! what the linter checks.
 
+mod listing;
 mod reading;
+mod refusal;
 
 use std::sync::LazyLock;
 
+pub use listing::rules_table;
 pub(crate) use reading::*;
 
 use crate::finding::{Findings, Severity};
@@ -36,15 +40,18 @@ impl Rule {
 /// Adds a finding of the rule for every breach in a card.
 pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 
-/// Every rule there is, those of reading first, each table in its own order.
+/// Every rule there is: those that [`crate::ParseError`] names, those of reading, those of the linter, each
+/// table in its own order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> =
-        LazyLock::new(|| READING.iter().chain(lint::LINT).copied().collect());
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        let tables = [refusal::REFUSAL, READING, lint::LINT];
+        tables.into_iter().flatten().copied().collect()
+    });
     &ALL
 }
 

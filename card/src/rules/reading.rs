@@ -4,7 +4,7 @@ use super::Rule;
 use crate::finding::Severity::{self, Error, Info, Warning};
 
 /// A rule that reading watches over.
-const fn reading(
+pub(super) const fn reading(
     id: &'static str,
     severity: Severity,
     section: &'static str,
