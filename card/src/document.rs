@@ -84,6 +84,21 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
     Ok(Document { value, exact })
 }
 
+/// Reads once more what [`read`] has read: null where that was an error. U+0000 may stay in text.
+pub(crate) fn again(bytes: &[u8]) -> Value {
+    let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let plain = if bytes.len() <= MAX_CARD_BYTES {
+        serde_json::from_slice(body).ok()
+    } else {
+        None
+    };
+    // What only the careful reading takes: half surrogate pairs and numbers beyond a double.
+    plain.unwrap_or_else(|| {
+        read(bytes, Nul::Replace, &mut Findings::default())
+            .map_or(Value::Null, |document| document.value)
+    })
+}
+
 /// Names the things that are often served in a card's place and that no JSON parser describes well.
 fn refuse_other_formats(body: &[u8]) -> Result<(), ParseError> {
     let start = body.trim_ascii_start();

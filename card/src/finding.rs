@@ -62,6 +62,8 @@ pub struct Finding {
 pub(crate) struct Findings {
     list: Vec<Finding>,
     full: bool,
+    /// The rules of which one finding is enough, as far as they have been broken.
+    once: Vec<&'static str>,
 }
 
 impl Findings {
@@ -88,8 +90,30 @@ impl Findings {
 
     /// As [`Findings::add`], but once for a card: for habits that run through a whole document.
     pub(crate) fn add_once(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
-        if !self.list.iter().any(|finding| finding.rule == rule.id) {
+        if !self.once.contains(&rule.id) {
+            self.once.push(rule.id);
             self.add(rule, at, found);
+        }
+    }
+
+    /// Notes that a value of another type stands where `wanted` belongs, and is not read.
+    pub(crate) fn mistyped(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
+        self.add_value(&rules::MEMBER_TYPE, at, found);
+        self.want(wanted);
+    }
+
+    /// Notes that what stands where `wanted` belongs is of another type, and is understood.
+    pub(crate) fn coerced(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
+        self.add_value(&rules::MEMBER_COERCED, at, found);
+        self.want(wanted);
+    }
+
+    /// Says what the member of the last finding wants, where its rule speaks of many members.
+    pub(crate) fn want(&mut self, wanted: &str) {
+        if !self.full
+            && let Some(last) = self.list.last_mut()
+        {
+            wanted.clone_into(&mut last.wanted);
         }
     }
 

@@ -3,8 +3,8 @@
 //! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly.
 //! [`parse`] tells the wire format from a card's shape, reads every member on its own and says in
 //! [`Finding`]s what was odd about it; only bytes that are no JSON, or no card at all, are an error.
-//! [`lint`] adds what is wrong with a card as a whole, and [`convert`] writes any card in the form of 1.0 or
-//! 0.3.
+//! [`lint`] adds what is wrong with a card as a whole, [`sarif`] writes findings for code hosting services,
+//! and [`convert`] writes any card in the form of 1.0 or 0.3.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -51,7 +51,9 @@ mod member;
 mod model;
 mod parsed;
 mod pointer;
+mod position;
 mod rules;
+mod sarif;
 mod scan;
 mod signing;
 mod text;
@@ -66,11 +68,12 @@ pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS, Severity};
-pub use lint::{all_findings, lint};
+pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
 pub use member::MAX_LIST;
 pub use model::*;
 pub use parsed::{ParseError, Parsed, parse};
-pub use rules::{Rule, rules};
+pub use rules::{Rule, rules, rules_table};
+pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
 pub use signing::{
     SignatureEntry, SignatureState, UnknownSignatureState, Verdict, signature_entries,

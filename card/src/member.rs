@@ -54,6 +54,12 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
+    /// The member `name`, inside the member `inside` of the object where that is given.
+    pub(crate) fn new(inside: Option<&'static str>, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        Spot { inside, name }
+    }
+
     /// The member's place below the object at `parent`.
     pub(crate) fn below<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
         match self.inside {
@@ -200,11 +206,11 @@ impl<'p> Members<'p> {
         match value {
             Value::Array(list) => texts(list, &at, length, out),
             Value::String(_) => {
-                out.add_value(&rules::MEMBER_COERCED, &at, &value);
+                out.coerced(&at, &value, "a list of texts");
                 texts(vec![value], &at, length, out)
             }
             other => {
-                out.add_value(&rules::MEMBER_TYPE, &at, &other);
+                out.mistyped(&at, &other, "a list of texts");
                 self.keep(&spot, other);
                 Vec::new()
             }
@@ -217,6 +223,19 @@ impl<'p> Members<'p> {
         rest.extend(self.unread);
         rest
     }
+}
+
+/// Whether `spelling` is the camelCase `name` or its `snake_case`, told without writing either.
+pub(crate) fn is_spelling(spelling: &str, name: &str) -> bool {
+    if spelling == name {
+        return true;
+    }
+    let mut rest = spelling.chars();
+    let same = name.chars().all(|character| {
+        let underscore = !character.is_ascii_uppercase() || rest.next() == Some('_');
+        underscore && rest.next() == Some(character.to_ascii_lowercase())
+    });
+    same && rest.next().is_none()
 }
 
 /// `protocolVersion` as `protocol_version`.
@@ -241,13 +260,12 @@ pub(crate) fn text(
 ) -> Result<Option<String>, Value> {
     let text = match value {
         Value::String(text) => text,
-        Value::Number(number) => {
-            let text = number.to_string();
-            out.add(&rules::MEMBER_COERCED, at, &text);
-            text
+        Value::Number(ref number) => {
+            out.coerced(at, &value, "a text");
+            number.to_string()
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, at, &other);
+            out.mistyped(at, &other, "a text");
             return Err(other);
         }
     };
@@ -285,11 +303,10 @@ pub(crate) fn flag(value: &Value, at: &Pointer<'_>, out: &mut Findings) -> Optio
         Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
         _ => None,
     };
-    let rule = match understood {
-        Some(_) => &rules::MEMBER_COERCED,
-        None => &rules::MEMBER_TYPE,
-    };
-    out.add_value(rule, at, value);
+    match understood {
+        Some(_) => out.coerced(at, value, "true or false"),
+        None => out.mistyped(at, value, "true or false"),
+    }
     understood
 }
 

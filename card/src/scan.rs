@@ -127,9 +127,22 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
         if let Some(place) = place.get_mut(..4) {
             place.copy_from_slice(b"null");
         }
-    } else if decimal(literal) != decimal(&format!("{double:e}")) {
-        seen.inexact_number.get_or_insert(start);
+    } else if seen.inexact_number.is_none() && !is_exact(literal, double) {
+        seen.inexact_number = Some(start);
     }
+}
+
+/// The most significant digits a double can give back (IEEE 754 binary64).
+const MAX_DIGITS: usize = 17;
+
+/// Whether the double, written with as many digits as the literal has, is the literal again. The shortest
+/// form of the double is no measure: where two forms are equally short and near, writers disagree.
+fn is_exact(literal: &str, double: f64) -> bool {
+    let Some((digits, power)) = decimal(literal) else {
+        return false;
+    };
+    let places = digits.len().saturating_sub(1);
+    places < MAX_DIGITS && decimal(&format!("{double:.places$e}")) == Some((digits, power))
 }
 
 /// A number as its significant digits and the power of ten of the last one; `None` for what is no number.
@@ -199,6 +212,8 @@ mod tests {
             "0.30000000000000004",
             "0e5",
             "-0.0",
+            // As near to the double as …319.3, and as short.
+            "-759338829002319.2",
         ] {
             assert_eq!(judged(exact), Ok((false, false)), "{exact}");
         }
@@ -206,6 +221,7 @@ mod tests {
             "9007199254740993",
             "0.10000000000000000001",
             "12345678901234567890123",
+            "0.1000000000000000055",
             "1e-400",
         ] {
             assert_eq!(judged(lost), Ok((true, false)), "{lost}");

@@ -206,3 +206,39 @@ fn every_error_is_one_line_that_helps() {
         assert!(!error.contains('\n'), "{error}");
     }
 }
+
+#[test]
+fn a_hundred_thousand_skills_are_bounded_work() {
+    for skill in ["7,", "{},", "\"s\",", "[],", "null,"] {
+        let skills = skill.repeat(100_000);
+        let card = format!(
+            r#"{{"name":"A","skills":[{}]}}"#,
+            skills.trim_end_matches(',')
+        );
+        let parsed = parse(card.as_bytes()).unwrap();
+        assert!(parsed.card.skills.len() <= MAX_LIST, "{skill}");
+        assert_eq!(count(&parsed, "list.cut"), 1, "{skill}");
+        assert!(parsed.findings.len() <= MAX_FINDINGS, "{skill}");
+        assert!(lint(&parsed, card.as_bytes()).len() <= MAX_FINDINGS);
+    }
+}
+
+#[test]
+fn ambiguous_and_hidden_text_is_flagged_where_it_stands() {
+    for (members, rule) in [
+        (r#""name":"B""#, "json.duplicate-name"),
+        (r#""x":"\ud800""#, "json.surrogate"),
+        (r#""\udc00":1"#, "json.surrogate"),
+        (r#""x":1e999"#, "json.number-huge"),
+        (r#""x":9007199254740993"#, "json.number-inexact"),
+        (r#""x":"\u0000""#, "text.nul"),
+        (r#""x":"\u001b[2J""#, "text.hidden"),
+        (r#""x":"\u202e""#, "text.hidden"),
+        (r#""x":"\u200b""#, "text.hidden"),
+        (r#""x":"\udb40\udc41""#, "text.hidden"),
+        (r#""\u2066":1"#, "text.hidden"),
+    ] {
+        let parsed = parse(format!(r#"{{"name":"A",{members}}}"#).as_bytes()).unwrap();
+        assert_eq!(count(&parsed, rule), 1, "{members}: {:?}", parsed.findings);
+    }
+}

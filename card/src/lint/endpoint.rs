@@ -1,80 +1,21 @@
 //! Rules about addresses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use serde_json::Value;
 use url::{Host, Url};
 
 use super::Subject;
+use super::subject::member;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rules::Rule;
 use crate::{Family, Interface};
 
-/// Where an address stands: in a list, or in `url` itself.
-type Place = Option<(&'static str, usize)>;
-
-/// Calls `look` with every interface, its address as a URL where it is one, and its place in the card.
-pub(super) fn each(
-    subject: &Subject<'_>,
-    mut look: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
-) {
-    let root = Pointer::Root;
-    let places = places(subject.document);
-    for interface in &subject.parsed.card.interfaces {
-        let url = address(interface);
-        match places.get(interface.url.as_str()).copied().flatten() {
-            Some((list, index)) => {
-                let list = root.name(list);
-                look(interface, url.as_ref(), &list.index(index).name("url"));
-            }
-            None => look(interface, url.as_ref(), &root.name("url")),
-        }
-    }
-}
-
-/// Where each address of the document stands first, as the model keeps them in its own order.
-fn places(document: &Value) -> HashMap<&str, Place> {
-    const LISTS: [&str; 4] = [
-        "supportedInterfaces",
-        "supported_interfaces",
-        "additionalInterfaces",
-        "additional_interfaces",
-    ];
-    let mut places = HashMap::new();
-    for list in LISTS {
-        let entries = document.get(list).and_then(Value::as_array);
-        for (index, entry) in entries.into_iter().flatten().take(MAX_LIST).enumerate() {
-            if let Some(url) = url_of(entry) {
-                places.entry(url).or_insert(Some((list, index)));
-            }
-        }
-    }
-    if let Some(url) = url_of(document) {
-        places.entry(url).or_insert(None);
-    }
-    places
-}
-
-/// The text of an object's `url`.
-fn url_of(holder: &Value) -> Option<&str> {
-    holder.get("url")?.as_str().map(str::trim)
-}
-
-/// The address as a URL. A gRPC address may be a bare `host:port`.
-fn address(interface: &Interface) -> Option<Url> {
-    let text = interface.url.as_str();
-    if interface.binding == "GRPC" && !text.contains("://") {
-        return Url::parse(&format!("https://{text}")).ok();
-    }
-    Url::parse(text).ok().filter(Url::has_host)
-}
-
 /// Addresses are absolute.
 pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    each(subject, |interface, url, at| {
+    subject.each_interface(|interface, url, at| {
         if url.is_none() {
             out.add(rule, at, &interface.url);
         }
@@ -83,7 +24,7 @@ pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 
 /// Addresses can be reached from elsewhere.
 pub(super) fn private(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    each(subject, |interface, url, at| {
+    subject.each_interface(|interface, url, at| {
         if url.is_some_and(is_private) {
             out.add(rule, at, &interface.url);
         }
@@ -92,7 +33,7 @@ pub(super) fn private(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 
 /// Public addresses are encrypted; private ones are another rule's matter.
 pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    each(subject, |interface, url, at| {
+    subject.each_interface(|interface, url, at| {
         let plain = |url: &Url| matches!(url.scheme(), "http" | "ws") && !is_private(url);
         if url.is_some_and(plain) {
             out.add(rule, at, &interface.url);
@@ -102,30 +43,84 @@ pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
 
 /// Hosts are not the ones reserved for examples (RFC 2606).
 pub(super) fn example(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    each(subject, |interface, url, at| {
-        let reserved = url.and_then(Url::domain).is_some_and(|domain| {
-            let domain = domain.trim_end_matches('.');
-            let within = |zone: &str| {
-                domain == zone
-                    || domain
-                        .strip_suffix(zone)
-                        .is_some_and(|rest| rest.ends_with('.'))
-            };
-            [
-                "example",
-                "example.com",
-                "example.net",
-                "example.org",
-                "test",
-                "invalid",
-            ]
-            .into_iter()
-            .any(within)
-        });
-        if reserved {
+    subject.each_interface(|interface, url, at| {
+        if url.is_some_and(is_example) {
             out.add(rule, at, &interface.url);
         }
     });
+}
+
+/// Whether the host is reserved for examples and tests.
+fn is_example(url: &Url) -> bool {
+    const RESERVED: [&str; 6] = [
+        "example",
+        "example.com",
+        "example.net",
+        "example.org",
+        "test",
+        "invalid",
+    ];
+    url.domain().is_some_and(|domain| {
+        let domain = domain.trim_end_matches('.');
+        RESERVED.into_iter().any(|zone| {
+            let rest = domain.strip_suffix(zone);
+            rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+    })
+}
+
+/// The bindings over HTTP are reached over HTTP.
+pub(super) fn scheme(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    subject.each_interface(|interface, url, at| {
+        let over_http = matches!(interface.binding.as_str(), "JSONRPC" | "HTTP+JSON");
+        let wrong = |url: &Url| !matches!(url.scheme(), "http" | "https");
+        if over_http && url.is_some_and(wrong) {
+            out.add(rule, at, &interface.url);
+        }
+    });
+}
+
+/// Agents answer on the site that publishes their card. Addresses that only callers nearby can reach are
+/// reported as such, and those of examples too.
+pub(super) fn other_domain(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let Some(home) = subject.context.card_url.and_then(Url::host_str) else {
+        return;
+    };
+    subject.each_interface(|interface, url, at| {
+        let Some(url) = url else { return };
+        let elsewhere = url.host_str().is_some_and(|host| !is_same_site(home, host));
+        if elsewhere && !is_private(url) && !is_example(url) {
+            out.add(rule, at, &interface.url);
+        }
+    });
+}
+
+/// Whether two hosts are one or have the registrable domain in common.
+fn is_same_site(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim_end_matches('.'), other.trim_end_matches('.'));
+    one == other
+        || match (psl::domain_str(one), psl::domain_str(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        }
+}
+
+/// Each address is offered once for each binding and version.
+pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let list = subject.find("supportedInterfaces");
+    let Some((spot, entries)) = list else { return };
+    let root = Pointer::Root;
+    let at = spot.below(&root);
+    let mut seen = HashSet::new();
+    let entries = entries.as_array().into_iter().flatten().take(MAX_LIST);
+    for (index, entry) in entries.enumerate() {
+        let text = |name| member(entry, name).and_then(|value| value.as_str());
+        let Some(url) = text("url") else { continue };
+        let rest = ["protocolBinding", "protocolVersion", "tenant"].map(text);
+        if !seen.insert((url, rest)) {
+            out.add(rule, &at.index(index), url);
+        }
+    }
 }
 
 /// Up to 0.3 an address speaks one transport.
@@ -161,15 +156,14 @@ pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
 pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
-    let provider = root.name("provider");
+    let [provider, documentation, icon] =
+        ["provider", "documentationUrl", "iconUrl"].map(|name| subject.spot(name));
+    let provider = provider.below(&root);
     let provider_url = card.provider.as_ref().and_then(|p| p.url.as_ref());
     let links = [
         (provider.name("url"), provider_url),
-        (
-            root.name("documentationUrl"),
-            card.documentation_url.as_ref(),
-        ),
-        (root.name("iconUrl"), card.icon_url.as_ref()),
+        (documentation.below(&root), card.documentation_url.as_ref()),
+        (icon.below(&root), card.icon_url.as_ref()),
     ];
     for (at, link) in links {
         let Some(link) = link else { continue };

@@ -4,95 +4,35 @@
 //! for every breach; severity, section and hint come from the row.
 
 mod endpoint;
+mod history;
+mod members;
 mod required;
+mod scheme;
+mod secret;
 mod security;
 mod signature;
+mod subject;
+mod table;
+mod version;
 mod wording;
 
-use serde_json::Value;
+use url::Url;
 
-use crate::document::{self, Nul};
+pub(crate) use subject::Subject;
+pub(crate) use table::LINT;
+
+use crate::document;
 use crate::finding::Findings;
-use crate::finding::Severity::{Error, Info, Warning};
-use crate::rules::Rule;
 use crate::{Finding, Parsed};
 
-/// What a rule looks at.
-pub(crate) struct Subject<'a> {
-    /// The card as read.
-    pub(crate) parsed: &'a Parsed,
-    /// The document as it stands, for what the model does not tell: which members are there at all.
-    pub(crate) document: &'a Value,
+/// What is known about a card beside its bytes. Rules that need what is not given stay silent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LintContext<'a> {
+    /// Where the card was fetched from: its endpoints are expected on the same registrable domain.
+    pub card_url: Option<&'a Url>,
+    /// The card that was published there before.
+    pub previous: Option<&'a Parsed>,
 }
-
-/// Every rule of the linter.
-#[rustfmt::skip]
-pub(crate) static LINT: &[Rule] = &[
-    Rule { id: "required.0.1", severity: Error, section: "0.1 AgentCard",
-        summary: "the members 0.1 requires: name, url, version, capabilities, skills; a skill's id and name",
-        hint: "add the member", check: Some(required::v0_1) },
-    Rule { id: "required.0.2", severity: Error, section: "0.2 §5.5",
-        summary: "the members 0.2 requires: description and default modes too; a skill's description and tags",
-        hint: "add the member", check: Some(required::v0_2) },
-    Rule { id: "required.0.3", severity: Error, section: "0.3 §5.5",
-        summary: "the members 0.3 requires: those of 0.2, and protocolVersion",
-        hint: "add the member", check: Some(required::v0_3) },
-    Rule { id: "required.1.0", severity: Error, section: "1.0 §4.4, §5.7",
-        summary: "the members 1.0 requires, and at least one element in each required list",
-        hint: "add the member", check: Some(required::v1_0) },
-    Rule { id: "endpoint.url", severity: Error, section: "1.0 §4.4.6",
-        summary: "absolute addresses", hint: "write the whole address, with scheme and host",
-        check: Some(endpoint::absolute) },
-    Rule { id: "endpoint.private", severity: Warning, section: "1.0 §4.4.6",
-        summary: "addresses that callers elsewhere can reach",
-        hint: "publish the public address instead of a loopback, private or internal one",
-        check: Some(endpoint::private) },
-    Rule { id: "endpoint.http", severity: Warning, section: "1.0 §7.1",
-        summary: "encrypted endpoints", hint: "serve the agent over https",
-        check: Some(endpoint::plain_http) },
-    Rule { id: "endpoint.example", severity: Warning, section: "RFC 2606",
-        summary: "real host names", hint: "replace the host, which is reserved for examples",
-        check: Some(endpoint::example) },
-    Rule { id: "endpoint.conflict", severity: Warning, section: "0.3 §5.6.3",
-        summary: "one transport for one address", hint: "give each transport an address of its own",
-        check: Some(endpoint::conflict) },
-    Rule { id: "endpoint.no-core-binding", severity: Warning, section: "1.0 §5.8",
-        summary: "at least one of JSONRPC, GRPC and HTTP+JSON",
-        hint: "add an interface that ordinary clients speak", check: Some(endpoint::core_binding) },
-    Rule { id: "link.scheme", severity: Warning, section: "1.0 §4.4.1",
-        summary: "links to web pages", hint: "write an absolute http(s) address",
-        check: Some(endpoint::links) },
-    Rule { id: "skill.tags", severity: Warning, section: "1.0 §4.4.5",
-        summary: "at least one tag in every skill", hint: "add tags: agents are searched by them",
-        check: Some(wording::tags) },
-    Rule { id: "skill.examples", severity: Info, section: "1.0 §4.4.5",
-        summary: "examples in every skill", hint: "add one or two prompts the skill answers well",
-        check: Some(wording::examples) },
-    Rule { id: "skill.duplicate-id", severity: Error, section: "1.0 §4.4.5",
-        summary: "an id of its own for every skill", hint: "rename one of the two skills",
-        check: Some(wording::duplicate_ids) },
-    Rule { id: "text.placeholder", severity: Warning, section: "registry",
-        summary: "text without placeholders", hint: "fill the template in",
-        check: Some(wording::placeholders) },
-    Rule { id: "security.undeclared", severity: Error, section: "1.0 §4.5.1",
-        summary: "requirements that name declared schemes",
-        hint: "declare the scheme in `securitySchemes`", check: Some(security::undeclared) },
-    Rule { id: "security.unrequired", severity: Warning, section: "1.0 §4.4.1",
-        summary: "requirements beside the declared schemes",
-        hint: "say which schemes a caller must meet, or remove them",
-        check: Some(security::unrequired) },
-    Rule { id: "signature.form", severity: Warning, section: "1.0 §8.4.2",
-        summary: "signatures in JWS form: `protected` and `signature`, base64url without padding",
-        hint: "sign the card as 1.0 §8.4 says, or move other proofs to an extension",
-        check: Some(signature::form) },
-    Rule { id: "signature.kid", severity: Error, section: "1.0 §8.4.2",
-        summary: "`kid` in every protected header", hint: "name the key when signing",
-        check: Some(signature::kid) },
-    Rule { id: "signature.alg", severity: Error, section: "1.0 §8.4.2",
-        summary: "an asymmetric `alg` in every protected header",
-        hint: "sign with ES256, EdDSA, or another public-key algorithm",
-        check: Some(signature::algorithm) },
-];
 
 /// Looks a card over, beyond what reading it noticed: the findings given do not repeat
 /// [`Parsed::findings`].
@@ -107,11 +47,24 @@ pub(crate) static LINT: &[Rule] = &[
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
-    let document = document::read(bytes, Nul::Replace, &mut Findings::default());
-    let subject = Subject {
-        parsed,
-        document: &document.map_or(Value::Null, |document| document.value),
-    };
+    lint_in(parsed, bytes, LintContext::default())
+}
+
+/// As [`lint`], with what is known about the card beside its bytes.
+///
+/// ```
+/// use a2a_card::{LintContext, lint_in, parse};
+///
+/// let bytes = br#"{"name": "Echo", "url": "https://echo.agents.dev/a2a"}"#;
+/// let card_url = "https://elsewhere.dev/.well-known/agent.json".parse()?;
+/// let context = LintContext { card_url: Some(&card_url), previous: None };
+/// let findings = lint_in(&parse(bytes)?, bytes, context);
+/// assert!(findings.iter().any(|finding| finding.rule == "endpoint.other-domain"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
+    let document = document::again(bytes);
+    let subject = Subject::new(parsed, &document, context);
     let mut out = Findings::default();
     for rule in LINT {
         if let Some(check) = rule.check {
@@ -124,8 +77,13 @@ pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
 /// Everything there is to say about a card: what reading noticed and what [`lint`] adds, the gravest first,
 /// otherwise in that order. At most twice [`crate::MAX_FINDINGS`].
 pub fn all_findings(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
+    all_findings_in(parsed, bytes, LintContext::default())
+}
+
+/// As [`all_findings`], with what is known about the card beside its bytes.
+pub fn all_findings_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
     let mut findings = parsed.findings.clone();
-    findings.extend(lint(parsed, bytes));
+    findings.extend(lint_in(parsed, bytes, context));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -1,38 +1,36 @@
-//! Rules about how schemes and requirements fit together.
+//! Rules about how schemes and requirements fit together, and about the form of requirements.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
 
 use super::Subject;
+use super::subject::{Generation, member};
+use crate::SecurityRequirement;
 use crate::finding::Findings;
+use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rules::Rule;
+
+/// The names of the member with the requirements, that of 1.0 first.
+const MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
 /// Requirements of card and skills name declared schemes.
 pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
-    let declared: std::collections::HashSet<&str> = card
-        .security_schemes
-        .iter()
-        .map(|s| s.name.as_str())
-        .collect();
-    let names = |requirements: &'_ [crate::SecurityRequirement]| -> Vec<String> {
+    let schemes = card.security_schemes.iter();
+    let declared: HashSet<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
+    let mut report = |requirements: &[SecurityRequirement], at: &Pointer<'_>| {
         let schemes = requirements.iter().flat_map(|r| &r.schemes);
-        let unknown = schemes.filter(|(name, _)| !declared.contains(name.as_str()));
-        unknown.map(|(name, _)| name.clone()).collect()
-    };
-    let member = if subject.document.get("securityRequirements").is_some() {
-        "securityRequirements"
-    } else {
-        "security"
-    };
-    for name in names(&card.security) {
-        out.add(rule, &root.name(member), &name);
-    }
-    let skills = root.name("skills");
-    for (index, skill) in card.skills.iter().enumerate() {
-        for name in names(&skill.security) {
-            out.add(rule, &skills.index(index), &name);
+        for (name, _) in schemes.filter(|(name, _)| !declared.contains(name.as_str())) {
+            out.add(rule, at, name);
         }
-    }
+    };
+    let found = MEMBERS.into_iter().find_map(|name| subject.find(name));
+    let spot = found.map_or_else(|| subject.spot("security"), |(spot, _)| spot);
+    report(&card.security, &spot.below(&root));
+    subject.each_skill(|skill, at| report(&skill.security, at));
 }
 
 /// Declared schemes are required somewhere.
@@ -40,15 +38,66 @@ pub(super) fn unrequired(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
     let card = &subject.parsed.card;
     let asked = !card.security.is_empty() || card.skills.iter().any(|s| !s.security.is_empty());
     if !card.security_schemes.is_empty() && !asked {
-        let names: Vec<&str> = card
-            .security_schemes
-            .iter()
-            .map(|s| s.name.as_str())
-            .collect();
-        out.add(
-            rule,
-            &Pointer::Root.name("securitySchemes"),
-            &names.join(", "),
-        );
+        let schemes = card.security_schemes.iter();
+        let names: Vec<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
+        let spot = subject.spot("securitySchemes");
+        out.add(rule, &spot.below(&Pointer::Root), &names.join(", "));
+    }
+}
+
+/// The extended card is for authenticated callers, so there is a way to authenticate.
+pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let card = &subject.parsed.card;
+    if card.capabilities.extended_agent_card
+        && card.security_schemes.is_empty()
+        && card.security.is_empty()
+    {
+        out.add(rule, &Pointer::Root, "no security scheme");
+    }
+}
+
+/// 1.0 calls the requirements by another name than the versions before.
+pub(super) fn name(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let (wanted, other) = match Generation::of(subject) {
+        Some(Generation::V1) => ("securityRequirements", "security"),
+        Some(Generation::V0) => ("security", "securityRequirements"),
+        None => return,
+    };
+    let root = Pointer::Root;
+    if let Some((spot, value)) = subject.find(other)
+        && subject.find(wanted).is_none()
+    {
+        out.add_value(rule, &spot.below(&root), value);
+    }
+    if let Some((spot, Value::Array(skills))) = subject.find("skills") {
+        let list = spot.below(&root);
+        for (index, skill) in skills.iter().take(MAX_LIST).enumerate() {
+            if let Some(value) = member(skill, other)
+                && member(skill, wanted).is_none()
+            {
+                out.add_value(rule, &list.index(index).name(other), value);
+            }
+        }
+    }
+}
+
+/// Requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
+pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let Some(generation) = Generation::of(subject) else {
+        return;
+    };
+    let root = Pointer::Root;
+    for (spot, value) in MEMBERS.into_iter().filter_map(|name| subject.find(name)) {
+        let at = spot.below(&root);
+        let requirements = value.as_array().into_iter().flatten().take(MAX_LIST);
+        for (index, requirement) in requirements.enumerate() {
+            let Some(names) = requirement.as_object().filter(|names| !names.is_empty()) else {
+                continue;
+            };
+            let wrapped = names.get("schemes").is_some_and(Value::is_object);
+            if wrapped != (generation == Generation::V1) {
+                out.add_value(rule, &at.index(index), requirement);
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Rules about signatures that need no key.
 
+use url::Url;
+
 use super::Subject;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
@@ -14,7 +16,8 @@ fn each(
     breach: impl Fn(&SignatureEntry) -> Option<String>,
 ) {
     let root = Pointer::Root;
-    let at = root.name("signatures");
+    let spot = subject.spot("signatures");
+    let at = spot.below(&root);
     for (index, entry) in signature_entries(&subject.parsed.card).iter().enumerate() {
         if let Some(found) = breach(entry) {
             out.add(rule, &at.index(index), &found);
@@ -34,6 +37,15 @@ pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let missing = entry.verdict != Verdict::Malformed && entry.kid.is_none();
         missing.then(|| "no `kid`".to_owned())
+    });
+}
+
+/// Keys are fetched encrypted.
+pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    each(subject, rule, out, |entry| {
+        let jku = entry.jku.as_ref()?;
+        let safe = Url::parse(jku).is_ok_and(|url| url.scheme() == "https" && url.has_host());
+        (!safe).then(|| jku.clone())
     });
 }
 

@@ -173,8 +173,333 @@ fn skills_security_and_signatures_are_judged() {
         "signature.alg",
         "/signatures/0",
     );
+    breaks(
+        signed(r#"{"alg":"ES256","kid":"k","jku":"http://a.io/keys"}"#),
+        "signature.jku",
+        "/signatures/0",
+    );
     breaks(signed("text"), "signature.form", "/signatures/0");
     let mut card = good();
     signed(r#"{"alg":"ES256","kid":"k"}"#)(&mut card);
     assert_eq!(found(&card), []);
+}
+
+/// The good card in the shape of 0.3.
+fn good_flat() -> Value {
+    json!({
+        "name": "Flight desk", "description": "Finds and books flights.", "version": "2.1.0",
+        "protocolVersion": "0.3.0", "url": "https://desk.agents-r-us.io/a2a", "preferredTransport": "JSONRPC",
+        "capabilities": {"streaming": true, "stateTransitionHistory": true},
+        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+        "security": [{"key": []}],
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "book", "name": "Book", "description": "Books.", "tags": ["travel"], "examples": ["Book me a flight"]}]
+    })
+}
+
+/// As [`breaks`], for the flat card.
+fn breaks_flat(change: impl FnOnce(&mut Value), rule: &str, pointer: &str) {
+    let mut card = good_flat();
+    assert_eq!(found(&card), []);
+    change(&mut card);
+    let found = found(&card);
+    let wanted = (rule.to_owned(), pointer.to_owned());
+    assert!(found.contains(&wanted), "{rule} at {pointer}: {found:?}");
+}
+
+#[test]
+fn blank_texts_and_half_entries_do_not_meet_a_requirement() {
+    breaks_flat(|c| c["description"] = json!("  "), "required.0.3", "");
+    breaks_flat(
+        |c| c["additionalInterfaces"] = json!([{"url": "https://b.agents-r-us.io/"}]),
+        "required.0.3",
+        "/additionalInterfaces/0",
+    );
+    breaks_flat(|c| c["skills"] = json!([]), "skill.none", "/skills");
+    let mut dual = good_flat();
+    dual["supportedInterfaces"] = good()["supportedInterfaces"].clone();
+    assert_eq!(found(&dual), []);
+    dual.as_object_mut().unwrap().remove("protocolVersion");
+    assert!(found(&dual).contains(&("required.0.3".into(), String::new())));
+}
+
+#[test]
+fn declared_versions_are_published_and_have_their_shape() {
+    breaks(
+        |c| c["supportedInterfaces"][0]["protocolVersion"] = json!("1.2"),
+        "protocol-version.unknown",
+        "/supportedInterfaces/0/protocolVersion",
+    );
+    let version =
+        |text: &'static str| move |card: &mut Value| card["protocolVersion"] = json!(text);
+    breaks_flat(
+        version("2.0"),
+        "protocol-version.unknown",
+        "/protocolVersion",
+    );
+    breaks_flat(version("1.0"), "protocol-version.shape", "/protocolVersion");
+    breaks(
+        version("0.3.0"),
+        "protocol-version.shape",
+        "/protocolVersion",
+    );
+    breaks(version("1.0"), "member.other-version", "/protocolVersion");
+    breaks(
+        |c| c["capabilities"]["stateTransitionHistory"] = json!(true),
+        "member.other-version",
+        "/capabilities/stateTransitionHistory",
+    );
+    breaks_flat(
+        |c| c["capabilities"]["extendedAgentCard"] = json!(true),
+        "member.other-version",
+        "/capabilities/extendedAgentCard",
+    );
+    breaks_flat(
+        |c| c["preferredTransport"] = Value::Null,
+        "protocol-version.transport",
+        "",
+    );
+    let mut labels = good_flat();
+    labels["authentication"] = json!({"schemes": ["bearer"]});
+    labels.as_object_mut().unwrap().remove("securitySchemes");
+    assert!(found(&labels).contains(&("protocol-version.shape".into(), "/protocolVersion".into())));
+}
+
+#[test]
+fn members_of_no_version_are_named_once_for_each_part() {
+    breaks(|c| c["id"] = json!(7), "member.unknown", "");
+    breaks(
+        |c| c["skills"][0]["parameters"] = json!({}),
+        "member.unknown",
+        "/skills",
+    );
+    breaks(
+        |c| c["capabilities"]["extensions"] = json!([{"uri": "voice"}]),
+        "extension.not-uri",
+        "/capabilities/extensions",
+    );
+    let mut card = good();
+    card["x"] = json!(1);
+    card["$schema"] = json!("s");
+    let bytes = card.to_string();
+    let parsed = parse(bytes.as_bytes()).unwrap();
+    let findings = lint(&parsed, bytes.as_bytes());
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].found, "$schema, x");
+}
+
+#[test]
+fn interfaces_are_reached_over_http_and_told_once() {
+    breaks(
+        |c| c["supportedInterfaces"][0]["url"] = json!("wss://desk.agents-r-us.io/a2a"),
+        "endpoint.scheme",
+        "/supportedInterfaces/0/url",
+    );
+    breaks(
+        |c| {
+            let entry = c["supportedInterfaces"][0].clone();
+            c["supportedInterfaces"].as_array_mut().unwrap().push(entry);
+        },
+        "endpoint.repeated",
+        "/supportedInterfaces/1",
+    );
+}
+
+#[test]
+fn endpoints_are_compared_with_where_the_card_lies() {
+    let judged = |card_url: &str, endpoint: &str| {
+        let mut card = good();
+        card["supportedInterfaces"][0]["url"] = json!(endpoint);
+        let bytes = card.to_string();
+        let card_url = Url::parse(card_url).unwrap();
+        let context = LintContext {
+            card_url: Some(&card_url),
+            previous: None,
+        };
+        let findings = lint_in(&parse(bytes.as_bytes()).unwrap(), bytes.as_bytes(), context);
+        findings
+            .iter()
+            .any(|finding| finding.rule == "endpoint.other-domain")
+    };
+    for (card_url, endpoint) in [
+        (
+            "https://agents.dev/.well-known/agent-card.json",
+            "https://api.agents.dev/a2a",
+        ),
+        ("https://www.agents.co.uk/c", "https://a.agents.co.uk/"),
+        ("https://user.github.io/c", "https://user.github.io/a2a"),
+        // Another rule speaks of these.
+        ("https://agents.dev/c", "http://localhost:8080/"),
+        ("https://agents.dev/c", "https://a.example.com/"),
+    ] {
+        assert!(!judged(card_url, endpoint), "{card_url} {endpoint}");
+    }
+    for (card_url, endpoint) in [
+        ("https://agents.dev/c", "https://agents.io/"),
+        ("https://one.co.uk/c", "https://two.co.uk/"),
+        ("https://one.github.io/c", "https://two.github.io/"),
+        ("https://agents.dev/c", "https://198.51.100.7/"),
+    ] {
+        assert!(judged(card_url, endpoint), "{card_url} {endpoint}");
+    }
+}
+
+#[test]
+fn versions_are_compared_with_the_card_before() {
+    let ids = |before: &Value, now: &Value| -> Vec<String> {
+        let (before, now) = (before.to_string(), now.to_string());
+        let previous = parse(before.as_bytes()).unwrap();
+        let parsed = parse(now.as_bytes()).unwrap();
+        let context = LintContext {
+            previous: Some(&previous),
+            card_url: None,
+        };
+        let findings = all_findings_in(&parsed, now.as_bytes(), context);
+        findings.into_iter().map(|finding| finding.rule).collect()
+    };
+    let mut raised = good();
+    raised["version"] = json!("2.2.0");
+    assert_eq!(ids(&good(), &raised), ["version.alone"]);
+    let mut changed = good();
+    changed["description"] = json!("Finds, books and cancels flights.");
+    assert_eq!(ids(&good(), &changed), ["version.kept"]);
+    changed["version"] = json!("2.2.0");
+    assert_eq!(ids(&good(), &changed), [""; 0]);
+    assert_eq!(ids(&good(), &good()), [""; 0]);
+}
+
+#[test]
+fn secrets_are_found_and_not_repeated() {
+    let token = format!("sk-{}", "a1b2c3d4e5".repeat(3));
+    let mut card = good();
+    card["description"] = json!(format!("Call it with {token}."));
+    card["x-config"] =
+        json!({"api_key": "hunter2hunter2", "password": "{PASSWORD}", "secret": "no"});
+    card["signatures"] = json!([{"secret": "hunter2hunter2"}]);
+    let bytes = card.to_string();
+    let findings = all_findings(&parse(bytes.as_bytes()).unwrap(), bytes.as_bytes());
+    let secrets: Vec<_> = findings
+        .iter()
+        .filter(|f| f.rule == "text.secret")
+        .collect();
+    let at: Vec<&str> = secrets.iter().map(|f| f.pointer.as_str()).collect();
+    assert_eq!(at, ["/description", "/x-config/api_key"]);
+    assert!(!format!("{secrets:?}").contains(&token));
+    assert!(!format!("{secrets:?}").contains("hunter2"));
+}
+
+#[test]
+fn schemes_and_requirements_have_the_form_of_their_version() {
+    let old = json!({"key": {"type": "apiKey", "in": "header", "name": "X-Key"}});
+    breaks(
+        |c| c["securitySchemes"] = old,
+        "scheme.form",
+        "/securitySchemes/key",
+    );
+    breaks_flat(
+        |c| c["securitySchemes"] = good()["securitySchemes"].clone(),
+        "scheme.form",
+        "/securitySchemes/key",
+    );
+    breaks(
+        |c| c["securityRequirements"] = json!([{"key": []}]),
+        "security.form",
+        "/securityRequirements/0",
+    );
+    breaks_flat(
+        |c| c["security"] = json!([{"schemes": {"key": {}}}]),
+        "security.form",
+        "/security/0",
+    );
+    breaks(
+        |c| {
+            let moved = c
+                .as_object_mut()
+                .unwrap()
+                .remove("securityRequirements")
+                .unwrap();
+            c["security"] = moved;
+        },
+        "security.name",
+        "/security",
+    );
+    breaks(
+        |c| c["skills"][0]["security"] = json!([{"schemes": {"key": {}}}]),
+        "security.name",
+        "/skills/0/security",
+    );
+    let open = |card: &mut Value| {
+        card["capabilities"]["extendedAgentCard"] = json!(true);
+        card.as_object_mut().unwrap().remove("securitySchemes");
+        card.as_object_mut().unwrap().remove("securityRequirements");
+    };
+    breaks(open, "security.extended-card", "");
+}
+
+#[test]
+fn schemes_are_complete_and_safe() {
+    let scheme = |scheme: Value| move |card: &mut Value| card["securitySchemes"]["key"] = scheme;
+    let at = "/securitySchemes/key";
+    for incomplete in [
+        json!({"apiKeySecurityScheme": {"location": "header"}}),
+        json!({"apiKeySecurityScheme": {"name": "X-Key"}}),
+        json!({"httpAuthSecurityScheme": {}}),
+        json!({"oauth2SecurityScheme": {"flows": {}}}),
+        json!({"openIdConnectSecurityScheme": {}}),
+    ] {
+        breaks(scheme(incomplete), "scheme.incomplete", at);
+    }
+    let flows = |flows: Value| scheme(json!({"oauth2SecurityScheme": {"flows": flows}}));
+    let code = json!({"tokenUrl": "https://a.io/t"});
+    breaks(
+        flows(json!({"authorizationCode": code, "clientCredentials": code})),
+        "scheme.flows",
+        at,
+    );
+    breaks(flows(json!({"implicit": {}})), "scheme.flow-dated", at);
+    breaks(
+        flows(json!({"clientCredentials": {"tokenUrl": "http://a.io/t"}})),
+        "scheme.http",
+        at,
+    );
+    let plain = json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": "http://a.io/c"}});
+    breaks(scheme(plain), "scheme.http", at);
+}
+
+#[test]
+fn findings_point_into_the_document_as_it_is_written() {
+    // Reading leaves the first skill out; the second keeps its place.
+    breaks(
+        |c| {
+            let skill = json!({"id": "x", "name": "X", "description": "x", "examples": ["x"]});
+            c["skills"] = json!([7, skill]);
+        },
+        "skill.tags",
+        "/skills/1",
+    );
+    breaks(
+        |c| c["skills"] = json!({"book": {"name": "Book", "description": "x", "tags": ["x"]}}),
+        "skill.examples",
+        "/skills/book",
+    );
+    let nested = json!({"agent": {
+        "name": "A", "url": "http://a.agents-r-us.io/", "skills": [{"id": "x", "name": "X"}]
+    }});
+    let found_nested = found(&nested);
+    for (rule, pointer) in [
+        ("endpoint.http", "/agent/url"),
+        ("skill.tags", "/agent/skills/0"),
+    ] {
+        let wanted = (rule.to_owned(), pointer.to_owned());
+        assert!(found_nested.contains(&wanted), "{found_nested:?}");
+    }
+    let tools = json!({"name": "A", "capabilities": {"tools": [{"name": "grep"}]}});
+    assert!(found(&tools).contains(&("skill.tags".into(), "/capabilities/tools/0".into())));
+    let snake = json!({
+        "name": "A", "protocol_version": "0.2.6", "url": "https://a.agents-r-us.io/",
+        "icon_url": "javascript:0", "security_schemes": {"key": {"type": "mutualTLS"}}
+    });
+    let snake = found(&snake);
+    assert!(snake.contains(&("link.scheme".into(), "/icon_url".into())));
+    assert!(snake.contains(&("security.unrequired".into(), "/security_schemes".into())));
 }

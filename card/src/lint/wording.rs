@@ -2,27 +2,32 @@
 
 use std::collections::HashSet;
 
-use super::{Subject, endpoint};
+use serde_json::Value;
+
+use super::Subject;
+use super::required::held_to;
 use crate::Skill;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rules::Rule;
 
 /// Reports the skills that `breach` finds fault with.
-///
-/// A skill's place is its place in the model; where reading left a skill out, later ones move up by one.
-fn each(
-    subject: &Subject<'_>,
-    rule: &Rule,
-    out: &mut Findings,
-    mut breach: impl FnMut(&Skill) -> bool,
-) {
-    let root = Pointer::Root;
-    let at = root.name("skills");
-    for (index, skill) in subject.parsed.card.skills.iter().enumerate() {
+fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(&Skill) -> bool) {
+    subject.each_skill(|skill, at| {
         if breach(skill) {
-            out.add(rule, &at.index(index), &skill.id);
+            out.add(rule, at, &skill.id);
         }
+    });
+}
+
+/// There are skills: the tools that check 0.x cards ask for one at least, and 1.0 requires it anyway.
+pub(super) fn any_skill(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let skills = subject.find("skills");
+    if let Some((spot, Value::Array(list))) = skills
+        && list.is_empty()
+        && !held_to(subject).contains(&"1.0")
+    {
+        out.add(rule, &spot.below(&Pointer::Root), "[]");
     }
 }
 
@@ -39,7 +44,11 @@ pub(super) fn examples(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 /// Skills have ids of their own.
 pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let mut seen = HashSet::new();
-    each(subject, rule, out, |skill| !seen.insert(skill.id.clone()));
+    subject.each_skill(|skill, at| {
+        if !seen.insert(skill.id.clone()) {
+            out.add(rule, at, &skill.id);
+        }
+    });
 }
 
 /// Texts and addresses are filled in.
@@ -51,11 +60,12 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
             out.add(rule, at, text);
         }
     };
-    look(&root.name("name"), &card.name);
+    look(&subject.spot("name").below(&root), &card.name);
     if let Some(text) = &card.description {
-        look(&root.name("description"), text);
+        look(&subject.spot("description").below(&root), text);
     }
-    let provider = root.name("provider");
+    let provider = subject.spot("provider");
+    let provider = provider.below(&root);
     if let Some(told) = &card.provider {
         look(
             &provider.name("organization"),
@@ -66,15 +76,13 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
             told.url.as_deref().unwrap_or_default(),
         );
     }
-    endpoint::each(subject, |interface, _, at| look(at, &interface.url));
-    let skills = root.name("skills");
-    for (index, skill) in card.skills.iter().enumerate() {
-        let at = skills.index(index);
+    subject.each_interface(|interface, _, at| look(at, &interface.url));
+    subject.each_skill(|skill, at| {
         look(&at.name("name"), &skill.name);
         if let Some(text) = &skill.description {
             look(&at.name("description"), text);
         }
-    }
+    });
 }
 
 /// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`,

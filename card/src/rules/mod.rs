@@ -1,12 +1,15 @@
-//! The rules that findings name: one table for what reading notices, one for what the linter checks, one
-//! for what conversions notice.
+//! The rules that findings name: one table for what is not read at all, one for what reading notices, one for
+//! what the linter checks, one for what conversions notice.
 
 mod conversion;
+mod listing;
 mod reading;
+mod refusal;
 
 use std::sync::LazyLock;
 
 pub(crate) use conversion::*;
+pub use listing::rules_table;
 pub(crate) use reading::*;
 
 use crate::finding::{Findings, Severity};
@@ -39,14 +42,16 @@ impl Rule {
 /// Adds a finding of the rule for every breach in a card.
 pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 
-/// Every rule there is: those of reading, of the linter, of the conversions, each table in its own order.
+/// Every rule there is: those that [`crate::ParseError`] names, those of reading, of the linter, of the
+/// conversions, each table in its own order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| [READING, lint::LINT, CONVERSION].concat());
+    static ALL: LazyLock<Vec<Rule>> =
+        LazyLock::new(|| [refusal::REFUSAL, READING, lint::LINT, CONVERSION].concat());
     &ALL
 }
 

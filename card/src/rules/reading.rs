@@ -4,7 +4,7 @@ use super::Rule;
 use crate::finding::Severity::{self, Error, Info, Warning};
 
 /// A rule that reading watches over.
-const fn reading(
+pub(super) const fn reading(
     id: &'static str,
     severity: Severity,
     section: &'static str,
@@ -294,6 +294,13 @@ pub(crate) const SCHEME_KIND: Rule = reading(
     "one of the five kinds of security scheme",
     "use apiKey, http, oauth2, openIdConnect or mutualTLS",
 );
+pub(crate) const SCHEME_LOCATION: Rule = reading(
+    "scheme.location",
+    Warning,
+    "1.0 §4.5.2",
+    "an API key in `header`, `query` or `cookie`, spelt exactly so",
+    "name the place by one of these three words in lower case",
+);
 pub(crate) const SCHEME_UNREADABLE: Rule = reading(
     "scheme.unreadable",
     Error,
@@ -364,6 +371,7 @@ pub(crate) static READING: &[Rule] = &[
     MODES_SHAPE,
     SCHEME_LIST,
     SCHEME_KIND,
+    SCHEME_LOCATION,
     SCHEME_UNREADABLE,
     SECURITY_SHAPE,
     AUTHENTICATION_LATE,

@@ -74,7 +74,7 @@ pub(super) fn capabilities(
             members.keep(&spot, Value::Array(list));
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, "an object of truth values and `extensions`");
             members.keep(&spot, other);
         }
     }
@@ -119,6 +119,19 @@ fn set_known(capabilities: &mut Capabilities, known: Option<Known>, flag: bool) 
     }
 }
 
+/// What an element of `extensions` must be.
+const EXTENSION: &str = "an object with `uri`";
+
+/// Takes the `params` of an extension, as received.
+fn parameters(entry: &mut Members<'_>, out: &mut Findings) -> Option<Value> {
+    let (spot, params) = entry.take("params", out)?;
+    if params.is_object() {
+        return Some(params);
+    }
+    out.mistyped(&spot.below(&entry.at()), &params, "an object");
+    None
+}
+
 /// Takes `extensions`: objects with `uri`, or the URIs alone.
 fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
     let Some((spot, value)) = members.take("extensions", out) else {
@@ -127,7 +140,7 @@ fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
     let parent = members.at();
     let at = spot.below(&parent);
     let Value::Array(list) = value else {
-        out.add_value(&rules::MEMBER_TYPE, &at, &value);
+        out.mistyped(&at, &value, "a list of extensions");
         return Vec::new();
     };
     let mut extensions = Vec::new();
@@ -145,18 +158,18 @@ fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
                     uri,
                     description: entry.text("description", Length::Prose, out),
                     required: entry.flag("required", out).unwrap_or(false),
-                    params: entry.take("params", out).map(|(_, params)| params),
+                    params: parameters(&mut entry, out),
                 });
             }
-            Value::String(uri) => {
-                out.add(&rules::MEMBER_COERCED, &at, &uri);
-                let uri = member::bounded(uri, &at, Length::Address, out);
+            Value::String(ref uri) => {
+                out.coerced(&at, &value, EXTENSION);
+                let uri = member::bounded(uri.clone(), &at, Length::Address, out);
                 extensions.extend(uri.map(|uri| Extension {
                     uri,
                     ..Extension::default()
                 }));
             }
-            other => out.add_value(&rules::MEMBER_TYPE, &at, &other),
+            other => out.mistyped(&at, &other, EXTENSION),
         }
     }
     extensions

@@ -12,7 +12,7 @@ mod skill;
 mod v0_1;
 pub(crate) mod v0_2;
 mod v0_3;
-mod v1_0;
+pub(crate) mod v1_0;
 
 use std::collections::HashMap;
 
@@ -243,7 +243,7 @@ fn provider(members: &mut Members<'_>, out: &mut Findings) -> Option<Provider> {
             }
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, "an object with `organization` and `url`");
             members.keep(&spot, other);
             return None;
         }

@@ -8,7 +8,7 @@ use crate::pointer::Pointer;
 use crate::rules;
 
 /// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for what is no version.
-pub(super) fn protocol_version(text: &str) -> Option<String> {
+pub(crate) fn protocol_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
     let mut parts = text.split('.');
@@ -65,6 +65,31 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
     core.to_owned()
 }
 
+/// Where an API key goes, in lower case; empty where the scheme at this place does not say.
+pub(super) fn location(text: Option<String>, at: &Pointer<'_>, out: &mut Findings) -> String {
+    let text = text.unwrap_or_default();
+    if !matches!(text.as_str(), "" | "header" | "query" | "cookie") {
+        out.add(&rules::SCHEME_LOCATION, at, &text);
+    }
+    text.to_lowercase()
+}
+
+/// Takes the `flows` of an `OAuth` scheme as received; null where they are no object.
+pub(super) fn take_flows(members: &mut Members<'_>, out: &mut Findings) -> Value {
+    let Some((spot, flows)) = members.take("flows", out) else {
+        return Value::Null;
+    };
+    if flows.is_object() {
+        return flows;
+    }
+    out.mistyped(
+        &spot.below(&members.at()),
+        &flows,
+        "an object of flows by name",
+    );
+    Value::Null
+}
+
 /// Takes a member that holds media types: a list, one text, or an object of truth values.
 pub(super) fn take_modes(
     members: &mut Members<'_>,
@@ -91,7 +116,7 @@ pub(super) fn take_modes(
                 .collect()
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, "a list of media types");
             members.keep(&spot, other);
             return Vec::new();
         }

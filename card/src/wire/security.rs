@@ -26,7 +26,7 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
             listed_schemes(list, &at, out)
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, "an object of schemes by name");
             members.keep(&spot, other);
             Vec::new()
         }
@@ -99,8 +99,11 @@ fn scheme(
             }
             read
         }
-        Value::String(label) => {
-            out.add(&rules::MEMBER_COERCED, at, &label);
+        Value::String(_) => {
+            out.coerced(at, &value, "an object with the kind of the scheme");
+            let Value::String(label) = value else {
+                return None;
+            };
             let label = member::bounded(label, at, Length::Line, out)?;
             Some((v0_2::labelled(&label), None))
         }

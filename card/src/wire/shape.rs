@@ -99,12 +99,12 @@ fn family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static st
             Family::V1_0,
             "`supportedInterfaces` with `protocolBinding`, no `url`",
         )
-    } else if entries.iter().any(Value::is_object) {
+    } else if entries.iter().any(is_entry) {
         (
             Family::OtherInterfaces,
             "`supportedInterfaces` without `protocolBinding`",
         )
-    } else if !flat {
+    } else if !flat && !has_additional(members) {
         (Family::NoAddress, "neither `url` nor `supportedInterfaces`")
     } else if snake {
         (Family::Snake0, "`url`, and members in snake_case")
@@ -113,8 +113,30 @@ fn family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static st
     }
 }
 
+/// Whether an element of `supportedInterfaces` is an interface of some form, or an address alone.
+fn is_entry(entry: &Value) -> bool {
+    entry.is_object() || entry.as_str().is_some_and(|text| text.contains("://"))
+}
+
+/// Whether `additionalInterfaces` has an address; some cards have theirs nowhere else.
+fn has_additional(members: &Members<'_>) -> bool {
+    let list = members
+        .peek("additionalInterfaces")
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .any(|entry| entry.get("url").is_some_and(Value::is_string))
+}
+
 /// The family of a card with nothing but a flat address.
 fn flat_family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static str) {
+    if members.peek("url").is_none() {
+        let family = match declared {
+            Some("0.2") | None => Family::V0_2,
+            Some(_) => Family::V0_3,
+        };
+        return (family, "`additionalInterfaces`, but no `url`");
+    }
     match declared {
         Some("0.0" | "0.1") => (Family::V0_1, "`url`, and it declares 0.1"),
         Some("0.2") => (Family::V0_2, "`url`, and it declares 0.2"),

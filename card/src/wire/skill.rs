@@ -90,7 +90,11 @@ fn skill(
             });
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, at, &other);
+            out.mistyped(
+                at,
+                &other,
+                "an object with `id`, `name`, `description` and `tags`",
+            );
             return None;
         }
     };

@@ -7,6 +7,9 @@ use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
+/// What `authentication` must be.
+const WANTED: &str = "an object with the list `schemes`";
+
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
 ///
 /// A card that has `securitySchemes` as well is of a later version and means those.
@@ -36,16 +39,16 @@ pub(super) fn authentication(
             details = Some(inner);
             labels
         }
-        Value::Array(list) => {
-            out.add(&rules::MEMBER_COERCED, &at, "a list");
+        Value::Array(_) | Value::String(_) => {
+            out.coerced(&at, &value, WANTED);
+            let list = match value {
+                Value::Array(list) => list,
+                single => vec![single],
+            };
             member::texts(list, &at, Length::Line, out)
         }
-        Value::String(_) => {
-            out.add_value(&rules::MEMBER_COERCED, &at, &value);
-            member::texts(vec![value], &at, Length::Line, out)
-        }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, WANTED);
             members.keep(&spot, other);
             Vec::new()
         }

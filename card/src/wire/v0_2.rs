@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::names;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::{SchemeKind, rules};
@@ -35,7 +36,7 @@ pub(super) fn scheme(
             let place = members
                 .text("in", Length::Line, out)
                 .or_else(|| members.text("location", Length::Line, out));
-            *location = place.unwrap_or_default().to_lowercase();
+            *location = names::location(place, &at, out);
             *parameter = members.text("name", Length::Line, out).unwrap_or_default();
         }
         SchemeKind::Http {
@@ -53,7 +54,7 @@ pub(super) fn scheme(
             flows,
             metadata_url,
         } => {
-            *flows = members.take("flows", out).map_or(Value::Null, |(_, v)| v);
+            *flows = names::take_flows(members, out);
             *metadata_url = members.text("oauth2MetadataUrl", Length::Address, out);
         }
         SchemeKind::OpenIdConnect { url } => {

@@ -36,14 +36,14 @@ pub(super) fn interfaces(
     };
     let list_at = spot.below(&at);
     let Value::Array(list) = value else {
-        out.add_value(&rules::MEMBER_TYPE, &list_at, &value);
+        out.mistyped(&list_at, &value, "a list of `{\"url\", \"transport\"}`");
         members.keep(&spot, value);
         return interfaces;
     };
     for (index, entry) in member::cut(list, &list_at, out).into_iter().enumerate() {
         let at = list_at.index(index);
         let Value::Object(entry) = entry else {
-            out.add_value(&rules::MEMBER_TYPE, &at, &entry);
+            out.mistyped(&at, &entry, "an object with `url` and `transport`");
             continue;
         };
         let mut entry = Members::new(entry, at);

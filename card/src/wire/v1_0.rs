@@ -3,11 +3,17 @@
 
 use serde_json::{Map, Value};
 
-use super::names::{binding, take_version};
+use super::names::{binding, location, take_flows, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Interface, SchemeKind, rules};
+
+/// What `supportedInterfaces` must be.
+const WANTED: &str = "a list of interfaces";
+
+/// What an entry of it must be.
+const ENTRY: &str = "an object with `url`, `protocolBinding` and `protocolVersion`";
 
 /// Takes `supportedInterfaces`, in the card's order, which is the order of preference.
 pub(super) fn interfaces(
@@ -23,11 +29,11 @@ pub(super) fn interfaces(
     let list = match value {
         Value::Array(list) => list,
         Value::Object(_) => {
-            out.add_value(&rules::MEMBER_COERCED, &at, &value);
+            out.coerced(&at, &value, WANTED);
             vec![value]
         }
         other => {
-            out.add_value(&rules::MEMBER_TYPE, &at, &other);
+            out.mistyped(&at, &other, WANTED);
             members.keep(&spot, other);
             return Vec::new();
         }
@@ -37,9 +43,9 @@ pub(super) fn interfaces(
         let at = at.index(index);
         match entry {
             Value::Object(entry) => interfaces.extend(interface(entry, at, undated, out)),
-            Value::String(url) if url.contains("://") => {
-                out.add(&rules::MEMBER_COERCED, &at, &url);
-                let url = member::bounded(url, &at, Length::Address, out);
+            Value::String(ref url) if url.contains("://") => {
+                out.coerced(&at, &entry, ENTRY);
+                let url = member::bounded(url.clone(), &at, Length::Address, out);
                 interfaces.extend(url.map(|url| Interface {
                     url,
                     binding: "JSONRPC".to_owned(),
@@ -47,7 +53,7 @@ pub(super) fn interfaces(
                     tenant: None,
                 }));
             }
-            other => out.add_value(&rules::MEMBER_TYPE, &at, &other),
+            other => out.mistyped(&at, &other, ENTRY),
         }
     }
     interfaces
@@ -98,7 +104,7 @@ fn other_binding(entry: &mut Members<'_>, out: &mut Findings) -> String {
 }
 
 /// The wrappers of 1.0 §4.5.1 and the kinds in them.
-const WRAPPERS: [&str; 5] = [
+pub(crate) const WRAPPERS: [&str; 5] = [
     "apiKeySecurityScheme",
     "httpAuthSecurityScheme",
     "oauth2SecurityScheme",
@@ -118,22 +124,25 @@ pub(super) fn scheme(
     let parent = members.at();
     let at = spot.below(&parent);
     let Value::Object(inner) = value else {
-        out.add_value(&rules::MEMBER_TYPE, &at, &value);
+        out.mistyped(&at, &value, "an object that describes the scheme");
         return None;
     };
     let mut inner = Members::new(inner, at);
     let description = inner.text("description", Length::Prose, out);
     let kind = match wrapper {
         "apiKeySecurityScheme" => SchemeKind::ApiKey {
-            location: lower(inner.text("location", Length::Line, out)),
+            location: location(inner.text("location", Length::Line, out), &at, out),
             parameter: inner.text("name", Length::Line, out).unwrap_or_default(),
         },
         "httpAuthSecurityScheme" => SchemeKind::Http {
-            scheme: lower(inner.text("scheme", Length::Line, out)),
+            scheme: inner
+                .text("scheme", Length::Line, out)
+                .unwrap_or_default()
+                .to_lowercase(),
             bearer_format: inner.text("bearerFormat", Length::Line, out),
         },
         "oauth2SecurityScheme" => SchemeKind::Oauth2 {
-            flows: inner.take("flows", out).map_or(Value::Null, |(_, v)| v),
+            flows: take_flows(&mut inner, out),
             metadata_url: inner.text("oauth2MetadataUrl", Length::Address, out),
         },
         "openIdConnectSecurityScheme" => SchemeKind::OpenIdConnect {
@@ -144,11 +153,6 @@ pub(super) fn scheme(
         _ => SchemeKind::MutualTls,
     };
     Some((kind, description))
-}
-
-/// Locations and schemes are compared in lower case.
-fn lower(text: Option<String>) -> String {
-    text.unwrap_or_default().to_lowercase()
 }
 
 /// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` where `ProtoJSON` dropped the list.

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use a2a_card::{MAX_CARD_BYTES, Severity};
+use a2a_card::{LintContext, MAX_CARD_BYTES, Severity};
 use clap::Args;
 use serde::Serialize;
 use url::Url;
@@ -13,12 +13,21 @@ use super::failure::{Failure, Outcome};
 use super::{show, terminal};
 use crate::api::FindingView;
 
+/// The version that a SARIF log tells of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What `lint` takes.
 #[derive(Args, Debug, Clone)]
 pub struct LintArgs {
     /// A file, a URL, or `-` for standard input
-    #[arg(value_name = "FILE|URL|-")]
-    card: String,
+    #[arg(value_name = "FILE|URL|-", required_unless_present = "rules")]
+    card: Option<String>,
+    /// Print the findings as a SARIF 2.1.0 log, for code hosting services
+    #[arg(long)]
+    sarif: bool,
+    /// Print all rules as a Markdown table, and check nothing
+    #[arg(long, conflicts_with_all = ["card", "sarif"])]
+    rules: bool,
 }
 
 /// What `lint --json` prints.
@@ -39,8 +48,12 @@ struct Report {
 /// # Errors
 /// Where there is nothing to read, or it is no card.
 pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Failure> {
-    let bytes = load(&arguments.card).await?;
-    judge(&arguments.card, &bytes, console)
+    let Some(source) = arguments.card.as_deref() else {
+        console.lines(&a2a_card::rules_table())?;
+        return Ok(Outcome::Done);
+    };
+    let bytes = load(source).await?;
+    judge(source, &bytes, arguments.sarif, console)
 }
 
 async fn load(source: &str) -> Result<Vec<u8>, Failure> {
@@ -64,10 +77,23 @@ async fn load(source: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn judge(source: &str, bytes: &[u8], console: &Console) -> Result<Outcome, Failure> {
-    let parsed =
-        a2a_card::parse(bytes).map_err(|error| Failure::new(format!("{source}: {error}")))?;
-    let findings = a2a_card::all_findings(&parsed, bytes);
+fn judge(source: &str, bytes: &[u8], sarif: bool, console: &Console) -> Result<Outcome, Failure> {
+    let parsed = match a2a_card::parse(bytes) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            if sarif {
+                console.json(&a2a_card::sarif_of_refusal(source, &error, VERSION))?;
+            }
+            return Err(Failure::new(format!("{source}: {error}")));
+        }
+    };
+    // A card that was fetched is expected to speak of its own site.
+    let card_url = Url::parse(source).ok().filter(Url::has_host);
+    let context = LintContext {
+        card_url: card_url.as_ref(),
+        ..LintContext::default()
+    };
+    let findings = a2a_card::all_findings_in(&parsed, bytes, context);
     let count = |severity| {
         findings
             .iter()
@@ -79,13 +105,16 @@ fn judge(source: &str, bytes: &[u8], console: &Console) -> Result<Outcome, Failu
         count(Severity::Warning),
         count(Severity::Info),
     );
+    let log = sarif.then(|| a2a_card::sarif(source, bytes, &findings, VERSION));
     let report = Report {
         family: parsed.family.as_str().to_owned(),
         reason: parsed.reason,
         digest: a2a_card::digest(bytes),
         findings: findings.into_iter().map(FindingView::from).collect(),
     };
-    if console.json {
+    if let Some(log) = log {
+        console.json(&log)?;
+    } else if console.json {
         console.json(&report)?;
     } else {
         show::print_findings(console, &report.findings)?;
@@ -119,6 +148,7 @@ mod tests {
         judge(
             "card",
             text.as_bytes(),
+            false,
             &Console {
                 json: true,
                 interactive: false,
@@ -141,6 +171,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_log_is_written_for_every_document_and_the_exit_code_stays() {
+        let console = Console {
+            json: false,
+            interactive: false,
+        };
+        let logged = |text: &str| judge("card", text.as_bytes(), true, &console);
+        assert_eq!(logged(CLEAN), Ok(Outcome::Done));
+        let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
+        assert_eq!(logged(&wrong), Ok(Outcome::No));
+        assert!(matches!(logged("no card"), Err(Failure::Failed(_))));
+    }
+
     #[tokio::test]
     async fn a_file_is_read_to_the_limit_and_no_further() {
         let folder = tempfile::tempdir().unwrap();
@@ -151,6 +194,7 @@ mod tests {
         let Err(Failure::Failed(line)) = judge(
             "card",
             &bytes,
+            false,
             &Console {
                 json: true,
                 interactive: false,

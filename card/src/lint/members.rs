@@ -1,0 +1,133 @@
+//! Rules about members that no version of the specification knows.
+//!
+//! The conformance kit of 1.0 refuses a card for each of them, on every level; clients pass over them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::Subject;
+use crate::Family;
+use crate::finding::Findings;
+use crate::member::{MAX_LIST, is_spelling};
+use crate::pointer::Pointer;
+use crate::rules::Rule;
+
+/// The members of a card in any version.
+const CARD: [&str; 21] = [
+    "name",
+    "description",
+    "version",
+    "provider",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "protocolVersion",
+    "capabilities",
+    "supportsAuthenticatedExtendedCard",
+    "authentication",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "documentationUrl",
+    "iconUrl",
+    "signatures",
+];
+
+/// The objects in a card, or lists of objects, and the members they have in any version.
+const PARTS: [(&str, &[&str]); 5] = [
+    ("provider", &["organization", "url"]),
+    (
+        "supportedInterfaces",
+        &["url", "protocolBinding", "protocolVersion", "tenant"],
+    ),
+    ("additionalInterfaces", &["url", "transport"]),
+    (
+        "capabilities",
+        &[
+            "streaming",
+            "pushNotifications",
+            "stateTransitionHistory",
+            "extensions",
+            "extendedAgentCard",
+        ],
+    ),
+    (
+        "skills",
+        &[
+            "id",
+            "name",
+            "description",
+            "tags",
+            "examples",
+            "inputModes",
+            "outputModes",
+            "security",
+            "securityRequirements",
+        ],
+    ),
+];
+
+/// At most this many unknown names are told of one object or list.
+const MAX_NAMES: usize = 50;
+
+/// Members are those of the specification: one finding for the card, and one for each part that has others.
+pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let root = Pointer::Root;
+    // What a nested card stands in is no card, and is reported as that.
+    if subject.parsed.family != Family::Nested {
+        let mut names = BTreeSet::new();
+        collect(subject.document, &CARD, &mut names);
+        report(&names, &root, rule, out);
+    }
+    for (part, known) in PARTS {
+        let Some((spot, value)) = subject.find(part) else {
+            continue;
+        };
+        let mut names = BTreeSet::new();
+        match value {
+            Value::Array(list) => {
+                for element in list.iter().take(MAX_LIST) {
+                    collect(element, known, &mut names);
+                }
+            }
+            other => collect(other, known, &mut names),
+        }
+        report(&names, &spot.below(&root), rule, out);
+    }
+}
+
+/// Adds the names in an object that are not among the known ones.
+fn collect<'v>(object: &'v Value, known: &[&str], names: &mut BTreeSet<&'v str>) {
+    for name in object.as_object().into_iter().flat_map(Map::keys) {
+        if names.len() < MAX_NAMES && !known.iter().any(|known| is_spelling(name, known)) {
+            names.insert(name);
+        }
+    }
+}
+
+/// One finding for all the names.
+fn report(names: &BTreeSet<&str>, at: &Pointer<'_>, rule: &Rule, out: &mut Findings) {
+    if !names.is_empty() {
+        let names: Vec<&str> = names.iter().copied().collect();
+        out.add(rule, at, &names.join(", "));
+    }
+}
+
+/// Extensions are named by URIs.
+pub(super) fn extension_uri(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let root = Pointer::Root;
+    let spot = subject.spot("capabilities");
+    let capabilities = spot.below(&root);
+    let at = capabilities.name("extensions");
+    for extension in &subject.parsed.card.capabilities.extensions {
+        if Url::parse(&extension.uri).is_err() {
+            out.add(rule, &at, &extension.uri);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules about what looks like a secret. A finding never repeats it.
+
+use serde_json::Value;
+use url::Url;
+
+use super::Subject;
+use crate::finding::Findings;
+use crate::member::folded;
+use crate::pointer::Pointer;
+use crate::rules::Rule;
+use crate::scan::MAX_DEPTH;
+
+/// Shortest text in which a key or token is looked for.
+const MIN_TEXT: usize = 16;
+
+/// Shortest text that is taken for a secret because of its member's name.
+const MIN_NAMED: usize = 8;
+
+/// The first line of a PEM block.
+const PEM: &str = "-----BEGIN";
+
+/// How keys and tokens of well-known services begin, and how long they are at least.
+const PREFIXES: [(&str, usize); 13] = [
+    ("sk-", 20),
+    ("sk_live_", 20),
+    ("rk_live_", 20),
+    ("AKIA", 20),
+    ("ASIA", 20),
+    ("AIza", 35),
+    ("ghp_", 30),
+    ("gho_", 30),
+    ("ghs_", 30),
+    ("github_pat_", 30),
+    ("glpat-", 20),
+    ("xoxb-", 20),
+    ("xoxp-", 20),
+];
+
+/// Shortest JSON Web Token: a header, a payload and a signature take more.
+const MIN_TOKEN: usize = 60;
+
+/// Names, folded, of members that hold secrets.
+const NAMES: [&str; 12] = [
+    "apikey",
+    "accesskey",
+    "accesstoken",
+    "authtoken",
+    "bearertoken",
+    "clientsecret",
+    "credentials",
+    "password",
+    "privatekey",
+    "refreshtoken",
+    "secret",
+    "secretkey",
+];
+
+/// Looks for secrets in every text of the document but its signatures.
+pub(super) fn secrets(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    walk(subject.document, &Pointer::Root, 0, rule, out);
+}
+
+/// Looks at a value and everything in it. Reading has bounded the depth already; the bound here keeps the
+/// stack safe whatever comes in.
+fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Findings) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::String(text) => {
+            if let Some(kind) = kind(text) {
+                out.add(rule, at, kind);
+            }
+        }
+        Value::Array(list) => {
+            for (index, element) in list.iter().enumerate() {
+                walk(element, &at.index(index), depth + 1, rule, out);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                if depth == 0 && name == "signatures" {
+                    continue;
+                }
+                let at = at.name(name);
+                let text = value.as_str().unwrap_or_default();
+                if text.len() >= MIN_NAMED && is_secret_name(name) && is_value(text) {
+                    out.add(rule, &at, "a text under a name for secrets");
+                } else {
+                    walk(value, &at, depth + 1, rule, out);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the member's name says that its value is a secret.
+fn is_secret_name(name: &str) -> bool {
+    // The longest name has twelve letters; no usual spelling of one doubles that.
+    name.len() <= 24 && NAMES.contains(&folded(name).as_str())
+}
+
+/// Whether the text can be a secret itself: one word that is neither a placeholder nor an address.
+fn is_value(text: &str) -> bool {
+    !text.contains(char::is_whitespace)
+        && !text.contains("://")
+        && !text.contains(['{', '}', '<', '>', '*', '$'])
+}
+
+/// What the text gives away, if anything.
+fn kind(text: &str) -> Option<&'static str> {
+    if text.len() < MIN_TEXT {
+        return None;
+    }
+    let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-_./+".contains(byte));
+    for word in text.as_bytes().split(between) {
+        if word.len() >= PEM.len()
+            && let Some(kind) = kind_of_word(word, text)
+        {
+            return Some(kind);
+        }
+    }
+    let has_password = |word: &str| {
+        let url = word.contains('@').then(|| Url::parse(word).ok()).flatten();
+        url.is_some_and(|url| url.password().is_some_and(is_password))
+    };
+    let address = text.contains("://") && text.contains('@');
+    (address && text.split_whitespace().any(has_password)).then_some("an address with a password")
+}
+
+/// What one word gives away; `text` is what it stands in.
+fn kind_of_word(word: &[u8], text: &str) -> Option<&'static str> {
+    if word.starts_with(PEM.as_bytes()) {
+        return text.contains("PRIVATE KEY-----").then_some("a private key");
+    }
+    if word.starts_with(b"eyJ") && word.len() > MIN_TOKEN {
+        let dots = word.iter().filter(|byte| **byte == b'.').count();
+        return (dots == 2).then_some("a JSON Web Token");
+    }
+    // Keys have digits; words joined by hyphens mostly have none.
+    let known = PREFIXES
+        .iter()
+        .any(|(prefix, length)| word.len() >= *length && word.starts_with(prefix.as_bytes()));
+    (known && word.iter().any(u8::is_ascii_digit)).then_some("a key or token of a service")
+}
+
+/// Whether the password of an address is one, and not a template's mark, which URLs escape.
+fn is_password(text: &str) -> bool {
+    is_value(text) && !text.contains('%')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // The examples are put together here, so that no scanner takes this file for a leak.
+    #[test]
+    fn keys_are_told_from_prose() {
+        let digits = "0123456789abcdefABCDEF0123456789abcdef";
+        for secret in [
+            format!("use sk-{digits}"),
+            format!("key=AKIA{}", &digits.to_uppercase()[..16]),
+            format!("AIza{digits}"),
+            format!("(ghp_{digits})"),
+            format!("eyJ{digits}.{digits}.{digits}"),
+            format!("-----BEGIN EC {} KEY-----\nMHc", "PRIVATE"),
+            format!("See https://user:{digits}@agents.io/a2a"),
+        ] {
+            assert!(kind(&secret).is_some(), "{secret}");
+        }
+        for text in [
+            "sk-learn-and-other-libraries-for-tasks",
+            "ask-anything-you-would-like-to-know-12345",
+            "-----BEGIN CERTIFICATE-----",
+            "Write to help@agents.io or see https://agents.io/a2a?x=1",
+            "https://user@agents.io/",
+            "https://user:{PASSWORD}@agents.io/",
+            "eyJhbGciOiJFUzI1NiJ9",
+            "did:key:z6Mkudk5UjUSVsosCmT6Pxvs8T5QXaSYQsqSqi12zYRTxCwL",
+        ] {
+            assert_eq!(kind(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What the rules look at: a card as read, its document, and where in the document its parts stand.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use url::Url;
+
+use super::LintContext;
+use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
+use crate::pointer::Pointer;
+use crate::{Family, Interface, Parsed, Skill};
+
+/// What a rule looks at.
+pub(crate) struct Subject<'a> {
+    /// The card as read.
+    pub(crate) parsed: &'a Parsed,
+    /// The document as it stands, for what the model does not tell: which members are there at all.
+    pub(crate) document: &'a Value,
+    /// What is known about the card beside its bytes.
+    pub(crate) context: LintContext<'a>,
+    /// The member in which a nested card lies.
+    nest: Option<&'static str>,
+    /// The addresses of the interfaces as URLs, where they are such, and where they stand.
+    addresses: Vec<(Option<Url>, Place)>,
+    /// The list or object in which the skills stand, and each skill's place there.
+    skills: (Spot, Vec<Step>),
+}
+
+/// Where an address stands: in a list of interfaces, or in a flat `url`.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The list's name and the entry's number.
+    Entry(&'static str, usize),
+    /// `url` itself.
+    Flat,
+}
+
+/// One step down from a list or an object.
+enum Step {
+    Index(usize),
+    Name(String),
+}
+
+impl<'a> Subject<'a> {
+    /// Looks up what more than one rule needs.
+    pub(super) fn new(parsed: &'a Parsed, document: &'a Value, context: LintContext<'a>) -> Self {
+        let nest = nest(parsed, document);
+        let mut subject = Subject {
+            parsed,
+            document,
+            context,
+            nest,
+            addresses: Vec::new(),
+            skills: (Spot::new(None, "skills"), Vec::new()),
+        };
+        subject.addresses = subject.located_addresses();
+        subject.skills = subject.located_skills();
+        subject
+    }
+
+    /// A member of the card and its place; null counts as absent.
+    pub(crate) fn find(&self, name: &'static str) -> Option<(Spot, &'a Value)> {
+        let holders = [
+            (None, Some(self.document)),
+            (
+                self.nest,
+                self.nest.and_then(|nest| self.document.get(nest)),
+            ),
+        ];
+        holders.into_iter().find_map(|(inside, holder)| {
+            let (spelling, value) = spelt(holder?, name)?;
+            let spot = if spelling == name {
+                Spot::new(inside, name)
+            } else {
+                Spot::new(inside, snake_case(name))
+            };
+            Some((spot, value))
+        })
+    }
+
+    /// The place of a member, or where it would belong.
+    pub(crate) fn spot(&self, name: &'static str) -> Spot {
+        self.find(name)
+            .map_or_else(|| Spot::new(self.nest, name), |(spot, _)| spot)
+    }
+
+    /// Calls `look` with every interface, its address as a URL where it is one, and its place.
+    pub(crate) fn each_interface(
+        &self,
+        mut look: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
+    ) {
+        let root = Pointer::Root;
+        let interfaces = self.parsed.card.interfaces.iter();
+        for (interface, (url, place)) in interfaces.zip(&self.addresses) {
+            match *place {
+                Place::Entry(list, index) => {
+                    let spot = self.spot(list);
+                    let list = spot.below(&root);
+                    look(interface, url.as_ref(), &list.index(index).name("url"));
+                }
+                Place::Flat => {
+                    look(interface, url.as_ref(), &self.spot("url").below(&root));
+                }
+            }
+        }
+    }
+
+    /// Calls `look` with every skill and its place.
+    pub(crate) fn each_skill(&self, mut look: impl FnMut(&Skill, &Pointer<'_>)) {
+        let root = Pointer::Root;
+        let (list, steps) = &self.skills;
+        let list = list.below(&root);
+        for (index, skill) in self.parsed.card.skills.iter().enumerate() {
+            let at = match steps.get(index) {
+                Some(Step::Index(index)) => list.index(*index),
+                Some(Step::Name(name)) => list.name(name),
+                None => list,
+            };
+            look(skill, &at);
+        }
+    }
+
+    /// The address of every interface as a URL, and where it stands first: the model keeps interfaces in an
+    /// order of its own.
+    fn located_addresses(&self) -> Vec<(Option<Url>, Place)> {
+        let mut places = HashMap::new();
+        for list in ["supportedInterfaces", "additionalInterfaces"] {
+            let entries = match self.find(list) {
+                Some((_, Value::Array(entries))) => entries.as_slice(),
+                _ => &[],
+            };
+            for (index, entry) in entries.iter().take(MAX_LIST).enumerate() {
+                let url = entry.get("url").unwrap_or(entry).as_str();
+                if let Some(url) = url {
+                    let place = Place::Entry(list, index);
+                    places.entry(url.trim()).or_insert(place);
+                }
+            }
+        }
+        let interfaces = self.parsed.card.interfaces.iter();
+        interfaces
+            .map(|interface| {
+                let place = places.get(interface.url.as_str()).copied();
+                (address(interface), place.unwrap_or(Place::Flat))
+            })
+            .collect()
+    }
+
+    /// Where the skills stand: those that reading left out are passed over.
+    fn located_skills(&self) -> (Spot, Vec<Step>) {
+        let tools = self
+            .document
+            .get("capabilities")
+            .and_then(|c| c.get("tools"));
+        let tools = tools.map(|tools| (Spot::new(Some("capabilities"), "tools"), tools));
+        let count = self.parsed.card.skills.len();
+        for (spot, value) in self.find("skills").into_iter().chain(tools) {
+            let steps = steps(value);
+            if steps.len() == count {
+                return (spot, steps);
+            }
+        }
+        (self.spot("skills"), Vec::new())
+    }
+}
+
+/// The generation whose forms a card is expected to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// Before 1.0.
+    V0,
+    /// 1.0.
+    V1,
+}
+
+impl Generation {
+    /// The generation of a card; `None` for one that is of both, or of neither for certain.
+    pub(super) fn of(subject: &Subject<'_>) -> Option<Self> {
+        match subject.parsed.family {
+            Family::V0_1 | Family::V0_2 | Family::V0_3 | Family::Undated | Family::Snake0 => {
+                Some(Generation::V0)
+            }
+            Family::V1_0 | Family::Snake1 => Some(Generation::V1),
+            Family::Dual
+            | Family::OtherInterfaces
+            | Family::Flat1
+            | Family::NoAddress
+            | Family::Nested => None,
+        }
+    }
+}
+
+/// The member that a nested card was lifted from.
+fn nest(parsed: &Parsed, document: &Value) -> Option<&'static str> {
+    if parsed.family != Family::Nested || document.get("name").is_some_and(|name| !name.is_null()) {
+        return None;
+    }
+    let named = |nest: &&str| {
+        document
+            .get(nest)
+            .and_then(|card| card.get("name"))
+            .is_some()
+    };
+    crate::wire::NESTS.into_iter().find(named)
+}
+
+/// The way to each element of a list or an object that reading makes a skill of.
+fn steps(skills: &Value) -> Vec<Step> {
+    match skills {
+        Value::Array(list) => {
+            let numbered = list.iter().take(MAX_LIST).enumerate();
+            let read = numbered.filter(|(_, skill)| is_read(skill));
+            read.map(|(index, _)| Step::Index(index)).collect()
+        }
+        Value::Object(named) => {
+            let names = named.keys().take(MAX_LIST);
+            names.map(|name| Step::Name(name.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether reading makes a skill of this element of a list.
+fn is_read(skill: &Value) -> bool {
+    let told = |value: &Value| match value {
+        Value::String(text) => !text.trim().is_empty(),
+        other => other.is_number(),
+    };
+    match skill {
+        Value::String(_) => told(skill),
+        Value::Object(_) => ["id", "name"]
+            .iter()
+            .any(|name| skill.get(name).is_some_and(told)),
+        _ => false,
+    }
+}
+
+/// The address as a URL. A gRPC address may be a bare `host:port`.
+fn address(interface: &Interface) -> Option<Url> {
+    let text = interface.url.as_str();
+    if text.len() > Length::Address.limit() {
+        return None;
+    }
+    if interface.binding == "GRPC" && !text.contains("://") {
+        return Url::parse(&format!("https://{text}")).ok();
+    }
+    Url::parse(text).ok().filter(Url::has_host)
+}
+
+/// A member in camelCase or `snake_case`; null counts as absent.
+pub(super) fn member<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
+    spelt(object, name).map(|(_, value)| value)
+}
+
+/// The same, with the spelling that is there.
+fn spelt<'v>(object: &'v Value, name: &str) -> Option<(&'v str, &'v Value)> {
+    let members = object.as_object()?;
+    let there = |(spelling, value): (&'v String, &'v Value)| {
+        (!value.is_null()).then_some((spelling.as_str(), value))
+    };
+    members.get_key_value(name).and_then(there).or_else(|| {
+        members
+            .iter()
+            .filter(|(spelling, _)| spelling.contains('_') && is_spelling(spelling, name))
+            .find_map(there)
+    })
+}

@@ -1,0 +1,195 @@
+//! Findings as SARIF 2.1.0 (OASIS), the format in which code hosting services take them.
+
+use serde_json::{Value, json};
+
+use crate::position::{Region, regions};
+use crate::{Finding, ParseError, Rule, Severity, digest, rules};
+
+/// The schema that documents name.
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+/// The name under which the tool appears.
+const TOOL: &str = "a2a-registry";
+
+/// The findings about one card as a SARIF log with one run.
+///
+/// `artifact_uri` is the card's path in its repository, or its address; what no URI may hold is
+/// percent-encoded. `bytes` are those that were read: they give each finding its line and column.
+/// `tool_version` is the version that the log tells of the tool.
+///
+/// ```
+/// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
+/// let parsed = a2a_card::parse(bytes)?;
+/// let findings = a2a_card::all_findings(&parsed, bytes);
+/// let log = a2a_card::sarif("cards/echo.json", bytes, &findings, "1.0.0");
+/// assert_eq!(log["version"], "2.1.0");
+/// assert_eq!(log["runs"][0]["results"][0]["level"], "error");
+/// # Ok::<(), a2a_card::ParseError>(())
+/// ```
+pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_version: &str) -> Value {
+    let pointers: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding.pointer.as_str())
+        .collect();
+    let regions = regions(bytes, &pointers);
+    let results = findings.iter().zip(regions).map(|(finding, region)| {
+        let mut location = physical(artifact_uri, &region.map_or_else(first_line, place));
+        if !finding.pointer.is_empty() {
+            location["logicalLocations"] = json!([logical(&finding.pointer)]);
+        }
+        let mut result = result(
+            &finding.rule,
+            finding.severity,
+            &sentence(finding),
+            location,
+        );
+        let print = digest(format!("{} {}", finding.rule, finding.pointer).as_bytes());
+        result["partialFingerprints"] = json!({"ruleAndPointer/v1": print});
+        result["properties"] = json!({
+            "found": finding.found, "wanted": finding.wanted, "section": finding.section,
+        });
+        result
+    });
+    log(results.collect(), tool_version)
+}
+
+/// What is said of a document that is no card, as a SARIF log with one result of level `error`.
+///
+/// The parameters are those of [`sarif`]; the region is the line at which reading gave up, where there is one.
+pub fn sarif_of_refusal(artifact_uri: &str, error: &ParseError, tool_version: &str) -> Value {
+    let line = match error {
+        ParseError::NotJson { line, .. } => (*line).max(1),
+        _ => 1,
+    };
+    let location = physical(artifact_uri, &json!({"startLine": line}));
+    let rule = error.rule();
+    let text = format!("{error}. To mend it, {}.", rule.hint);
+    log(
+        vec![result(rule.id, rule.severity, &text, location)],
+        tool_version,
+    )
+}
+
+/// A log with one run.
+fn log(results: Vec<Value>, tool_version: &str) -> Value {
+    let descriptors: Vec<Value> = rules().iter().map(descriptor).collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": TOOL, "version": tool_version, "rules": descriptors}},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+/// A rule, as the tool describes it.
+fn descriptor(rule: &Rule) -> Value {
+    json!({
+        "id": rule.id,
+        "shortDescription": {"text": escaped(rule.summary)},
+        "fullDescription": {"text": escaped(&format!("Wanted: {}. See {}.", rule.summary, rule.section))},
+        "help": {"text": escaped(&format!("To mend it, {}.", rule.hint))},
+        "defaultConfiguration": {"level": level(rule.severity)},
+        "properties": {"section": rule.section, "tags": ["a2a", "agent-card"]},
+    })
+}
+
+/// One result. A rule that the table does not have keeps its name and has no index.
+fn result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
+    let mut result = json!({
+        "ruleId": rule,
+        "level": level(severity),
+        "message": {"text": escaped(text)},
+        "locations": [location],
+    });
+    if let Some(index) = rules().iter().position(|known| known.id == rule) {
+        result["ruleIndex"] = index.into();
+    }
+    result
+}
+
+/// What SARIF calls the severity.
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+/// What the finding says, in sentences.
+fn sentence(finding: &Finding) -> String {
+    let found = match finding.found.as_str() {
+        "" => String::new(),
+        found => format!(" Found: {found}."),
+    };
+    format!(
+        "Wanted: {}.{found} To mend it, {}.",
+        finding.wanted, finding.hint
+    )
+}
+
+/// Text as a SARIF message: braces would name arguments and brackets make links of it, and what a card
+/// says must do neither (SARIF 2.1.0 §3.11.5, §3.11.6).
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '{' | '}' => escaped.extend([character, character]),
+            '[' | ']' | '\\' => escaped.extend(['\\', character]),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// A place in the artifact.
+fn physical(artifact_uri: &str, region: &Value) -> Value {
+    let artifact = json!({"uri": uri(artifact_uri)});
+    json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
+}
+
+/// The region of what the bytes do not show: services want one for every result.
+fn first_line() -> Value {
+    json!({"startLine": 1})
+}
+
+/// The region as SARIF writes it.
+fn place(region: Region) -> Value {
+    json!({
+        "startLine": region.start_line,
+        "startColumn": region.start_column,
+        "endLine": region.end_line,
+        "endColumn": region.end_column,
+    })
+}
+
+/// The member as a logical location.
+fn logical(pointer: &str) -> Value {
+    let name = pointer.rsplit('/').next().unwrap_or_default();
+    let is_index = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    json!({
+        "name": name.replace("~1", "/").replace("~0", "~"),
+        "fullyQualifiedName": pointer,
+        "kind": if is_index { "value" } else { "property" },
+    })
+}
+
+/// A path or an address as a URI reference (RFC 3986 §2).
+fn uri(text: &str) -> String {
+    let mut uri = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+#[path = "sarif_tests.rs"]
+mod tests;

@@ -1,0 +1,352 @@
+//! What is told of each shape and each irregularity that real cards have: one row for each.
+#![allow(clippy::unwrap_used)]
+
+use a2a_card::{Family, Parsed, SchemeKind, Severity, all_findings, parse};
+use serde_json::{Value, json};
+
+/// A card of these members and a name.
+fn read(members: Value) -> Parsed {
+    let mut card = json!({"name": "A"});
+    let object = card.as_object_mut().unwrap();
+    object.extend(members.as_object().unwrap().clone());
+    parse(card.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn shape_goes_before_the_declared_version() {
+    let url = "https://a.agents.dev/a2a";
+    let entry = json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    let other = |member: &str| json!({"supportedInterfaces": [{"url": url, member: "JSONRPC"}]});
+    for (members, family, reason) in [
+        (
+            json!({"url": url, "authentication": {"schemes": ["bearer"]}}),
+            Family::V0_1,
+            "`authentication`",
+        ),
+        (
+            json!({"url": url, "protocolVersion": "0.1"}),
+            Family::V0_1,
+            "declares 0.1",
+        ),
+        (
+            json!({"url": url, "protocolVersion": "0.2.6"}),
+            Family::V0_2,
+            "declares 0.2",
+        ),
+        (
+            json!({"url": url, "securitySchemes": {}}),
+            Family::V0_2,
+            "members of 0.2",
+        ),
+        (
+            json!({"url": url, "preferredTransport": "GRPC"}),
+            Family::V0_2,
+            "members of 0.2",
+        ),
+        (
+            json!({"url": url, "protocolVersion": "0.3.0"}),
+            Family::V0_3,
+            "declares 0.3",
+        ),
+        (
+            json!({"url": url, "protocolVersion": 0.3}),
+            Family::V0_3,
+            "declares 0.3",
+        ),
+        (
+            json!({"url": url, "signatures": []}),
+            Family::V0_3,
+            "`signatures`",
+        ),
+        (
+            json!({"additionalInterfaces": [{"url": url}]}),
+            Family::V0_2,
+            "no `url`",
+        ),
+        (
+            json!({"supportedInterfaces": [entry]}),
+            Family::V1_0,
+            "no `url`",
+        ),
+        (
+            json!({"supportedInterfaces": [entry], "protocolVersion": "0.2.0"}),
+            Family::V1_0,
+            "no `url`",
+        ),
+        (
+            json!({"supportedInterfaces": [entry], "url": url}),
+            Family::Dual,
+            "and `url`",
+        ),
+        (
+            json!({"url": url, "protocolVersion": "1.0"}),
+            Family::Flat1,
+            "declares 1.0",
+        ),
+        (
+            json!({"url": url, "protocolVersion": "1.2"}),
+            Family::Flat1,
+            "declares 1.0 or later",
+        ),
+        (
+            json!({"url": url, "protocol_version": "0.3.0"}),
+            Family::Snake0,
+            "snake_case",
+        ),
+        (
+            json!({"supported_interfaces": [entry]}),
+            Family::Snake1,
+            "snake_case",
+        ),
+        (
+            other("transport"),
+            Family::OtherInterfaces,
+            "without `protocolBinding`",
+        ),
+        (
+            other("type"),
+            Family::OtherInterfaces,
+            "without `protocolBinding`",
+        ),
+        (
+            other("protocol"),
+            Family::OtherInterfaces,
+            "without `protocolBinding`",
+        ),
+        (
+            json!({"supportedInterfaces": [url]}),
+            Family::OtherInterfaces,
+            "without `protocolBinding`",
+        ),
+        (
+            json!({"url": url}),
+            Family::Undated,
+            "nothing that dates it",
+        ),
+        (
+            json!({"url": url, "supportedInterfaces": []}),
+            Family::Undated,
+            "nothing that dates it",
+        ),
+        (
+            json!({"capabilities": {"tools": [{"name": "grep"}]}}),
+            Family::NoAddress,
+            "neither",
+        ),
+        (
+            json!({"url": " ", "endpoint": url}),
+            Family::NoAddress,
+            "neither",
+        ),
+        (
+            json!({"name": null, "agent": {"name": "B", "url": url}}),
+            Family::Nested,
+            "inside a member",
+        ),
+        (
+            json!({"name": null, "identity": {"name": "B"}, "url": url}),
+            Family::Nested,
+            "inside a member",
+        ),
+        (
+            json!({"name": null, "agent_name": "B", "url": url}),
+            Family::Nested,
+            "`agent_name`",
+        ),
+    ] {
+        let parsed = read(members.clone());
+        assert_eq!(parsed.family, family, "{members}");
+        assert!(
+            parsed.reason.contains(reason),
+            "{members}: {}",
+            parsed.reason
+        );
+        let unreachable = parsed.card.interfaces.is_empty();
+        let told = parsed.findings.iter().any(|f| f.rule == "card.no-address");
+        assert_eq!(unreachable, told, "{members}");
+        assert!(
+            parsed.family != Family::NoAddress || unreachable,
+            "{members}"
+        );
+    }
+}
+
+#[test]
+fn every_member_is_read_on_its_own() {
+    let wrong = [
+        json!(null),
+        json!(7),
+        json!(true),
+        json!("x"),
+        json!([[]]),
+        json!({"x": {}}),
+    ];
+    let members = [
+        "description",
+        "version",
+        "provider",
+        "url",
+        "preferredTransport",
+        "additionalInterfaces",
+        "supportedInterfaces",
+        "protocolVersion",
+        "capabilities",
+        "securitySchemes",
+        "security",
+        "securityRequirements",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "skills",
+        "documentationUrl",
+        "iconUrl",
+        "signatures",
+        "authentication",
+        "supportsAuthenticatedExtendedCard",
+    ];
+    let whole = json!({
+        "description": "d", "version": "1", "url": "https://a.agents.dev/", "iconUrl": "https://a.agents.dev/i",
+        "skills": [{"id": "s", "name": "s", "tags": ["t"]}], "capabilities": {"streaming": true},
+    });
+    for member in members {
+        for value in &wrong {
+            let mut card = whole.clone();
+            card[member] = value.clone();
+            let card = read(card).card;
+            // All the other members are as they were.
+            assert!(
+                member == "description" || card.description.as_deref() == Some("d"),
+                "{member} {value}"
+            );
+            assert!(
+                member == "skills" || card.skills.len() == 1,
+                "{member} {value}"
+            );
+            assert!(
+                member == "iconUrl" || card.icon_url.is_some(),
+                "{member} {value}"
+            );
+            assert!(
+                member == "capabilities" || card.capabilities.streaming,
+                "{member} {value}"
+            );
+            let address = ["url", "supportedInterfaces", "additionalInterfaces"].contains(&member);
+            assert!(address || card.interfaces.len() == 1, "{member} {value}");
+        }
+    }
+}
+
+#[test]
+fn a_finding_says_all_there_is_to_say() {
+    let parsed = read(json!({"documentationUrl": false, "capabilities": {"streaming": "yes"}}));
+    let finding = parsed
+        .findings
+        .iter()
+        .find(|f| f.pointer == "/documentationUrl")
+        .unwrap();
+    assert_eq!(finding.rule, "member.type");
+    assert_eq!(finding.severity, Severity::Error);
+    assert_eq!(finding.found, "false");
+    assert_eq!(finding.wanted, "a text");
+    assert!(finding.hint.contains("type"));
+    assert_eq!(finding.section, "1.0 §4.4");
+    let flag = parsed
+        .findings
+        .iter()
+        .find(|f| f.pointer == "/capabilities/streaming")
+        .unwrap();
+    assert_eq!(
+        (flag.found.as_str(), flag.wanted.as_str()),
+        ("\"yes\"", "true or false")
+    );
+    assert_eq!(
+        parsed.card.unknown["documentationUrl"],
+        json!(false),
+        "nothing is lost"
+    );
+}
+
+#[test]
+fn irregular_forms_are_understood_and_reported() {
+    let told = |members: Value, rule: &str| {
+        let mut card = json!({"name": "A", "url": "https://a.agents.dev/"});
+        card.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        let bytes = card.to_string();
+        let parsed = parse(bytes.as_bytes()).unwrap();
+        let findings = all_findings(&parsed, bytes.as_bytes());
+        assert!(
+            findings.iter().any(|f| f.rule == rule),
+            "{rule}: {findings:?}"
+        );
+        parsed.card
+    };
+    let card = told(json!({"skills": ["Book flights"]}), "skill.text");
+    assert_eq!(card.skills[0].name, "Book flights");
+    let card = told(
+        json!({"capabilities": ["streaming", "x"]}),
+        "capabilities.list",
+    );
+    assert!(card.capabilities.streaming && !card.capabilities.push_notifications);
+    let card = told(
+        json!({"capabilities": [{"name": "pushNotifications"}]}),
+        "capabilities.list",
+    );
+    assert!(card.capabilities.push_notifications);
+    let card = told(
+        json!({"capabilities": {"streaming": "True"}}),
+        "member.coerced",
+    );
+    assert!(card.capabilities.streaming);
+    let card = told(
+        json!({"capabilities": {"tools": {"grep": {}}}}),
+        "capabilities.tools",
+    );
+    assert_eq!(card.skills[0].id, "grep");
+    let card = told(json!({"provider": "Agents"}), "provider.text");
+    assert_eq!(
+        card.provider.unwrap().organization.as_deref(),
+        Some("Agents")
+    );
+    let schemes = json!({"key": {"type": "apiKey", "in": "header", "name": "K"}});
+    for security in [json!({"key": []}), json!([["key"]]), json!(["key"])] {
+        let card = told(
+            json!({"securitySchemes": schemes, "security": security}),
+            "security.shape",
+        );
+        assert_eq!(card.security[0].schemes[0].0, "key");
+    }
+    let new_form = json!({"key": {"apiKeySecurityScheme": {"location": "header", "name": "K"}}});
+    let old = told(json!({"securitySchemes": schemes}), "security.unrequired");
+    let new = told(json!({"securitySchemes": new_form}), "scheme.form");
+    assert_eq!(old.security_schemes, new.security_schemes);
+    let listed = told(
+        json!({"securitySchemes": [{"type": "mutualTLS"}]}),
+        "scheme.list",
+    );
+    assert_eq!(listed.security_schemes[0].kind, SchemeKind::MutualTls);
+    let card = told(
+        json!({"defaultInputModes": ["text", "JSON"]}),
+        "mode.not-media-type",
+    );
+    assert_eq!(card.input_modes, ["text/plain", "application/json"]);
+    let card = told(
+        json!({"defaultInputModes": {"text": true, "file": false}}),
+        "mode.list",
+    );
+    assert_eq!(card.input_modes, ["text/plain"]);
+    let card = told(
+        json!({"preferredTransport": "http+json"}),
+        "interface.binding-spelling",
+    );
+    assert_eq!(card.interfaces[0].binding, "HTTP+JSON");
+    let card = told(
+        json!({"securitySchemes": {"key": {"type": "APIKEY", "in": "HEADER", "name": "K"}}}),
+        "scheme.location",
+    );
+    let location = |kind: &SchemeKind| match kind {
+        SchemeKind::ApiKey { location, .. } => location.clone(),
+        _ => String::new(),
+    };
+    assert_eq!(location(&card.security_schemes[0].kind), "header");
+}
