@@ -39,6 +39,7 @@
 //! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
 //! [`content_digest`] and [`signing_summary`].
 
+mod diff;
 mod digest;
 mod document;
 mod facets;
@@ -56,6 +57,7 @@ mod text;
 mod wire;
 mod words;
 
+pub use diff::{CardDiff, Change, ChangeClass, MAX_CHANGES, UnknownChangeClass, diff};
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};

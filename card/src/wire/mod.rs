@@ -5,7 +5,7 @@
 //! module reads what is particular to that version, and this one puts the card together.
 
 mod capability;
-mod names;
+pub(crate) mod names;
 mod security;
 mod shape;
 mod skill;

@@ -8,7 +8,7 @@ use crate::pointer::Pointer;
 use crate::rules;
 
 /// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for what is no version.
-pub(super) fn protocol_version(text: &str) -> Option<String> {
+pub(crate) fn protocol_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
     let mut parts = text.split('.');
