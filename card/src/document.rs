@@ -1,5 +1,6 @@
 //! Bytes into a JSON tree, noting on the way what readers of JSON disagree about.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -39,6 +40,36 @@ pub(crate) enum Nul {
 ///
 /// Every variant of [`ParseError`] except those about the members of a card.
 pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Document, ParseError> {
+    build(bytes, nul, Repeated::Last, out)
+}
+
+/// Reads a document with everything that any reader could see in it: U+0000 stays, and so do the members
+/// of an object that share a name.
+///
+/// The last of those has the name itself, the others the name, U+0000 and a number; a U+0000 of the
+/// card's own in a name is doubled, so that no two documents make the same tree.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(crate) fn read_all(bytes: &[u8]) -> Result<Document, ParseError> {
+    build(bytes, Nul::Keep, Repeated::All, &mut Findings::default())
+}
+
+/// Which of the members that share a name are in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Last,
+    All,
+}
+
+/// Reads a document in either way.
+fn build(
+    bytes: &[u8],
+    nul: Nul,
+    repeated: Repeated,
+    out: &mut Findings,
+) -> Result<Document, ParseError> {
     if bytes.len() > MAX_CARD_BYTES {
         return Err(ParseError::TooLarge { size: bytes.len() });
     }
@@ -73,6 +104,7 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
         at: &Pointer::Root,
         state: &mut State {
             nul,
+            repeated,
             exact: &mut exact,
             out,
         },
@@ -147,6 +179,7 @@ fn position(bytes: &[u8], place: usize) -> (usize, usize) {
 /// What all nodes share while a tree is built.
 struct State<'s> {
     nul: Nul,
+    repeated: Repeated,
     exact: &'s mut bool,
     out: &'s mut Findings,
 }
@@ -236,9 +269,15 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
+        // How many earlier members there are of each name that came again.
+        let mut earlier: HashMap<String, usize> = HashMap::new();
+        let all = self.state.repeated == Repeated::All;
         while let Some(mut name) = members.next_key::<String>()? {
             if text::has_hidden(&name) {
                 name = self.state.text(self.at, name);
+                if all {
+                    name = name.replace('\0', "\0\0");
+                }
             }
             let at = self.at.name(&name);
             let value = members.next_value_seed(Node {
@@ -248,6 +287,11 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             if map.contains_key(&name) {
                 *self.state.exact = false;
                 self.state.out.add(&rules::JSON_DUPLICATE, &at, &name);
+            }
+            if all && let Some(value) = map.get_mut(&name).map(Value::take) {
+                let count = earlier.entry(name.clone()).or_default();
+                *count += 1;
+                map.insert(format!("{name}\0{count}"), value);
             }
             map.insert(name, value);
         }

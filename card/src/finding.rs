@@ -138,26 +138,7 @@ fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
 
 /// Cuts to [`MAX_FOUND_CHARS`] and makes what cannot be seen visible.
 fn shorten(found: &str) -> String {
-    let mut short = String::new();
-    let mut length = 0;
-    for character in found.chars() {
-        let escaped;
-        let piece: &str = if text::is_hidden(character) || character.is_control() {
-            escaped = character.escape_unicode().to_string();
-            &escaped
-        } else {
-            escaped = character.to_string();
-            &escaped
-        };
-        let width = piece.chars().count();
-        if length + width >= MAX_FOUND_CHARS {
-            short.push('…');
-            break;
-        }
-        length += width;
-        short.push_str(piece);
-    }
-    short
+    text::visible(found, MAX_FOUND_CHARS)
 }
 
 /// The beginning of a value's JSON, without writing out the rest of it.

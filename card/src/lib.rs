@@ -41,6 +41,7 @@
 //! [`content_digest`] and [`signing_summary`].
 
 mod convert;
+mod diff;
 mod digest;
 mod document;
 mod facets;
@@ -63,6 +64,7 @@ mod words;
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
 };
+pub use diff::{CardDiff, Change, ChangeClass, MAX_CHANGES, UnknownChangeClass, diff};
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};

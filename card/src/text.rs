@@ -49,6 +49,27 @@ fn is_ideograph(character: char) -> bool {
     matches!(character, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
+/// The text cut to `limit` characters, with what cannot be seen written as `\u{…}`. A cut text ends in `…`.
+pub(crate) fn visible(text: &str, limit: usize) -> String {
+    let mut short = String::new();
+    let mut length = 0;
+    for character in text.chars() {
+        let piece = if is_hidden(character) || character.is_control() {
+            character.escape_unicode().to_string()
+        } else {
+            character.to_string()
+        };
+        let width = piece.chars().count();
+        if length + width >= limit {
+            short.push('…');
+            break;
+        }
+        length += width;
+        short.push_str(&piece);
+    }
+    short
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

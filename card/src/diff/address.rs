@@ -1,0 +1,117 @@
+//! Whether two addresses lead to the same server, for every reader.
+
+use url::Url;
+
+/// Scheme, host and port of an address.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+/// The origin of an address; `None` where readers of addresses could disagree about it: for anything but
+/// visible ASCII, a backslash, a user name, an escape in the host, and for what is no address at all.
+///
+/// A bare `host:port`, as gRPC interfaces have it, is an origin of its own scheme.
+pub(super) fn origin(text: &str) -> Option<Origin> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
+    if !text.bytes().all(plain) {
+        return None;
+    }
+    let authority = |rest: &str| -> bool {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let host = rest.get(..end).unwrap_or_default();
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+        !host.is_empty() && host.bytes().all(allowed)
+    };
+    let Some((_, rest)) = text.split_once("://") else {
+        let (host, port) = text.rsplit_once(':')?;
+        let bare = authority(text) && authority(host) && !host.contains(':');
+        return bare.then_some(Origin {
+            scheme: String::new(),
+            host: host.to_ascii_lowercase(),
+            port: Some(port.parse().ok()?),
+        });
+    };
+    let url = Url::parse(text).ok().filter(|_| authority(rest))?;
+    Some(Origin {
+        scheme: url.scheme().to_owned(),
+        host: url.host_str()?.to_owned(),
+        port: url.port_or_known_default(),
+    })
+}
+
+impl Origin {
+    /// Whether a link may move here from `earlier`: to another page of the same server, or from its
+    /// unencrypted to its encrypted one.
+    pub(super) fn succeeds(&self, earlier: &Origin) -> bool {
+        let encrypted = self.scheme == "https" && earlier.scheme == "http";
+        let upgraded = encrypted && (earlier.port, self.port) == (Some(80), Some(443));
+        self.is_web() && self.host == earlier.host && (self == earlier || upgraded)
+    }
+
+    /// Whether it is an `http` or `https` one.
+    pub(super) fn is_web(&self) -> bool {
+        matches!(self.scheme.as_str(), "http" | "https")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_those_that_every_reader_sees() {
+        let same = |a: &str, b: &str| origin(a).is_some() && origin(a) == origin(b);
+        assert!(same("https://a.example/x", "HTTPS://A.example:443/y?z#f"));
+        assert!(same("a.example:443", "A.example:443"));
+        for other in [
+            "http://a.example/",
+            "https://b.example/",
+            "https://a.example:8443/",
+            "https://a.example./",
+            "a.example:443",
+            "wss://a.example/",
+        ] {
+            assert!(!same("https://a.example/", other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_readers_disagree_about_has_no_origin() {
+        for text in [
+            "https://a.example\\@evil.example/",
+            "https://a.example@evil.example/",
+            "https://evil.example\t/",
+            " https://a.example/",
+            "https:/a.example/",
+            "https:///a.example/",
+            "https://%61.example/",
+            "https://а.example/",
+            "https://a.example/\u{202e}",
+            "/relative",
+            "a.example",
+            "a:b:443",
+            "a.example:99999",
+            "mailto:a@a.example",
+            "",
+        ] {
+            assert_eq!(origin(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn links_move_on_their_server_only() {
+        let moves = |from: &str, to: &str| {
+            let (from, to) = (origin(from), origin(to));
+            to.zip(from).is_some_and(|(to, from)| to.succeeds(&from))
+        };
+        assert!(moves("https://a.example/1", "https://a.example/2"));
+        assert!(moves("http://a.example/1", "https://a.example/1"));
+        assert!(!moves("https://a.example/1", "http://a.example/1"));
+        assert!(!moves("http://a.example:8080/", "https://a.example/"));
+        assert!(!moves("https://a.example/", "https://www.a.example/"));
+        assert!(!moves("ftp://a.example/", "ftp://a.example/x"));
+    }
+}

@@ -1,0 +1,207 @@
+//! The members of an object as the readers of all SDKs could find them.
+//!
+//! Readers differ in what they take for a member: some look for it in `snake_case` too, some without
+//! regard to case, some take the first and some the last of two with the same name. What only some of
+//! them would find is kept apart here, so that no rule mistakes it for an unknown member.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::changes::Sides;
+use super::tree::same_sides;
+use crate::member::snake_case;
+
+/// A member with its value.
+pub(super) type Member<'a> = (&'a str, &'a Value);
+
+/// A member of either object, with its value in each.
+pub(super) type Pair<'a> = (&'a str, Sides<'a>);
+
+/// The members of one object, sorted by who finds them.
+pub(super) struct Fields<'a> {
+    names: &'static [&'static str],
+    found: Vec<Option<Member<'a>>>,
+    /// Members that some reader takes for one of the known ones, beside those in [`Fields::get`].
+    pub(super) doubles: Vec<Member<'a>>,
+    /// Members that nobody looks for.
+    pub(super) rest: Vec<Member<'a>>,
+}
+
+impl<'a> Fields<'a> {
+    /// Sorts the members; `names` are those that are looked for, in camelCase.
+    pub(super) fn of(object: &'a Map<String, Value>, names: &'static [&'static str]) -> Self {
+        let mut fields = Fields {
+            names,
+            found: vec![None; names.len()],
+            doubles: Vec::new(),
+            rest: Vec::new(),
+        };
+        let mut odd = Vec::new();
+        for (name, value) in object {
+            let place = names.iter().position(|known| known == name);
+            match place.and_then(|place| fields.found.get_mut(place)) {
+                Some(slot) => *slot = Some((name, value)),
+                None => odd.push((name.as_str(), value)),
+            }
+        }
+        for (name, value) in odd {
+            let Some(place) = names.iter().position(|known| folds_to(name, known)) else {
+                fields.rest.push((name, value));
+                continue;
+            };
+            let free = fields.found.get_mut(place).filter(|slot| slot.is_none());
+            match free {
+                Some(slot) if snake_case(names[place]) == name => *slot = Some((name, value)),
+                _ => fields.doubles.push((name, value)),
+            }
+        }
+        fields
+    }
+
+    /// The value of a known member, and the name by which it stands.
+    pub(super) fn member(&self, name: &str) -> Option<Member<'a>> {
+        let place = self.names.iter().position(|known| *known == name)?;
+        *self.found.get(place)?
+    }
+
+    /// The value of a known member.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.member(name).map(|(_, value)| value)
+    }
+
+    /// A known member that differs from `before`, under the name by which it stands, or stood.
+    pub(super) fn changed(&self, before: &Fields<'a>, name: &'static str) -> Option<Pair<'a>> {
+        let sides = (before.get(name), self.get(name));
+        let spelling = self.member(name).or(before.member(name))?.0;
+        (!same_sides(sides)).then_some((spelling, sides))
+    }
+
+    /// The known members that stand under another spelling in `new`.
+    pub(super) fn respelt(&self, new: &Fields<'a>) -> Vec<Pair<'a>> {
+        let members = self.found.iter().zip(&new.found);
+        let respelt = members.filter_map(|(old, new)| {
+            let ((old, before), (new, after)) = ((*old)?, (*new)?);
+            (old != new).then_some((new, (Some(before), Some(after))))
+        });
+        respelt.collect()
+    }
+
+    /// The value of a known member; null counts as missing.
+    pub(super) fn told(&self, name: &str) -> Option<&'a Value> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+}
+
+/// The members that differ between two objects: those of the newer one first, then what is gone.
+pub(super) fn pairs<'a>(
+    before: &'a Map<String, Value>,
+    after: &'a Map<String, Value>,
+) -> impl Iterator<Item = Pair<'a>> {
+    let kept = after
+        .iter()
+        .map(|(name, value)| (name.as_str(), (before.get(name), Some(value))));
+    let gone = before
+        .iter()
+        .filter(|(name, _)| !after.contains_key(*name))
+        .map(|(name, value)| (name.as_str(), (Some(value), None)));
+    kept.chain(gone).filter(|(_, sides)| !same_sides(*sides))
+}
+
+/// The same for members in lists.
+pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> Vec<Pair<'a>> {
+    let mut old: HashMap<&str, &'a Value> = before.iter().copied().collect();
+    let mut pairs: Vec<Pair<'a>> = Vec::new();
+    for (name, value) in after {
+        let sides = (old.remove(name), Some(*value));
+        if !same_sides(sides) {
+            pairs.push((name, sides));
+        }
+    }
+    let gone = before.iter().filter(|(name, _)| old.contains_key(name));
+    pairs.extend(gone.map(|(name, value)| (*name, (Some(*value), None))));
+    pairs
+}
+
+/// The name of a member for pointers: the marks of [`crate::document::read_all`] taken off again.
+pub(super) fn shown_name(name: &str) -> Cow<'_, str> {
+    if !name.contains('\0') {
+        return Cow::Borrowed(name);
+    }
+    let own = name.replace("\0\0", "\u{fffd}");
+    let shown = own.split('\0').next().unwrap_or_default();
+    Cow::Owned(shown.to_owned())
+}
+
+/// Whether some reader takes `name` for `known`: it is the same without case, underscores and the like,
+/// the two letters beyond ASCII that case folding brings into it, and the mark of a repeated member.
+pub(super) fn folds_to(name: &str, known: &str) -> bool {
+    let name = name.split('\0').next().unwrap_or_default();
+    folded(name).eq(folded(known))
+}
+
+/// The letters and digits of a name in lower case.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter_map(|character| match character {
+        'ſ' => Some('s'),
+        '\u{212a}' => Some('k'),
+        _ if character.is_ascii_alphanumeric() => Some(character.to_ascii_lowercase()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NAMES: &[&str] = &["url", "protocolVersion", "skills"];
+
+    fn sorted(object: &Value) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let fields = Fields::of(object.as_object().unwrap(), NAMES);
+        let names = |members: &[Member<'_>]| members.iter().map(|m| m.0.to_owned()).collect();
+        let known: Vec<Member<'_>> = NAMES.iter().filter_map(|n| fields.member(n)).collect();
+        (names(&known), names(&fields.doubles), names(&fields.rest))
+    }
+
+    fn told(
+        known: &[&str],
+        doubles: &[&str],
+        rest: &[&str],
+    ) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        (owned(known), owned(doubles), owned(rest))
+    }
+
+    #[test]
+    fn members_are_found_as_any_reader_would() {
+        assert_eq!(
+            sorted(&json!({"protocol_version": 1, "url": 2, "other": 3})),
+            told(&["url", "protocol_version"], &[], &["other"])
+        );
+        assert_eq!(
+            sorted(
+                &json!({"protocol_version": 1, "protocolVersion": 2, "URL": 3, "\u{17f}\u{212a}ills": 4})
+            ),
+            told(
+                &["protocolVersion"],
+                &["protocol_version", "URL", "\u{17f}\u{212a}ills"],
+                &[]
+            )
+        );
+        assert_eq!(
+            sorted(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
+            told(&["url"], &["url\u{0}1"], &["curl", ""])
+        );
+    }
+
+    #[test]
+    fn names_are_shown_without_marks() {
+        assert_eq!(shown_name("url\u{0}12"), "url");
+        assert_eq!(shown_name("a\u{0}\u{0}b\u{0}1"), "a\u{fffd}b");
+        assert_eq!(shown_name("plain"), "plain");
+    }
+}

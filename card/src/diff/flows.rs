@@ -1,0 +1,71 @@
+//! Rules about the flows of an OAuth 2 scheme.
+
+use serde_json::Value;
+
+use super::ChangeClass::{Critical, High};
+use super::changes::{Changes, Sides};
+use super::fields::Fields;
+use super::leftovers;
+use super::tree::each;
+use crate::pointer::Pointer;
+
+/// The flows that readers look for.
+const FLOWS: &[&str] = &[
+    "authorizationCode",
+    "clientCredentials",
+    "deviceCode",
+    "implicit",
+    "password",
+];
+
+/// What a flow has.
+const FLOW: &[&str] = &[
+    "authorizationUrl",
+    "tokenUrl",
+    "refreshUrl",
+    "deviceAuthorizationUrl",
+    "pkceRequired",
+    "scopes",
+];
+
+/// Why a flow that came, went or works otherwise is critical.
+const OTHERWISE: &str = "tokens are got in another way";
+
+/// Compares two `flows` objects.
+pub(super) fn compare(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
+        each(Critical, at, sides, OTHERWISE, out);
+        return;
+    };
+    let (mut old, mut new) = (Fields::of(old, FLOWS), Fields::of(new, FLOWS));
+    for name in FLOWS {
+        if let Some((name, sides)) = new.changed(&old, name) {
+            flow(&at.name(name), sides, out);
+        }
+    }
+    // A flow of another name is a flow all the same.
+    for flows in [&mut old, &mut new] {
+        flows.doubles.append(&mut flows.rest);
+    }
+    leftovers::compare(at, &old, &new, out);
+}
+
+/// Compares one flow.
+fn flow(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
+        out.add(Critical, at, sides, OTHERWISE);
+        return;
+    };
+    let (old, new) = (Fields::of(old, FLOW), Fields::of(new, FLOW));
+    for name in FLOW {
+        let (class, reason) = match *name {
+            "scopes" => (High, "other scopes, or other words about them"),
+            "pkceRequired" => (Critical, OTHERWISE),
+            _ => (Critical, "credentials would go to another place"),
+        };
+        if let Some((name, sides)) = new.changed(&old, name) {
+            each(class, &at.name(name), sides, reason, out);
+        }
+    }
+    leftovers::compare(at, &old, &new, out);
+}

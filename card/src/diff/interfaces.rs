@@ -1,0 +1,204 @@
+//! Rules about where callers go: addresses, bindings, tenants, protocol versions and preference.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::ChangeClass::{Critical, High, Low};
+use super::address::Origin;
+use super::changes::Changes;
+use super::fields::{Fields, Pair};
+use super::offers::{Offer, Offers, Target, unclear_text};
+use super::tree::permuted;
+use crate::Family;
+use crate::pointer::Pointer;
+
+/// The members that tell where an agent is.
+const MEMBERS: [&str; 5] = [
+    "supportedInterfaces",
+    "url",
+    "preferredTransport",
+    "protocolVersion",
+    "additionalInterfaces",
+];
+
+/// Why another order of preference is high, though 1.0 §8.3.2 calls it no more than an order.
+const ANOTHER_FIRST: &str = "callers are led to another of the approved addresses first";
+
+/// The versions spoken at each target.
+type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
+
+/// Compares where two cards send their callers. `families` are the wire formats of both.
+pub(super) fn compare(
+    families: (Family, Family),
+    old: &Fields<'_>,
+    new: &Fields<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    let changed: Vec<Pair<'_>> = MEMBERS
+        .into_iter()
+        .filter_map(|name| new.changed(old, name))
+        .collect();
+    if changed.is_empty() {
+        return;
+    }
+    let (before, after) = (Offers::of(old), Offers::of(new));
+    if changed.iter().all(only_reordered) {
+        let (class, reason) = if leads_to_one_place(&after) {
+            (Low, "the addresses of one server in another order")
+        } else {
+            (High, ANOTHER_FIRST)
+        };
+        for (name, sides) in changed {
+            out.add(class, &at.name(name), sides, reason);
+        }
+        return;
+    }
+    let found = out.found();
+    if families.0 != families.1 {
+        let (before, after) = (
+            Value::from(families.0.as_str()),
+            Value::from(families.1.as_str()),
+        );
+        let reason = "the card is written for another version of the protocol";
+        out.add(High, &Pointer::Root, (Some(&before), Some(&after)), reason);
+    }
+    unclear(&before, &after, at, out);
+    targets(&before, &after, at, out);
+    if out.found() == found {
+        let reason = "the addresses are written otherwise, and readers may take others for theirs";
+        for (name, sides) in changed {
+            out.add(High, &at.name(name), sides, reason);
+        }
+    }
+}
+
+/// Whether nothing but the order of a list of addresses changed.
+fn only_reordered((name, sides): &Pair<'_>) -> bool {
+    let list = name.ends_with("nterfaces");
+    matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
+}
+
+/// Whether callers reach the same tenant of the same server in the same version whichever address they
+/// take, so that the order of preference decides nothing that was approved.
+fn leads_to_one_place(offers: &Offers<'_>) -> bool {
+    let place = |offer: &Offer<'_>| {
+        let (origin, _, tenant) = offer.reach()?;
+        Some((origin, tenant.to_owned(), offer.version.clone()))
+    };
+    let first = offers.plain.first().and_then(place);
+    first.is_some()
+        && offers.unclear.is_empty()
+        && offers.plain.iter().all(|offer| place(offer) == first)
+}
+
+/// Addresses that not all readers understand alike: a new one may lead anywhere.
+fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
+    let (known, kept) = (before.unclear_texts(), after.unclear_texts());
+    for offer in &after.unclear {
+        if !known.contains(&unclear_text(offer)) {
+            let reason = "an address that readers may understand in different ways";
+            offer.0.below(at, |at| {
+                out.add(Critical, at, (None, Some(offer.1)), reason)
+            });
+        }
+    }
+    for offer in &before.unclear {
+        if !kept.contains(&unclear_text(offer)) {
+            let reason = "an address is no longer offered";
+            offer
+                .0
+                .below(at, |at| out.add(High, at, (Some(offer.1), None), reason));
+        }
+    }
+}
+
+/// Addresses that all readers understand.
+fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
+    let (old, new) = (by_target(before), by_target(after));
+    let reached: HashSet<(Origin, &str, &str)> =
+        before.plain.iter().filter_map(Offer::reach).collect();
+    let by_address: HashMap<&str, &Offer<'_>> = before
+        .plain
+        .iter()
+        .map(|offer| (offer.target.0, offer))
+        .collect();
+    let values: HashMap<&Target<'_>, &Value> = before
+        .plain
+        .iter()
+        .rev()
+        .map(|offer| (&offer.target, offer.value))
+        .collect();
+    let mut seen = HashSet::new();
+    for offer in &after.plain {
+        if !seen.insert(&offer.target) {
+            continue;
+        }
+        let earlier = values.get(&offer.target).copied();
+        let (class, earlier, reason) = match old.get(&offer.target) {
+            Some(versions) if Some(versions) == new.get(&offer.target) => continue,
+            Some(_) => (
+                High,
+                earlier,
+                "another protocol version is spoken at an approved address",
+            ),
+            None if offer.reach().is_some_and(|reach| reached.contains(&reach)) => {
+                (High, None, "another path on an approved server")
+            }
+            None => match by_address.get(offer.target.0) {
+                Some(known) if known.target.2 != offer.target.2 => (
+                    Critical,
+                    Some(known.value),
+                    "callers would act for another tenant",
+                ),
+                Some(known) => (
+                    Critical,
+                    Some(known.value),
+                    "another binding at an approved address",
+                ),
+                None => (
+                    Critical,
+                    None,
+                    "callers would be sent to an address that nobody approved",
+                ),
+            },
+        };
+        offer.place.below(at, |at| {
+            out.add(class, at, (earlier, Some(offer.value)), reason)
+        });
+    }
+    let mut gone = HashSet::new();
+    for offer in &before.plain {
+        if !new.contains_key(&offer.target) && gone.insert(&offer.target) {
+            let reason = "an address is no longer offered";
+            offer.place.below(at, |at| {
+                out.add(High, at, (Some(offer.value), None), reason)
+            });
+        }
+    }
+    let (first, now) = (before.plain.first(), after.plain.first());
+    if let (Some(first), Some(now)) = (first, now)
+        && first.target != now.target
+        && old.contains_key(&now.target)
+    {
+        now.place.below(at, |at| {
+            out.add(
+                High,
+                at,
+                (Some(first.value), Some(now.value)),
+                ANOTHER_FIRST,
+            )
+        });
+    }
+}
+
+/// The versions spoken at each target.
+fn by_target<'o>(offers: &'o Offers<'o>) -> Targets<'o> {
+    let mut targets: Targets<'o> = HashMap::new();
+    for offer in &offers.plain {
+        let versions = targets.entry(&offer.target).or_default();
+        versions.insert(offer.version.as_deref());
+    }
+    targets
+}

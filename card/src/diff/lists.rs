@@ -1,0 +1,97 @@
+//! Values that are compared alike in several places: lists whose order means nothing, and texts.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::ChangeClass::{High, Low};
+use super::changes::{Changes, Sides};
+use super::tree::{both_say_nothing, each, permuted};
+use crate::pointer::Pointer;
+
+/// Says that a list has the same elements in another order, when that is so.
+pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -> bool {
+    let (Some(Value::Array(old)), Some(Value::Array(new))) = sides else {
+        return false;
+    };
+    let same = permuted(old, new);
+    if same {
+        out.add(Low, at, sides, "the same in another order");
+    }
+    same
+}
+
+/// Compares a member that people and models read: every difference is high, order is low.
+pub(super) fn wording(at: &Pointer<'_>, sides: Sides<'_>, reason: &'static str, out: &mut Changes) {
+    if both_say_nothing(sides) {
+        out.add(Low, at, sides, "it says nothing, as before");
+    } else if !reordered(at, sides, out) {
+        each(High, at, sides, reason, out);
+    }
+}
+
+/// Compares two lists of media types that differ. A type withdrawn is low while others stay; without any
+/// left, others would be assumed.
+pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    if both_say_nothing(sides) {
+        out.add(Low, at, sides, "it says nothing, as before");
+        return;
+    }
+    if reordered(at, sides, out) {
+        return;
+    }
+    let (Some(old), Some(new)) = (texts(sides.0), texts(sides.1)) else {
+        out.add(
+            High,
+            at,
+            sides,
+            "the media types are written in another form",
+        );
+        return;
+    };
+    if new.is_empty() {
+        out.add(High, at, sides, "the media types are left out");
+        return;
+    }
+    let known: HashSet<&str> = old.iter().copied().collect();
+    let kept: HashSet<&str> = new.iter().copied().collect();
+    let found = out.found();
+    for (index, text) in new.iter().enumerate() {
+        if !known.contains(text) {
+            let value = Value::from(*text);
+            out.add(
+                High,
+                &at.index(index),
+                (None, Some(&value)),
+                "a new media type",
+            );
+        }
+    }
+    for (index, text) in old.iter().enumerate() {
+        if !kept.contains(text) {
+            let value = Value::from(*text);
+            let reason = "a media type was withdrawn";
+            out.add(Low, &at.index(index), (Some(&value), None), reason);
+        }
+    }
+    if out.found() == found {
+        out.add(Low, at, sides, "the same, with repetitions");
+    }
+}
+
+/// The texts of a list that has nothing else.
+fn texts(value: Option<&Value>) -> Option<Vec<&str>> {
+    match value {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(list)) => list.iter().map(Value::as_str).collect(),
+        Some(_) => None,
+    }
+}
+
+/// The elements of a list that may be missing; `None` for what is no list.
+pub(super) fn elements(value: Option<&Value>) -> Option<&[Value]> {
+    match value {
+        None | Some(Value::Null) => Some(&[]),
+        Some(value) => value.as_array().map(Vec::as_slice),
+    }
+}

@@ -1,0 +1,208 @@
+//! The members of a card, each compared by the rules of its subject.
+
+use serde_json::{Map, Value};
+
+use super::ChangeClass::{Critical, High, Low};
+use super::address::origin;
+use super::changes::{Changes, Sides};
+use super::fields::{Fields, folds_to};
+use super::lists::{modes, wording};
+use super::offers::Offers;
+use super::tree::{both_say_nothing, each, says_nothing};
+use super::{capabilities, interfaces, leftovers, security, signatures, skills};
+use crate::Family;
+use crate::pointer::Pointer;
+use crate::wire::NESTS;
+
+/// The members that readers of any version look for.
+const CARD: &[&str] = &[
+    "name",
+    "agentName",
+    "description",
+    "version",
+    "provider",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "protocolVersion",
+    "capabilities",
+    "supportsAuthenticatedExtendedCard",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "authentication",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "documentationUrl",
+    "iconUrl",
+    "signatures",
+];
+
+/// Those of them that nobody is led anywhere by.
+const HARMLESS: [&str; 6] = [
+    "description",
+    "version",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "documentationUrl",
+    "iconUrl",
+];
+
+/// The longest text that counts as a version.
+const MAX_VERSION_CHARS: usize = 64;
+
+/// The member in which a whole card, or the part with its name, was found.
+pub(super) fn nest(root: &Map<String, Value>, family: Family) -> Option<&'static str> {
+    if family != Family::Nested {
+        return None;
+    }
+    NESTS.into_iter().find(|nest| {
+        root.get(*nest)
+            .is_some_and(|inner| inner.get("name").is_some())
+    })
+}
+
+/// One level of a card, and what its rules need to know besides.
+pub(super) struct Layer<'a> {
+    /// The wire formats of both cards.
+    pub(super) families: (Family, Family),
+    /// The URI of the owner's extension.
+    pub(super) owner_extension: Option<&'a str>,
+    /// Whether the card's members stand on two levels.
+    pub(super) nested: bool,
+}
+
+impl Layer<'_> {
+    /// Compares the members of both cards but `skip`, which is a level of its own.
+    pub(super) fn compare(
+        &self,
+        before: &Map<String, Value>,
+        after: &Map<String, Value>,
+        skip: Option<&str>,
+        at: &Pointer<'_>,
+        out: &mut Changes,
+    ) {
+        let mut old = Fields::of(before, CARD);
+        let mut new = Fields::of(after, CARD);
+        for card in [&mut old, &mut new] {
+            card.rest.retain(|(name, _)| Some(*name) != skip);
+        }
+        for name in ["name", "agentName"] {
+            if let Some((name, sides)) = new.changed(&old, name) {
+                each(
+                    Critical,
+                    &at.name(name),
+                    sides,
+                    "the agent has another name",
+                    out,
+                );
+            }
+        }
+        interfaces::compare(self.families, &old, &new, at, out);
+        let reaches = |address: &str| self.nested || new.told(address).is_some();
+        security::compare(&old, &new, &reaches, at, out);
+        if let Some((name, sides)) = new.changed(&old, "provider") {
+            provider(&at.name(name), sides, out);
+        }
+        signatures::compare(&old, &new, at, out);
+        capabilities::compare(self.owner_extension, &old, &new, at, out);
+        skills::compare(&old, &new, &reaches, at, out);
+        if let Some((name, sides)) = new.changed(&old, "description") {
+            wording(&at.name(name), sides, "the description changed", out);
+        }
+        for name in ["defaultInputModes", "defaultOutputModes"] {
+            if let Some((name, sides)) = new.changed(&old, name) {
+                modes(&at.name(name), sides, out);
+            }
+        }
+        if let Some((name, sides)) = new.changed(&old, "version") {
+            version(&at.name(name), sides, out);
+        }
+        for name in ["documentationUrl", "iconUrl"] {
+            if let Some((name, sides)) = new.changed(&old, name) {
+                link(&old, &at.name(name), sides, out);
+            }
+        }
+        let weight = |name: &str| {
+            let harmless = HARMLESS.iter().any(|known| folds_to(name, known));
+            if harmless { High } else { Critical }
+        };
+        leftovers::compare_weighed(at, &old, &new, weight, out);
+    }
+}
+
+/// Who runs the agent.
+fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    const PROVIDER: &[&str] = &["organization", "url", "name"];
+    let reason = "somebody else runs the agent";
+    if both_say_nothing(sides) {
+        out.add(
+            High,
+            at,
+            sides,
+            "it says nothing, as before, in another form",
+        );
+        return;
+    }
+    let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
+        out.add(Critical, at, sides, reason);
+        return;
+    };
+    let (old, new) = (Fields::of(old, PROVIDER), Fields::of(new, PROVIDER));
+    for name in PROVIDER {
+        if let Some((name, sides)) = new.changed(&old, name) {
+            each(Critical, &at.name(name), sides, reason, out);
+        }
+    }
+    leftovers::compare(at, &old, &new, out);
+}
+
+/// The agent's own version.
+fn version(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    let (class, reason) = if sides.1.is_none_or(is_version) {
+        (Low, "the agent has another version")
+    } else {
+        (
+            High,
+            "the version is not written like one, so it may say anything",
+        )
+    };
+    out.add(class, at, sides, reason);
+}
+
+/// Whether the value is written as versions are, so that nothing else can be told by it.
+fn is_version(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Number(_) => true,
+        Value::String(text) => {
+            let allowed = |b: u8| b.is_ascii_alphanumeric() || b".+-_:".contains(&b);
+            text.len() <= MAX_VERSION_CHARS
+                && text.bytes().all(allowed)
+                && (text.is_empty() || text.bytes().any(|b| b.is_ascii_digit()))
+        }
+        _ => false,
+    }
+}
+
+/// A link: free on the server on which it stood, or, where there was none, on the agent's own.
+fn link(old: &Fields<'_>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
+    if says_nothing(sides.1) {
+        out.add(Low, at, sides, "a link was withdrawn");
+        return;
+    }
+    let place = |value: Option<&Value>| origin(value?.as_str()?);
+    let stays = match (place(sides.0), place(sides.1)) {
+        (Some(before), Some(after)) => after.succeeds(&before),
+        (None, Some(after)) => {
+            says_nothing(sides.0) && after.is_web() && Offers::of(old).origins().contains(&after)
+        }
+        (_, None) => false,
+    };
+    if stays {
+        out.add(Low, at, sides, "a link on the same host");
+    } else {
+        out.add(High, at, sides, "a link to another host");
+    }
+}

@@ -1,0 +1,240 @@
+//! What changed between two versions of a card, and how much each change matters.
+//!
+//! The comparison walks the two documents as they were received, not the models read from them: clients
+//! read the bytes, and a member that the model passes over may be the one a client follows. Everything
+//! that differs is [`ChangeClass::High`], and [`ChangeClass::Critical`] where it decides whom a caller
+//! talks to, unless one rule, which looks at the received values themselves, says that it is less. So a
+//! change that nobody thought of is looked at by a person.
+
+mod address;
+mod capabilities;
+mod changes;
+mod fields;
+mod flows;
+mod interfaces;
+mod leftovers;
+mod lists;
+mod matching;
+mod members;
+mod offers;
+mod requirements;
+mod schemes;
+mod security;
+mod shown;
+mod signatures;
+mod skills;
+mod tree;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::document::{self, Document};
+use crate::pointer::Pointer;
+use crate::{Family, ParseError, parse};
+
+use changes::Changes;
+use members::Layer;
+
+/// At most this many changes are told of one pair of cards; [`CardDiff::class`] counts all of them.
+pub const MAX_CHANGES: usize = 200;
+
+/// How much a change matters, from nothing to everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeClass {
+    /// Nothing a caller could notice: the card was signed anew with the same key.
+    None,
+    /// Nothing that anybody has to look at: a version, a link on the same host, order.
+    Low,
+    /// Wants a look: texts, new skills and abilities, and everything that no rule knows.
+    High,
+    /// Decides whom a caller talks to and with which credentials, or who vouches for the card.
+    Critical,
+}
+
+impl ChangeClass {
+    /// Every class, the least first.
+    pub const ALL: [ChangeClass; 4] = [
+        ChangeClass::None,
+        ChangeClass::Low,
+        ChangeClass::High,
+        ChangeClass::Critical,
+    ];
+
+    /// The name used in JSON: `none`, `low`, `high` or `critical`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChangeClass::None => "none",
+            ChangeClass::Low => "low",
+            ChangeClass::High => "high",
+            ChangeClass::Critical => "critical",
+        }
+    }
+}
+
+impl fmt::Display for ChangeClass {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The text names no change class.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no change class is called {0:?}")]
+pub struct UnknownChangeClass(pub String);
+
+impl FromStr for ChangeClass {
+    type Err = UnknownChangeClass;
+
+    /// Reads the name that [`ChangeClass::as_str`] gives.
+    fn from_str(name: &str) -> Result<Self, UnknownChangeClass> {
+        ChangeClass::ALL
+            .into_iter()
+            .find(|class| class.as_str() == name)
+            .ok_or_else(|| UnknownChangeClass(name.to_owned()))
+    }
+}
+
+/// One thing that changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// RFC 6901 pointer into the newer card, or into the older one for what is gone; the empty string is
+    /// the whole card.
+    pub pointer: String,
+    /// What stood there before, for people: texts are shortened to about 1 000 characters around the
+    /// first difference, lists and objects to 64 values, and characters that cannot be seen are written
+    /// as `\u{…}`. `None` where nothing stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What stands there now, in the same form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+    /// How much it matters.
+    pub class: ChangeClass,
+    /// Why it has that class, as a phrase for people.
+    pub reason: String,
+}
+
+/// What changed between two versions of a card.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CardDiff {
+    /// The gravest class of all changes, those left out of the list included.
+    pub class: ChangeClass,
+    /// The changes, the gravest first and otherwise in the order in which they were found; at most
+    /// [`MAX_CHANGES`].
+    pub changes: Vec<Change>,
+    /// Whether there were more changes than the list has.
+    pub cut: bool,
+}
+
+/// Compares two versions of a card, as they were received.
+///
+/// `owner_extension` is the URI of the extension by which an owner proves a card to be theirs; a
+/// well-formed entry of it may come, change and go without anybody looking.
+///
+/// Cards of equal [`crate::content_digest`] differ at most in their signatures, and for cards whose
+/// content differs there is always at least one change. The work is linear in the size of both.
+///
+/// ```
+/// use a2a_card::{ChangeClass, diff};
+///
+/// let before = br#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
+/// let after = br#"{"name": "Desk", "version": "1.1", "url": "https://desk.example.evil/a2a"}"#;
+/// let diff = diff(before, after, None)?;
+/// assert_eq!(diff.class, ChangeClass::Critical);
+/// assert_eq!(diff.changes[0].pointer, "/url");
+/// assert_eq!(diff.changes[1].class, ChangeClass::Low);
+/// # Ok::<(), a2a_card::ParseError>(())
+/// ```
+///
+/// # Errors
+///
+/// [`ParseError`] when either of them is no card that [`parse`] reads.
+pub fn diff(
+    before: &[u8],
+    after: &[u8],
+    owner_extension: Option<&str>,
+) -> Result<CardDiff, ParseError> {
+    let families = (parse(before)?.family, parse(after)?.family);
+    let documents = (document::read_all(before)?, document::read_all(after)?);
+    let mut out = Changes::default();
+    if before != after {
+        compare(
+            &documents.0,
+            &documents.1,
+            families,
+            owner_extension,
+            &mut out,
+        );
+    }
+    Ok(out.into_diff())
+}
+
+/// Compares two documents whose bytes differ.
+fn compare(
+    before: &Document,
+    after: &Document,
+    families: (Family, Family),
+    owner_extension: Option<&str>,
+    out: &mut Changes,
+) {
+    let root = Pointer::Root;
+    if !(before.exact && after.exact) {
+        out.add(
+            ChangeClass::High,
+            &root,
+            (None, None),
+            "readers of JSON do not agree on what one of the two cards says",
+        );
+    }
+    let (Value::Object(old), Value::Object(new)) = (&before.value, &after.value) else {
+        return;
+    };
+    let nests = (
+        members::nest(old, families.0),
+        members::nest(new, families.1),
+    );
+    let layer = Layer {
+        families,
+        owner_extension,
+        nested: nests != (None, None),
+    };
+    match nests {
+        (Some(from), Some(to)) if from == to => {
+            layer.compare(old, new, Some(to), &root, out);
+            if let (Some(Value::Object(old)), Some(Value::Object(new))) =
+                (old.get(from), new.get(to))
+            {
+                layer.compare(old, new, None, &root.name(to), out);
+            }
+        }
+        (None, None) => layer.compare(old, new, None, &root, out),
+        _ => {
+            out.add(
+                ChangeClass::Critical,
+                &root,
+                (None, None),
+                "the card stands in another place of the document",
+            );
+            layer.compare(old, new, None, &root, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_named_and_ordered() {
+        for class in ChangeClass::ALL {
+            assert_eq!(class.as_str().parse(), Ok(class));
+            assert_eq!(serde_json::json!(class), class.as_str());
+        }
+        assert!(ChangeClass::ALL.is_sorted());
+        assert!("High".parse::<ChangeClass>().is_err());
+    }
+}

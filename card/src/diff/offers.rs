@@ -1,0 +1,187 @@
+//! The addresses a card offers, read as plainly as they are written.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::address::{Origin, origin};
+use super::fields::{Fields, Member};
+use super::tree::canonical;
+use crate::pointer::Pointer;
+use crate::wire::names::protocol_version;
+
+/// The members of an entry that readers look for.
+const ENTRY: &[&str] = &[
+    "url",
+    "protocolBinding",
+    "transport",
+    "type",
+    "protocol",
+    "protocolVersion",
+    "tenant",
+];
+/// Those of them that name the binding.
+const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
+
+/// Where in a card an address stands: the member, and the place in its list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) member: &'a str,
+    pub(super) index: Option<usize>,
+}
+
+impl Place<'_> {
+    /// Calls `look` with the pointer to it.
+    pub(super) fn below<T>(&self, at: &Pointer<'_>, look: impl FnOnce(&Pointer<'_>) -> T) -> T {
+        let member = at.name(self.member);
+        match self.index {
+            Some(index) => look(&member.index(index)),
+            None => look(&member),
+        }
+    }
+}
+
+/// Where a caller goes: address, binding in lower case, tenant.
+pub(super) type Target<'a> = (&'a str, String, &'a str);
+
+/// One address with what is spoken there.
+#[derive(Debug, Clone)]
+pub(super) struct Offer<'a> {
+    pub(super) target: Target<'a>,
+    /// `Major.Minor`, or the text itself where it is no version.
+    pub(super) version: Option<String>,
+    pub(super) place: Place<'a>,
+    pub(super) value: &'a Value,
+}
+
+impl Offer<'_> {
+    /// Server, binding and tenant; `None` where readers could disagree about the server.
+    pub(super) fn reach(&self) -> Option<(Origin, &str, &str)> {
+        Some((
+            origin(self.target.0)?,
+            self.target.1.as_str(),
+            self.target.2,
+        ))
+    }
+}
+
+/// Every address of a card, the preferred one first.
+#[derive(Debug, Default)]
+pub(super) struct Offers<'a> {
+    pub(super) plain: Vec<Offer<'a>>,
+    /// What stands in an address' place and can be read in several ways, or in none.
+    pub(super) unclear: Vec<(Place<'a>, &'a Value)>,
+}
+
+impl<'a> Offers<'a> {
+    /// Reads the addresses from the members of a card.
+    pub(super) fn of(card: &Fields<'a>) -> Self {
+        let mut offers = Offers::default();
+        if let Some((name, value)) = told(card, "supportedInterfaces") {
+            offers.list(name, value, None);
+        }
+        let version = card.told("protocolVersion");
+        if let Some((name, value)) = told(card, "url") {
+            let place = Place {
+                member: name,
+                index: None,
+            };
+            let binding = match card.told("preferredTransport") {
+                None => Some("JSONRPC"),
+                Some(value) => value.as_str(),
+            };
+            match (value.as_str(), binding, dated(version)) {
+                (Some(url), Some(binding), Ok(version)) => offers.plain.push(Offer {
+                    target: (url, binding.to_ascii_lowercase(), ""),
+                    version,
+                    place,
+                    value,
+                }),
+                _ => offers.unclear.push((place, value)),
+            }
+        }
+        if let Some((name, value)) = told(card, "additionalInterfaces") {
+            offers.list(name, value, version);
+        }
+        offers
+    }
+
+    /// Reads a list of addresses; `version` dates those that have none of their own.
+    fn list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
+        let Value::Array(list) = value else {
+            let place = Place {
+                member,
+                index: None,
+            };
+            self.unclear.push((place, value));
+            return;
+        };
+        for (index, value) in list.iter().enumerate() {
+            let place = Place {
+                member,
+                index: Some(index),
+            };
+            match entry(value, version, place) {
+                Some(offer) => self.plain.push(offer),
+                None => self.unclear.push((place, value)),
+            }
+        }
+    }
+
+    /// The servers of the plain ones.
+    pub(super) fn origins(&self) -> HashSet<Origin> {
+        let origins = self.plain.iter().filter_map(|offer| origin(offer.target.0));
+        origins.collect()
+    }
+
+    /// The unclear ones as texts to find them again by.
+    pub(super) fn unclear_texts(&self) -> HashSet<(bool, String)> {
+        self.unclear.iter().map(unclear_text).collect()
+    }
+}
+
+/// What tells an unclear address from others: its list and its value.
+pub(super) fn unclear_text((place, value): &(Place<'_>, &Value)) -> (bool, String) {
+    (place.member.starts_with("supported"), canonical(value))
+}
+
+/// A member that is not null.
+fn told<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
+    card.member(name).filter(|(_, value)| !value.is_null())
+}
+
+/// One entry, if all readers read it alike.
+fn entry<'a>(value: &'a Value, version: Option<&'a Value>, place: Place<'a>) -> Option<Offer<'a>> {
+    let fields = Fields::of(value.as_object()?, ENTRY);
+    if !fields.doubles.is_empty() {
+        return None;
+    }
+    let mut bindings = BINDINGS.iter().filter_map(|name| fields.told(name));
+    let binding = match (bindings.next(), bindings.next()) {
+        (Some(binding), None) => binding.as_str()?,
+        (None, _) => "",
+        (Some(_), Some(_)) => return None,
+    };
+    let tenant = match fields.told("tenant") {
+        None => "",
+        Some(tenant) => tenant.as_str()?,
+    };
+    let url = fields.told("url")?.as_str()?;
+    Some(Offer {
+        target: (url, binding.to_ascii_lowercase(), tenant),
+        version: dated(fields.told("protocolVersion").or(version)).ok()?,
+        place,
+        value,
+    })
+}
+
+/// The version a value names; an error for what is no text.
+fn dated(value: Option<&Value>) -> Result<Option<String>, ()> {
+    match value {
+        None => Ok(None),
+        Some(Value::String(text)) => {
+            Ok(Some(protocol_version(text).unwrap_or_else(|| text.clone())))
+        }
+        Some(_) => Err(()),
+    }
+}

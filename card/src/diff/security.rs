@@ -1,0 +1,177 @@
+//! Rules about what a caller must bring: schemes, requirements, and `authentication` of 0.1.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::ChangeClass::{Critical, High};
+use super::changes::Changes;
+use super::fields::Fields;
+use super::lists::reordered;
+use super::requirements::{Alternative, Verdict, alternatives, weigh};
+use super::schemes;
+use super::tree::{both_say_nothing, each, says_nothing};
+use crate::pointer::Pointer;
+
+/// Where each generation of readers looks for requirements, and by which address it calls.
+const VIEWS: [(&str, &str); 2] = [
+    ("securityRequirements", "supportedInterfaces"),
+    ("security", "url"),
+];
+
+/// At most this many schemes and scopes of a card's own requirements are weighed against a skill's.
+const MAX_SHARED_NAMES: usize = 256;
+
+/// Whether the newer card can be called by readers who know this address of it.
+pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
+
+/// Compares what two cards ask of their callers.
+pub(super) fn compare(
+    old: &Fields<'_>,
+    new: &Fields<'_>,
+    reaches: Reaches<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    if let Some((name, sides)) = new.changed(old, "securitySchemes") {
+        schemes::compare(&at.name(name), sides, &named(new), out);
+    }
+    if let Some((name, sides)) = new.changed(old, "authentication") {
+        let class = if both_say_nothing(sides) {
+            High
+        } else {
+            Critical
+        };
+        let reason = "callers authenticate in another way";
+        each(class, &at.name(name), sides, reason, out);
+    }
+    requirements(old, new, &Shared::default(), reaches, at, out);
+}
+
+/// What both cards ask of every caller, for skills that ask for nothing of their own.
+#[derive(Default)]
+pub(super) struct Shared<'a> {
+    old: Seen<'a>,
+    new: Seen<'a>,
+}
+
+/// The alternatives that readers of each of [`VIEWS`] see; `None` where that cannot be told.
+type Seen<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
+
+impl<'a> Shared<'a> {
+    /// Reads both cards. Very long requirements are not weighed again for every skill.
+    pub(super) fn of(old: &Fields<'a>, new: &Fields<'a>) -> Self {
+        let read = |card: &Fields<'a>| {
+            let views = VIEWS.map(|(own, _)| {
+                seen(card, own, None).filter(|list| {
+                    let names = list
+                        .iter()
+                        .flat_map(|one| one.values().map(|s| s.len() + 1));
+                    list.len() + names.sum::<usize>() <= MAX_SHARED_NAMES
+                })
+            });
+            Some(views)
+        };
+        Shared {
+            old: read(old),
+            new: read(new),
+        }
+    }
+
+    /// Whether a skill that is new asks less than the card did of everybody.
+    pub(super) fn is_undercut(&self, skill: &Fields<'_>) -> bool {
+        VIEWS.iter().enumerate().any(|(view, (own, _))| {
+            let asked = seen(skill, own, shared(&self.new, view));
+            let before = shared(&self.old, view).and_then(Option::as_deref);
+            skill.told(own).is_some() && weigh(before, asked.as_deref()) == Verdict::Weaker
+        })
+    }
+}
+
+/// What one view of a card is, where there is a card to fall back to.
+fn shared<'s, 'a>(seen: &'s Seen<'a>, view: usize) -> Option<&'s Option<Vec<Alternative<'a>>>> {
+    seen.as_ref()?.get(view)
+}
+
+/// The alternatives that readers see who look for `own`: those, or the other generation's, or the card's.
+fn seen<'a>(
+    holder: &Fields<'a>,
+    own: &str,
+    card: Option<&Option<Vec<Alternative<'a>>>>,
+) -> Option<Vec<Alternative<'a>>> {
+    let other = VIEWS
+        .iter()
+        .map(|(name, _)| *name)
+        .find(|name| *name != own);
+    let told = holder.told(own).or_else(|| holder.told(other?));
+    match (told, card) {
+        (None, Some(card)) => card.clone(),
+        (told, _) => alternatives(told),
+    }
+}
+
+/// Compares the requirements of two cards, or of two versions of a skill.
+pub(super) fn requirements<'a>(
+    old: &Fields<'a>,
+    new: &Fields<'a>,
+    card: &Shared<'a>,
+    reaches: Reaches<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    for (view, (own, address)) in VIEWS.into_iter().enumerate() {
+        let Some((name, sides)) = new.changed(old, own) else {
+            continue;
+        };
+        let at = at.name(name);
+        if reordered(&at, sides, out) {
+            continue;
+        }
+        let was = seen(old, own, shared(&card.old, view));
+        let is = seen(new, own, shared(&card.new, view));
+        let asked = !says_nothing(sides.0) && !was.as_deref().is_some_and(is_open);
+        let lost = asked && new.told(own).is_none() && reaches(address);
+        let (class, reason) = match weigh(was.as_deref(), is.as_deref()) {
+            Verdict::Weaker => (Critical, "callers get in who could not before"),
+            _ if lost => (Critical, "some readers no longer see what is asked of them"),
+            Verdict::Stricter => (High, "more is asked of callers"),
+            Verdict::Same => (High, "the same is asked in another form"),
+        };
+        out.add(class, &at, sides, reason);
+    }
+}
+
+/// Whether callers without credentials are welcome.
+fn is_open(alternatives: &[Alternative<'_>]) -> bool {
+    alternatives.iter().any(Alternative::is_empty)
+}
+
+/// Every text and name in the requirements of a card and its skills: all schemes they could mean.
+fn named<'a>(card: &Fields<'a>) -> HashSet<&'a str> {
+    let mut names = HashSet::new();
+    for (own, _) in VIEWS {
+        collect(card.get(own), &mut names);
+        let skills = card.get("skills").and_then(Value::as_array);
+        for skill in skills.into_iter().flatten() {
+            collect(skill.get(own), &mut names);
+        }
+    }
+    names
+}
+
+/// Adds every text and name in a value.
+fn collect<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
+    match value {
+        Some(Value::String(text)) => {
+            names.insert(text);
+        }
+        Some(Value::Array(list)) => list.iter().for_each(|value| collect(Some(value), names)),
+        Some(Value::Object(members)) => {
+            for (name, value) in members {
+                names.insert(name);
+                collect(Some(value), names);
+            }
+        }
+        _ => {}
+    }
+}

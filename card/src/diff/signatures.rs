@@ -1,0 +1,130 @@
+//! Rules about who vouches for a card, as far as its signatures tell without keys.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
+
+use super::ChangeClass::{Critical, High, None as Nothing};
+use super::changes::Changes;
+use super::fields::Fields;
+use super::tree::canonical;
+use crate::pointer::Pointer;
+
+/// The header members that tell which key signed, and how (RFC 7515 §4.1).
+const KEY_MEMBERS: [&str; 10] = [
+    "alg", "kid", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64",
+];
+
+/// What the signatures of a card say.
+#[derive(Default)]
+struct Signed {
+    /// The signatures in JWS form: key and algorithm as a text, and their places.
+    keys: Vec<(String, usize)>,
+    /// Everything else that stands there.
+    beside: BTreeSet<String>,
+}
+
+/// Compares the signatures of two cards.
+pub(super) fn compare(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Changes) {
+    let Some((name, sides)) = new.changed(old, "signatures") else {
+        return;
+    };
+    let at = at.name(name);
+    let found = out.found();
+    let (old, new) = (signed(sides.0), signed(sides.1));
+    let keys = |signed: &Signed| -> BTreeSet<String> {
+        signed.keys.iter().map(|(key, _)| key.clone()).collect()
+    };
+    let (known, kept) = (keys(&old), keys(&new));
+    for (key, place) in &new.keys {
+        if !known.contains(key) {
+            let (class, reason) = if known.is_empty() {
+                (High, "the card is signed for the first time")
+            } else {
+                (
+                    Critical,
+                    "signed with another key, algorithm or place of keys",
+                )
+            };
+            let entry = sides.1.and_then(|list| list.get(*place));
+            out.add(class, &at.index(*place), (None, entry), reason);
+        }
+    }
+    for (key, place) in &old.keys {
+        if !kept.contains(key) {
+            let reason = if kept.is_empty() {
+                "the card is no longer signed"
+            } else {
+                "a signature was dropped"
+            };
+            let entry = sides.0.and_then(|list| list.get(*place));
+            out.add(Critical, &at.index(*place), (entry, None), reason);
+        }
+    }
+    if old.beside != new.beside {
+        let reason = "what stands among the signatures and is no part of them changed";
+        out.add(High, &at, sides, reason);
+    }
+    if out.found() == found {
+        out.add(Nothing, &at, sides, "signed anew with the same keys");
+    }
+}
+
+/// Sorts what stands in `signatures`.
+fn signed(value: Option<&Value>) -> Signed {
+    let mut signed = Signed::default();
+    let list = match value {
+        None | Some(Value::Null) => &[][..],
+        Some(Value::Array(list)) => list,
+        Some(other) => std::slice::from_ref(other),
+    };
+    for (place, entry) in list.iter().enumerate() {
+        let read = value
+            .is_some_and(Value::is_array)
+            .then(|| jws(entry))
+            .flatten();
+        match read {
+            Some((key, beside)) => {
+                signed.keys.push((key, place));
+                signed.beside.extend(beside);
+            }
+            None => {
+                signed.beside.insert(canonical(entry));
+            }
+        }
+    }
+    signed
+}
+
+/// An entry in JWS form (RFC 7515 §7.2.2): its key, and what it says besides.
+fn jws(entry: &Value) -> Option<(String, Option<String>)> {
+    let members = entry.as_object()?;
+    let decoded = |name: &str| {
+        let text = members
+            .get(name)?
+            .as_str()
+            .filter(|text| !text.is_empty())?;
+        URL_SAFE_NO_PAD.decode(text).ok()
+    };
+    decoded("signature")?;
+    let protected: Map<String, Value> = serde_json::from_slice(&decoded("protected")?).ok()?;
+    let mut beside = members.clone();
+    beside.retain(|name, _| name != "protected" && name != "signature");
+    let unprotected = beside.get_mut("header").and_then(Value::as_object_mut);
+    let mut open = Map::new();
+    if let Some(header) = unprotected {
+        for name in KEY_MEMBERS {
+            open.extend(header.shift_remove_entry(name));
+        }
+        if header.is_empty() {
+            beside.shift_remove("header");
+        }
+    }
+    let of_key = |name: &str| KEY_MEMBERS.contains(&name);
+    let own: Map<String, Value> = protected.into_iter().filter(|(n, _)| of_key(n)).collect();
+    let key = canonical(&Value::from(vec![Value::from(own), Value::from(open)]));
+    let beside = (!beside.is_empty()).then(|| canonical(&Value::from(beside)));
+    Some((key, beside))
+}

@@ -1,0 +1,141 @@
+//! Rules about skills: texts that people and models read, and what each skill asks of its callers.
+
+use serde_json::Value;
+
+use super::ChangeClass::{Critical, High, Low};
+use super::changes::Changes;
+use super::fields::Fields;
+use super::leftovers;
+use super::lists::{elements, modes, reordered, wording};
+use super::matching::matches;
+use super::security::{Reaches, Shared, requirements};
+use super::tree::{both_say_nothing, canonical, each, same};
+use crate::pointer::Pointer;
+
+/// What readers look for in a skill.
+const SKILL: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "tags",
+    "examples",
+    "inputModes",
+    "outputModes",
+    "security",
+    "securityRequirements",
+];
+
+/// What a skill is found again by.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Id(&'a str),
+    Name(&'a str),
+    Whole(String),
+}
+
+/// Compares the skills of two cards, matched by their ids.
+pub(super) fn compare(
+    old_card: &Fields<'_>,
+    new_card: &Fields<'_>,
+    reaches: Reaches<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    let Some((name, sides)) = new_card.changed(old_card, "skills") else {
+        return;
+    };
+    let at = at.name(name);
+    if both_say_nothing(sides) {
+        out.add(Low, &at, sides, "it says nothing, as before");
+        return;
+    }
+    if reordered(&at, sides, out) {
+        return;
+    }
+    let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
+        each(
+            High,
+            &at,
+            sides,
+            "the skills are written in another form",
+            out,
+        );
+        return;
+    };
+    let card = Shared::of(old_card, new_card);
+    let keys = |list| <[Value]>::iter(list).map(key).collect::<Vec<_>>();
+    let told = matches(keys(old), keys(new));
+    for place in told.added {
+        if let Some(skill) = new.get(place) {
+            let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
+            let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
+                (
+                    Critical,
+                    "a new skill that asks less of callers than the card did",
+                )
+            } else {
+                (High, "a new skill")
+            };
+            out.add(class, &at.index(place), (None, Some(skill)), reason);
+        }
+    }
+    for (from, to) in told.both {
+        if let (Some(before), Some(after)) = (old.get(from), new.get(to))
+            && !same(before, after)
+            && let (Value::Object(old), Value::Object(new)) = (before, after)
+        {
+            let (old, new) = (Fields::of(old, SKILL), Fields::of(new, SKILL));
+            skill(&at.index(to), &old, &new, &card, reaches, out);
+        }
+    }
+    for place in told.gone {
+        let (class, reason) = if new.is_empty() {
+            (High, "no skill is left")
+        } else {
+            (Low, "a skill was withdrawn")
+        };
+        out.add(class, &at.index(place), (old.get(place), None), reason);
+    }
+    if told.reordered {
+        out.add(Low, &at, (None, None), "the skills stand in another order");
+    }
+}
+
+/// What a skill is found again by: its id, else its name, else all of it.
+fn key(skill: &Value) -> Key<'_> {
+    let text = |name: &str| skill.get(name).and_then(Value::as_str);
+    match (text("id"), text("name")) {
+        (Some(id), _) => Key::Id(id),
+        (None, Some(name)) => Key::Name(name),
+        (None, None) => Key::Whole(canonical(skill)),
+    }
+}
+
+/// Compares two versions of one skill.
+fn skill<'a>(
+    at: &Pointer<'_>,
+    old: &Fields<'a>,
+    new: &Fields<'a>,
+    card: &Shared<'a>,
+    reaches: Reaches<'_>,
+    out: &mut Changes,
+) {
+    requirements(old, new, card, reaches, at, out);
+    for (name, reason) in [
+        ("id", "a skill has another id"),
+        ("name", "a skill has another name"),
+        ("description", "the description of a skill changed"),
+        ("tags", "the tags of a skill changed"),
+        ("examples", "the examples of a skill changed"),
+    ] {
+        if let Some((name, sides)) = new.changed(old, name) {
+            wording(&at.name(name), sides, reason, out);
+        }
+    }
+    for name in ["inputModes", "outputModes"] {
+        if let Some((name, sides)) = new.changed(old, name) {
+            modes(&at.name(name), sides, out);
+        }
+    }
+    leftovers::compare(at, old, new, out);
+}

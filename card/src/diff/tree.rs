@@ -1,0 +1,135 @@
+//! Comparing JSON trees by what they say.
+
+use serde_json::{Map, Value};
+
+use super::ChangeClass;
+use super::changes::{Changes, Sides};
+use super::fields::{pairs, shown_name};
+use crate::pointer::Pointer;
+
+/// Whether two values say the same: numbers as doubles, objects without regard to order, as
+/// [`crate::content_digest`] has it.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => same_members(a, b),
+        _ => a == b,
+    }
+}
+
+/// The same for the members of two objects.
+fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
+}
+
+/// The same for members that may be missing.
+pub(super) fn same_sides(sides: Sides<'_>) -> bool {
+    match sides {
+        (Some(a), Some(b)) => same(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether a member says nothing: it is missing, null, or empty.
+pub(super) fn says_nothing(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(_) => false,
+    }
+}
+
+/// Whether neither side says anything.
+pub(super) fn both_say_nothing((before, after): Sides<'_>) -> bool {
+    says_nothing(before) && says_nothing(after)
+}
+
+/// A text that is the same for values that say the same, and for no others.
+pub(super) fn canonical(value: &Value) -> String {
+    serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// Whether two lists have the same elements, each as often, in whatever order.
+pub(super) fn permuted(a: &[Value], b: &[Value]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let sorted = |list: &[Value]| {
+        let mut texts: Vec<String> = list.iter().map(canonical).collect();
+        texts.sort_unstable();
+        texts
+    };
+    sorted(a) == sorted(b)
+}
+
+/// Adds every place below `at` where the two differ, down to single values, all of one class.
+pub(super) fn each(
+    class: ChangeClass,
+    at: &Pointer<'_>,
+    sides: Sides<'_>,
+    reason: &'static str,
+    out: &mut Changes,
+) {
+    match sides {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            for (name, sides) in pairs(old, new) {
+                let shown = shown_name(name);
+                each(class, &at.name(&shown), sides, reason, out);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            for index in 0..old.len().max(new.len()) {
+                each(
+                    class,
+                    &at.index(index),
+                    (old.get(index), new.get(index)),
+                    reason,
+                    out,
+                );
+            }
+        }
+        _ if same_sides(sides) => {}
+        _ => out.add(class, at, sides, reason),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_order_of_members_do_not_tell_values_apart() {
+        assert!(same(
+            &json!({"a": 1, "b": -0.0}),
+            &json!({"b": 0, "a": 1.0})
+        ));
+        assert!(!same(&json!([1, 2]), &json!([2, 1])));
+        assert!(!same(&json!({"a": null}), &json!({"b": null})));
+        assert!(!same(&json!({"a": null}), &json!({})));
+        assert_eq!(
+            canonical(&json!({"b": 1.0, "a": 1e21})),
+            r#"{"a":1e+21,"b":1}"#
+        );
+    }
+
+    #[test]
+    fn permuted_lists_count_repetitions() {
+        let list = |value: Value| value.as_array().unwrap().clone();
+        assert!(permuted(
+            &list(json!([1, "a", 1.0])),
+            &list(json!(["a", 1, 1]))
+        ));
+        assert!(!permuted(&list(json!([1, 1, 2])), &list(json!([1, 2, 2]))));
+    }
+}
