@@ -37,7 +37,8 @@
 //! The crate is pure: no network, no files, no clock. Its work is bounded by [`MAX_CARD_BYTES`],
 //! [`MAX_DEPTH`], [`MAX_LIST`] and [`MAX_FINDINGS`]. It never changes a card's bytes: those stay with
 //! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
-//! [`content_digest`] and [`signing_summary`].
+//! [`content_digest`] and [`signing_summary`]. [`verify`] judges their signatures with keys that are handed
+//! in, and [`sign`] makes new ones.
 
 mod digest;
 mod document;
@@ -51,7 +52,7 @@ mod parsed;
 mod pointer;
 mod rules;
 mod scan;
-mod signing;
+mod signature;
 mod text;
 mod wire;
 mod words;
@@ -67,9 +68,12 @@ pub use model::*;
 pub use parsed::{ParseError, Parsed, parse};
 pub use rules::{Rule, rules};
 pub use scan::MAX_DEPTH;
-pub use signing::{
-    SignatureEntry, SignatureState, UnknownSignatureState, Verdict, signature_entries,
-    signature_state, signing_summary,
+pub use signature::{
+    Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
+    MAX_KEYS, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader, Reason, SignError,
+    SignatureEntry, SignatureState, SigningKey, SigningKeyError, Uncovered, UnknownSignatureState,
+    Verdict, sign, signature_entries, signature_state, signing_summary, uncovered,
+    uncovered_findings, verified_state, verified_summary, verify,
 };
 pub use words::security_sentences;
 
@@ -78,4 +82,4 @@ pub use words::security_sentences;
 ///
 /// Whoever stores what was derived from a card stores this number with it, and derives again what carries
 /// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 1;
+pub const DERIVATION: u32 = 2;

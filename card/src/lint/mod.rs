@@ -92,6 +92,10 @@ pub(crate) static LINT: &[Rule] = &[
         summary: "an asymmetric `alg` in every protected header",
         hint: "sign with ES256, EdDSA, or another public-key algorithm",
         check: Some(signature::algorithm) },
+    Rule { id: "signature.header", severity: Warning, section: "RFC 7515 §4.1, §7.2.1",
+        summary: "EdDSA, ES256, ES384, PS256 or RS256, no name in both headers, no `crit`, no key in a header",
+        hint: "sign with `alg`, `kid` and `typ`, perhaps `jku`, in the protected header and nothing else",
+        check: Some(signature::header) },
 ];
 
 /// Looks a card over, beyond what reading it noticed: the findings given do not repeat

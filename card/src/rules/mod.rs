@@ -8,6 +8,7 @@ pub(crate) use reading::*;
 
 use crate::finding::{Findings, Severity};
 use crate::lint::{self, Subject};
+use crate::signature::SIGNATURE;
 
 /// One rule: what it asks, how much it matters and how to mend a breach.
 #[derive(Debug, Clone, Copy)]
@@ -22,29 +23,37 @@ pub struct Rule {
     pub summary: &'static str,
     /// How to mend a breach, in one line.
     pub hint: &'static str,
-    /// Looks for breaches; `None` for a rule that reading itself watches over.
+    /// Looks for breaches; `None` for a rule that the linter has no part in.
     pub(crate) check: Option<Check>,
 }
 
 impl Rule {
-    /// Whether reading itself watches over the rule; the linter checks the others.
+    /// Whether reading itself watches over the rule; the linter checks the others, but for those about
+    /// verified signatures, which need keys.
     pub fn of_reading(&self) -> bool {
-        self.check.is_none()
+        READING.iter().any(|rule| rule.id == self.id)
     }
 }
 
 /// Adds a finding of the rule for every breach in a card.
 pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 
-/// Every rule there is, those of reading first, each table in its own order.
+/// Every rule there is: those of reading, the linter's, those about verified signatures, each table in its own
+/// order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> =
-        LazyLock::new(|| READING.iter().chain(lint::LINT).copied().collect());
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        READING
+            .iter()
+            .chain(lint::LINT)
+            .chain(SIGNATURE)
+            .copied()
+            .collect()
+    });
     &ALL
 }
 
