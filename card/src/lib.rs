@@ -38,7 +38,8 @@
 //! The crate is pure: no network, no files, no clock. Its work is bounded by [`MAX_CARD_BYTES`],
 //! [`MAX_DEPTH`], [`MAX_LIST`] and [`MAX_FINDINGS`]. It never changes a card's bytes: those stay with
 //! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
-//! [`content_digest`] and [`signing_summary`].
+//! [`content_digest`] and [`signing_summary`]. [`verify`] judges their signatures with keys that are handed
+//! in, and [`sign`] makes new ones.
 
 mod convert;
 mod diff;
@@ -56,7 +57,7 @@ mod position;
 mod rules;
 mod sarif;
 mod scan;
-mod signing;
+mod signature;
 mod text;
 mod wire;
 mod words;
@@ -77,9 +78,12 @@ pub use parsed::{ParseError, Parsed, parse};
 pub use rules::{Rule, rules, rules_table};
 pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
-pub use signing::{
-    SignatureEntry, SignatureState, UnknownSignatureState, Verdict, signature_entries,
-    signature_state, signing_summary,
+pub use signature::{
+    Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
+    MAX_KEYS, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader, Reason, SignError,
+    SignatureEntry, SignatureState, SigningKey, SigningKeyError, Uncovered, UnknownSignatureState,
+    Verdict, sign, signature_entries, signature_state, signing_summary, uncovered,
+    uncovered_findings, verified_state, verified_summary, verify,
 };
 pub use words::security_sentences;
 

@@ -6,7 +6,7 @@ use super::Subject;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rules::Rule;
-use crate::signing::{SignatureEntry, Verdict, signature_entries};
+use crate::signature::{Reason, SignatureEntry, Verdict, signature_entries};
 
 /// Reports the entries that `breach` finds fault with, with what it says about them.
 fn each(
@@ -25,17 +25,22 @@ fn each(
     }
 }
 
+/// Whether the entry is no JWS at all.
+fn is_foreign(entry: &SignatureEntry) -> bool {
+    entry.verdict.reason() == Some(Reason::NotJws)
+}
+
 /// Entries are in JWS form.
 pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
-        (entry.verdict == Verdict::Malformed).then(|| "no JWS".to_owned())
+        is_foreign(entry).then(|| "no JWS".to_owned())
     });
 }
 
 /// Signatures name their key.
 pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
-        let missing = entry.verdict != Verdict::Malformed && entry.kid.is_none();
+        let missing = !is_foreign(entry) && entry.kid.is_none();
         missing.then(|| "no `kid`".to_owned())
     });
 }
@@ -52,15 +57,32 @@ pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 /// Signatures name an algorithm that a public key can check.
 pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
-        if entry.verdict == Verdict::Malformed {
+        if is_foreign(entry) {
             return None;
         }
         match &entry.alg {
             None => Some("no `alg`".to_owned()),
-            Some(alg) if alg.eq_ignore_ascii_case("none") || alg.starts_with("HS") => {
-                Some(alg.clone())
-            }
-            Some(_) => None,
+            Some(alg) => is_keyless(alg).then(|| alg.clone()),
+        }
+    });
+}
+
+/// Whether no public key can check the algorithm.
+fn is_keyless(alg: &str) -> bool {
+    alg.eq_ignore_ascii_case("none") || alg.starts_with("HS")
+}
+
+/// Nothing else in the headers keeps careful verifiers from trying a key.
+pub(super) fn header(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    each(subject, rule, out, |entry| {
+        let alg = entry.alg.as_deref()?;
+        let reason = entry.verdict.reason()?;
+        match entry.verdict {
+            _ if is_keyless(alg) => None,
+            Verdict::Refused {
+                reason: Reason::Algorithm,
+            } => Some(alg.to_owned()),
+            _ => Some(reason.as_str().to_owned()),
         }
     });
 }

@@ -179,6 +179,13 @@ fn skills_security_and_signatures_are_judged() {
         "/signatures/0",
     );
     breaks(signed("text"), "signature.form", "/signatures/0");
+    for header in [
+        r#"{"alg":"ES512","kid":"k"}"#,
+        r#"{"alg":"ES256","kid":"k","crit":["exp"]}"#,
+        r#"{"alg":"ES256","kid":"k","jwk":{}}"#,
+    ] {
+        breaks(signed(header), "signature.header", "/signatures/0");
+    }
     let mut card = good();
     signed(r#"{"alg":"ES256","kid":"k"}"#)(&mut card);
     assert_eq!(found(&card), []);

@@ -14,6 +14,7 @@ pub(crate) use reading::*;
 
 use crate::finding::{Findings, Severity};
 use crate::lint::{self, Subject};
+use crate::signature::SIGNATURE;
 
 /// One rule: what it asks, how much it matters and how to mend a breach.
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +29,13 @@ pub struct Rule {
     pub summary: &'static str,
     /// How to mend a breach, in one line.
     pub hint: &'static str,
-    /// Looks for breaches; `None` for a rule that reading or a conversion itself watches over.
+    /// Looks for breaches; `None` for a rule that the linter has no part in.
     pub(crate) check: Option<Check>,
 }
 
 impl Rule {
-    /// Whether reading itself watches over the rule; the linter and the conversions do over the others.
+    /// Whether reading itself watches over the rule. The linter checks the others, but for those of
+    /// conversions and those about verified signatures, which need keys.
     pub fn of_reading(&self) -> bool {
         READING.iter().any(|rule| rule.id == self.id)
     }
@@ -43,15 +45,23 @@ impl Rule {
 pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 
 /// Every rule there is: those that [`crate::ParseError`] names, those of reading, of the linter, of the
-/// conversions, each table in its own order.
+/// conversions, and those about verified signatures, each table in its own order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> =
-        LazyLock::new(|| [refusal::REFUSAL, READING, lint::LINT, CONVERSION].concat());
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        [
+            refusal::REFUSAL,
+            READING,
+            lint::LINT,
+            CONVERSION,
+            SIGNATURE,
+        ]
+        .concat()
+    });
     &ALL
 }
 

@@ -1,0 +1,104 @@
+//! The canonical forms: the bytes of a card that a signature may be over.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::project::Projection;
+use super::python;
+use super::schema::{CARD_0_3, CARD_1_0};
+use super::uncovered::Left;
+use crate::pointer::Pointer;
+
+/// Which bytes of a card were signed. In all of them the top-level `signatures` is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CanonicalForm {
+    /// `sdk`: the members of 1.0, without defaults that the protocol does not tell from absence, without
+    /// empty texts, lists and objects at any depth; RFC 8785. What the SDKs for 1.0 sign.
+    Sdk,
+    /// `strict`: the members of 1.0 by the rules of presence of 1.0 §8.4.1, so that REQUIRED members and
+    /// `optional` ones that are set stay though they be empty; RFC 8785.
+    Strict,
+    /// `plain`: every member as received; RFC 8785.
+    Plain,
+    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is no RFC 8785. Only for a card
+    /// without `supportedInterfaces`.
+    V0_3,
+}
+
+impl CanonicalForm {
+    /// Every form, in the order in which they are tried.
+    pub const ALL: [CanonicalForm; 4] = [
+        CanonicalForm::Sdk,
+        CanonicalForm::Strict,
+        CanonicalForm::Plain,
+        CanonicalForm::V0_3,
+    ];
+
+    /// The stable name, as each variant's description gives it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CanonicalForm::Sdk => "sdk",
+            CanonicalForm::Strict => "strict",
+            CanonicalForm::Plain => "plain",
+            CanonicalForm::V0_3 => "0.3",
+        }
+    }
+}
+
+impl fmt::Display for CanonicalForm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// Whether the document names its interfaces as 1.0 does.
+pub(super) fn has_interfaces(document: &Value) -> bool {
+    ["supportedInterfaces", "supported_interfaces"]
+        .into_iter()
+        .any(|name| document.get(name).is_some_and(|value| !value.is_null()))
+}
+
+/// What the form covers of a document, and in `left` what it does not; `None` where the document cannot have
+/// been signed in that form, or nothing of it is covered.
+pub(super) fn covered(document: &Value, form: CanonicalForm, left: &mut Left) -> Option<Value> {
+    let Value::Object(members) = document else {
+        return None;
+    };
+    let mut members = members.clone();
+    // The order of members does not count here, so the cheaper removal serves.
+    members.swap_remove("signatures");
+    let (schema, cleaned) = match form {
+        CanonicalForm::Plain => return Some(Value::Object(members)),
+        CanonicalForm::V0_3 if has_interfaces(document) => return None,
+        CanonicalForm::V0_3 => (CARD_0_3, true),
+        CanonicalForm::Sdk => (CARD_1_0, true),
+        CanonicalForm::Strict => (CARD_1_0, false),
+    };
+    let mut projection = Projection { cleaned, left };
+    projection
+        .message(&members, schema, &Pointer::Root)
+        .ok()?
+        .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
+}
+
+/// The covered part as the bytes that are signed.
+pub(super) fn written(covered: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
+    match form {
+        CanonicalForm::V0_3 => Some(python::dumps(covered).into_bytes()),
+        _ => serde_json_canonicalizer::to_vec(covered).ok(),
+    }
+}
+
+/// The payload of a signature in that form, from a document that is I-JSON.
+pub(super) fn payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
+    written(&covered(document, form, &mut Left::none())?, form)
+}
+
+/// The SDK form without `securitySchemes`, where it has them: what the JavaScript SDK 1.3.0 signs, because it
+/// reads its own form of them as if it were JSON and loses them.
+pub(super) fn payload_without_schemes(document: &Value) -> Option<Vec<u8>> {
+    let mut covered = covered(document, CanonicalForm::Sdk, &mut Left::none())?;
+    covered.as_object_mut()?.swap_remove("securitySchemes")?;
+    written(&covered, CanonicalForm::Sdk)
+}

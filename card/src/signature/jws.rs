@@ -1,0 +1,143 @@
+//! One entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked for.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
+
+use super::{Algorithm, Reason, SignatureEntry, Verdict};
+use crate::document::{self, Nul};
+use crate::finding::Findings;
+
+/// At most this many characters of a header member are taken over.
+const MAX_HEADER_CHARS: usize = 1_024;
+
+/// Header members that bring a key along. Whoever signs could choose it, so they prove nothing.
+const EMBEDDED: [&str; 3] = ["jwk", "x5c", "x5u"];
+
+/// An entry that a key can be tried on.
+#[derive(Debug)]
+pub(super) struct Jws<'v> {
+    pub(super) algorithm: Algorithm,
+    pub(super) kid: Option<String>,
+    /// `protected` as it stands, which is what was signed.
+    pub(super) protected: &'v str,
+    pub(super) signature: Vec<u8>,
+}
+
+/// Reads an entry: what is said of it, with [`Verdict::KeyUnknown`] as long as no key has been tried, and the
+/// JWS where a key can be.
+pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
+    let mut entry = SignatureEntry {
+        kid: None,
+        alg: None,
+        jku: None,
+        verdict: Verdict::KeyUnknown,
+    };
+    let unprotected = value.get("header").filter(|header| !header.is_null());
+    let (protected, signature, header) = match parts(value) {
+        Ok(parts) => parts,
+        Err(reason) => {
+            entry.kid = text(unprotected, "kid").map(shortened);
+            entry.verdict = Verdict::Malformed { reason };
+            return (entry, None);
+        }
+    };
+    let kid = text(Some(&header), "kid").or_else(|| text(unprotected, "kid"));
+    entry.kid = kid.map(shortened);
+    entry.alg = text(Some(&header), "alg").map(shortened);
+    entry.jku = text(Some(&header), "jku").map(shortened);
+    match algorithm(&header, unprotected) {
+        Ok(algorithm) => {
+            let jws = Jws {
+                algorithm,
+                kid: kid.map(str::to_owned),
+                protected,
+                signature,
+            };
+            (entry, Some(jws))
+        }
+        Err(verdict) => {
+            entry.verdict = verdict;
+            (entry, None)
+        }
+    }
+}
+
+/// `protected` as text, the signature's bytes and the protected header. An entry has JWS form when
+/// `protected` is the base64url of a JSON object and `signature` is base64url and not empty, both without
+/// padding.
+fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), Reason> {
+    let encoded = |name: &str| -> Option<(&str, Vec<u8>)> {
+        let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
+        Some((text, URL_SAFE_NO_PAD.decode(text).ok()?))
+    };
+    let (protected, json) = encoded("protected").ok_or(Reason::NotJws)?;
+    let (_, signature) = encoded("signature").ok_or(Reason::NotJws)?;
+    let header = document::read(&json, Nul::Keep, &mut Findings::default())
+        .ok()
+        .filter(|header| header.value.is_object())
+        .ok_or(Reason::NotJws)?;
+    if !header.exact {
+        return Err(Reason::Header);
+    }
+    Ok((protected, signature, header.value))
+}
+
+/// The algorithm, unless something in the headers speaks against trying it.
+fn algorithm(protected: &Value, unprotected: Option<&Value>) -> Result<Algorithm, Verdict> {
+    let malformed = Err(Verdict::Malformed {
+        reason: Reason::Header,
+    });
+    let refused = |reason| Err(Verdict::Refused { reason });
+    let none = Map::new();
+    let (Some(protected), Some(unprotected)) = (
+        protected.as_object(),
+        unprotected.map_or(Some(&none), Value::as_object),
+    ) else {
+        return malformed;
+    };
+    if unprotected.keys().any(|name| protected.contains_key(name)) {
+        return refused(Reason::NameInBothHeaders);
+    }
+    let either = |name: &str| protected.get(name).or_else(|| unprotected.get(name));
+    if EMBEDDED.iter().any(|name| either(name).is_some()) {
+        return refused(Reason::EmbeddedKey);
+    }
+    if either("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
+        return refused(Reason::Unencoded);
+    }
+    // `b64` is the one extension that is understood (RFC 7797), and it must stand beside `crit`.
+    let understood = match either("crit") {
+        None => true,
+        Some(_) => protected
+            .get("crit")
+            .and_then(Value::as_array)
+            .is_some_and(|names| {
+                names.len() == 1 && names[0] == "b64" && protected.contains_key("b64")
+            }),
+    };
+    if !understood {
+        return refused(Reason::Critical);
+    }
+    let texts = ["kid", "jku"];
+    if texts
+        .iter()
+        .any(|name| either(name).is_some_and(|value| !value.is_string()))
+    {
+        return malformed;
+    }
+    match protected.get("alg").map(Value::as_str) {
+        Some(Some(name)) => Algorithm::named(name).ok_or(Verdict::Refused {
+            reason: Reason::Algorithm,
+        }),
+        _ => malformed,
+    }
+}
+
+fn text<'v>(header: Option<&'v Value>, name: &str) -> Option<&'v str> {
+    header?.get(name)?.as_str()
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_HEADER_CHARS).collect()
+}

@@ -1,0 +1,284 @@
+//! Public keys, read from a JWK Set (RFC 7517), that signatures are verified with.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+};
+use serde_json::{Map, Value, json};
+
+use super::Algorithm;
+use crate::document::{self, Nul};
+use crate::finding::Findings;
+
+/// At most this many keys of a set are read.
+pub const MAX_KEYS: usize = 32;
+
+/// Largest key set that is read: 64 KiB.
+pub const MAX_KEY_SET_BYTES: usize = 64 << 10;
+
+/// Sizes of RSA keys that are used, in bits of the modulus.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
+
+/// Why there is no key set to read. Each displays as one line for the set's publisher.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// The set is larger than [`MAX_KEY_SET_BYTES`].
+    #[error("the key set has {size} bytes, more than the {MAX_KEY_SET_BYTES} that are read")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// The bytes are no JSON object with a list `keys`, or one that readers disagree about (RFC 7493).
+    #[error("not a JWK Set: {reason}")]
+    NotAKeySet {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Public keys to verify signatures with. Where they come from, and whether they are trusted, is not known
+/// here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeySet {
+    keys: Vec<Key>,
+    skipped: usize,
+}
+
+impl KeySet {
+    /// Reads a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves,
+    /// RSA below 2048 or above 8192 bits, broken ones, private ones (whoever reads them could sign), those
+    /// whose `use`, `key_ops` or `alg` is another, and all beyond [`MAX_KEYS`].
+    ///
+    /// # Errors
+    ///
+    /// [`KeySetError`] when the bytes are too many or no JWK Set.
+    pub fn from_jwks(bytes: &[u8]) -> Result<KeySet, KeySetError> {
+        if bytes.len() > MAX_KEY_SET_BYTES {
+            return Err(KeySetError::TooLarge { size: bytes.len() });
+        }
+        let wrong = |reason: String| KeySetError::NotAKeySet { reason };
+        let document = document::read(bytes, Nul::Keep, &mut Findings::default())
+            .map_err(|error| wrong(error.to_string()))?;
+        if !document.exact {
+            return Err(wrong("readers of JSON disagree about it".into()));
+        }
+        let Some(list) = document.value.get("keys").and_then(Value::as_array) else {
+            return Err(wrong("it has no list `keys`".into()));
+        };
+        let keys: Vec<Key> = list.iter().take(MAX_KEYS).filter_map(Key::read).collect();
+        let skipped = list.len() - keys.len();
+        Ok(KeySet { keys, skipped })
+    }
+
+    /// How many keys there are to verify with.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys of the set were skipped.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// The identifiers of the keys that have one, in the set's order.
+    pub fn kids(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().filter_map(|key| key.kid.as_deref())
+    }
+
+    /// The RFC 7638 thumbprints of the keys, with SHA-256, in base64url, in the set's order.
+    pub fn thumbprints(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|key| key.thumbprint.as_str())
+    }
+
+    /// The keys of both sets, those of this one first, up to [`MAX_KEYS`]; each once, by its thumbprint and
+    /// identifier.
+    #[must_use]
+    pub fn union(mut self, other: KeySet) -> KeySet {
+        self.skipped += other.skipped;
+        for key in other.keys {
+            let same = |known: &Key| known.thumbprint == key.thumbprint && known.kid == key.kid;
+            if self.keys.len() == MAX_KEYS {
+                self.skipped += 1;
+            } else if !self.keys.iter().any(same) {
+                self.keys.push(key);
+            }
+        }
+        self
+    }
+
+    pub(super) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+}
+
+/// One public key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) kid: Option<String>,
+    pub(super) thumbprint: String,
+    /// The one algorithm its publisher means it for.
+    only: Option<Algorithm>,
+    public: PublicKey,
+}
+
+impl Key {
+    /// Reads a JWK; `None` for what cannot verify a card.
+    fn read(jwk: &Value) -> Option<Key> {
+        let jwk = jwk.as_object()?;
+        let text = |name: &str| jwk.get(name).map(Value::as_str);
+        let public = PublicKey::read(jwk)?;
+        if jwk.contains_key("d") || text("use").is_some_and(|meant| meant != Some("sig")) {
+            return None;
+        }
+        if let Some(operations) = jwk.get("key_ops") {
+            operations.as_array()?.iter().find(|op| *op == "verify")?;
+        }
+        let only = match text("alg") {
+            None => None,
+            Some(name) => Some(Algorithm::named(name?).filter(|alg| public.fits(*alg))?),
+        };
+        let kid = match text("kid") {
+            None => None,
+            Some(kid) => Some(kid?.to_owned()),
+        };
+        Some(Key {
+            kid,
+            thumbprint: public.thumbprint(),
+            only,
+            public,
+        })
+    }
+
+    /// Whether signatures with this algorithm can be the key's.
+    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
+        self.public.fits(algorithm) && self.only.is_none_or(|only| only == algorithm)
+    }
+
+    /// Whether the key made this signature over the message.
+    pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
+    }
+}
+
+/// What a public key consists of, as big-endian bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PublicKey {
+    /// Ed25519: 32 bytes.
+    Ed25519(Vec<u8>),
+    /// P-256, uncompressed: 4, 32 bytes of x, 32 bytes of y.
+    P256(Vec<u8>),
+    /// P-384, uncompressed: 4, 48 bytes of x, 48 bytes of y.
+    P384(Vec<u8>),
+    /// RSA, without leading zeros.
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
+}
+
+impl PublicKey {
+    /// Reads the members of a JWK that make the key.
+    pub(super) fn read(jwk: &Map<String, Value>) -> Option<PublicKey> {
+        let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+        let point = |length: usize| -> Option<Vec<u8>> {
+            let mut point = vec![4];
+            for name in ["x", "y"] {
+                point.extend(binary(jwk, name).filter(|bytes| bytes.len() == length)?);
+            }
+            Some(point)
+        };
+        match (text("kty")?, text("crv")) {
+            ("OKP", Some("Ed25519")) => binary(jwk, "x")
+                .filter(|x| x.len() == 32)
+                .map(PublicKey::Ed25519),
+            ("EC", Some("P-256")) => point(32).map(PublicKey::P256),
+            ("EC", Some("P-384")) => point(48).map(PublicKey::P384),
+            ("RSA", _) => {
+                let number = |name: &str| -> Option<Vec<u8>> {
+                    let bytes = binary(jwk, name)?;
+                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                    Some(bytes[zeros..].to_vec())
+                };
+                PublicKey::rsa(number("n")?, number("e")?)
+            }
+            _ => None,
+        }
+    }
+
+    /// An RSA key of a size that is used. Both numbers are without leading zeros.
+    pub(super) fn rsa(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<PublicKey> {
+        let unused = modulus.first()?.leading_zeros() as usize;
+        let bits = modulus.len() * 8 - unused;
+        (RSA_BITS.contains(&bits) && !exponent.is_empty())
+            .then_some(PublicKey::Rsa { modulus, exponent })
+    }
+
+    /// Whether the key's type serves the algorithm.
+    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
+        matches!(
+            (self, algorithm),
+            (PublicKey::Ed25519(_), Algorithm::EdDsa)
+                | (PublicKey::P256(_), Algorithm::Es256)
+                | (PublicKey::P384(_), Algorithm::Es384)
+                | (PublicKey::Rsa { .. }, Algorithm::Ps256 | Algorithm::Rs256)
+        )
+    }
+
+    fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        let by = |rule: &'static dyn VerificationAlgorithm, key: &[u8]| {
+            UnparsedPublicKey::new(rule, key)
+                .verify(message, signature)
+                .is_ok()
+        };
+        match self {
+            PublicKey::Ed25519(key) => by(&ED25519, key),
+            PublicKey::P256(key) => by(&ECDSA_P256_SHA256_FIXED, key),
+            PublicKey::P384(key) => by(&ECDSA_P384_SHA384_FIXED, key),
+            PublicKey::Rsa { modulus, exponent } => {
+                let rule = match algorithm {
+                    Algorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
+                    _ => &RSA_PKCS1_2048_8192_SHA256,
+                };
+                let (n, e) = (modulus, exponent);
+                RsaPublicKeyComponents { n, e }
+                    .verify(rule, message, signature)
+                    .is_ok()
+            }
+        }
+    }
+
+    /// The members of its JWK that are required, in the order of RFC 7638 §3.2.
+    pub(super) fn jwk(&self) -> Value {
+        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let curve = |name: &str, point: &[u8]| {
+            // The first byte says that the point is not compressed.
+            let (x, y) = point.split_at(point.len().div_ceil(2));
+            let x = x.get(1..).unwrap_or_default();
+            json!({"crv": name, "kty": "EC", "x": text(x), "y": text(y)})
+        };
+        match self {
+            PublicKey::Ed25519(x) => json!({"crv": "Ed25519", "kty": "OKP", "x": text(x)}),
+            PublicKey::P256(point) => curve("P-256", point),
+            PublicKey::P384(point) => curve("P-384", point),
+            PublicKey::Rsa { modulus, exponent } => {
+                json!({"e": text(exponent), "kty": "RSA", "n": text(modulus)})
+            }
+        }
+    }
+
+    /// The RFC 7638 thumbprint.
+    pub(super) fn thumbprint(&self) -> String {
+        let hash = digest(&SHA256, self.jwk().to_string().as_bytes());
+        URL_SAFE_NO_PAD.encode(hash)
+    }
+}
+
+/// A member in base64url.
+pub(super) fn binary(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok()
+}

@@ -1,0 +1,144 @@
+//! JSON as Python's `json.dumps` writes it with sorted names and no spaces: what the Python SDK 0.3 signs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Number, Value};
+
+/// The text. Names are sorted by code point, everything beyond printable ASCII is escaped, and numbers that
+/// were written with a point or an exponent are written as Python's floats.
+pub(super) fn dumps(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => write_number(number, text),
+        Value::String(string) => write_string(string, text),
+        Value::Array(list) => {
+            text.push('[');
+            for (index, element) in list.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write(element, text);
+            }
+            text.push(']');
+        }
+        Value::Object(map) => {
+            let mut members: Vec<_> = map.iter().collect();
+            // The order of UTF-8 bytes is that of code points.
+            members.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (index, (name, value)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_string(name, text);
+                text.push(':');
+                write(value, text);
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn write_string(string: &str, text: &mut String) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            ' '..='~' => text.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String cannot fail.
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    text.push('"');
+}
+
+/// Python writes the shortest digits that read back as the same double, with an exponent below 1e-4 and
+/// from 1e16 on.
+fn write_number(number: &Number, text: &mut String) {
+    let double = match number.as_f64() {
+        Some(double) if number.is_f64() => double,
+        _ => {
+            let _ = write!(text, "{number}");
+            return;
+        }
+    };
+    let scientific = format!("{double:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let power: i32 = exponent.parse().unwrap_or_default();
+    if (-4..16).contains(&power) {
+        let plain = format!("{double}");
+        text.push_str(&plain);
+        if !plain.contains('.') {
+            text.push_str(".0");
+        }
+    } else {
+        let sign = if power < 0 { '-' } else { '+' };
+        let _ = write!(text, "{mantissa}e{sign}{:02}", power.abs());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_written_as_python_writes_them() {
+        for (json, python) in [
+            (r#""caf\u00e9 \u6771""#, r#""caf\u00e9 \u6771""#),
+            (r#""\ud83d\ude00\u007f""#, r#""\ud83d\ude00\u007f""#),
+            (
+                "\"<&> \\/ \\\" \\\\ \\b\\f\\n\\r\\t\\u0001\"",
+                "\"<&> / \\\" \\\\ \\b\\f\\n\\r\\t\\u0001\"",
+            ),
+            (
+                r#"{"b":[1,true,null],"a":{},"\ue000":1,"\ud83d\ude00":2}"#,
+                r#"{"a":{},"b":[1,true,null],"\ue000":1,"\ud83d\ude00":2}"#,
+            ),
+        ] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            assert_eq!(dumps(&value), python);
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_python_writes_them() {
+        for (json, python) in [
+            ("1", "1"),
+            ("-7", "-7"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("1.0", "1.0"),
+            ("0.25", "0.25"),
+            ("-0.0", "-0.0"),
+            ("1e21", "1e+21"),
+            ("1e15", "1000000000000000.0"),
+            ("1e16", "1e+16"),
+            ("12345678901234567.0", "1.2345678901234568e+16"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("1.5e-7", "1.5e-07"),
+            ("5e-324", "5e-324"),
+            ("1.7976931348623157e308", "1.7976931348623157e+308"),
+        ] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            assert_eq!(dumps(&value), python);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Private keys, read from a file's bytes, that cards are signed with.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SecureRandom;
+use ring::rsa::{KeyPair as RsaKeyPair, KeyPairComponents, PublicKeyComponents};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
+};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject;
+use serde_json::{Map, Value};
+
+use super::Algorithm;
+use super::key_set::{PublicKey, binary};
+use crate::document::{self, Nul};
+use crate::finding::Findings;
+
+/// Largest key file that is read: 64 KiB.
+pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
+
+/// Why a private key cannot be used. Each displays as one line and tells nothing of the key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SigningKeyError {
+    /// The file is larger than [`MAX_KEY_FILE_BYTES`].
+    #[error("the key has {size} bytes, more than the {MAX_KEY_FILE_BYTES} that are read")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// The bytes are in none of the forms that are read.
+    #[error("not a private key in PKCS#8 (PEM or DER) or a private JWK: {reason}")]
+    NotAKey {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The key is of a type or size that no accepted algorithm has, or its parts do not fit together.
+    #[error("not a usable Ed25519, P-256, P-384 or RSA key (2048 to 4096 bits): {reason}")]
+    Unusable {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The key's type does not serve the algorithm.
+    #[error("the key cannot sign with {algorithm}")]
+    Algorithm {
+        /// The algorithm asked for.
+        algorithm: Algorithm,
+    },
+}
+
+/// A private key.
+pub struct SigningKey {
+    private: Private,
+    public: PublicKey,
+    algorithm: Algorithm,
+    kid: Option<String>,
+}
+
+enum Private {
+    Ed25519(Ed25519KeyPair),
+    Ecdsa(EcdsaKeyPair),
+    Rsa(Box<RsaKeyPair>),
+}
+
+impl SigningKey {
+    /// Reads a private key: PKCS#8 as PEM or DER, or a private JWK. An RSA key signs with `RS256` unless its
+    /// JWK says `PS256`; every other type has one algorithm only.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`SigningKeyError`].
+    pub fn from_bytes(
+        bytes: &[u8],
+        random: &dyn SecureRandom,
+    ) -> Result<SigningKey, SigningKeyError> {
+        if bytes.len() > MAX_KEY_FILE_BYTES {
+            return Err(SigningKeyError::TooLarge { size: bytes.len() });
+        }
+        if bytes.trim_ascii_start().starts_with(b"{") {
+            return SigningKey::from_jwk(bytes, random);
+        }
+        let key = if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+            // A file may have other sections before the key, such as the parameters of its curve.
+            PrivatePkcs8KeyDer::from_pem_slice(bytes).map_err(|_| not_a_key(
+                "the PEM file has no section `PRIVATE KEY`; convert the key with `openssl pkcs8 -topk8 -nocrypt`",
+            ))?
+        } else {
+            PrivatePkcs8KeyDer::from(bytes)
+        };
+        SigningKey::from_pkcs8(key.secret_pkcs8_der(), random)
+    }
+
+    fn from_pkcs8(der: &[u8], random: &dyn SecureRandom) -> Result<SigningKey, SigningKeyError> {
+        if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der) {
+            return Ok(ed25519(pair));
+        }
+        for (rule, algorithm) in CURVES {
+            if let Ok(pair) = EcdsaKeyPair::from_pkcs8(rule, der, random) {
+                return Ok(ecdsa(pair, algorithm));
+            }
+        }
+        match RsaKeyPair::from_pkcs8(der) {
+            Ok(pair) => rsa(pair, Algorithm::Rs256),
+            Err(error) if error.to_string() == "InvalidEncoding" => {
+                Err(not_a_key("the bytes are no PKCS#8"))
+            }
+            Err(error) => Err(unusable(&error)),
+        }
+    }
+
+    fn from_jwk(bytes: &[u8], random: &dyn SecureRandom) -> Result<SigningKey, SigningKeyError> {
+        let document = document::read(bytes, Nul::Keep, &mut Findings::default())
+            .map_err(|error| not_a_key(&error.to_string()))?;
+        let (true, Value::Object(jwk)) = (document.exact, document.value) else {
+            return Err(not_a_key("readers of JSON disagree about the JWK"));
+        };
+        if jwk.contains_key("keys") {
+            return Err(not_a_key("this is a set of keys; take one key out of it"));
+        }
+        let missing =
+            || not_a_key("the JWK lacks members of a private key, or they are no base64url");
+        let public = PublicKey::read(&jwk).ok_or_else(missing)?;
+        let secret = binary(&jwk, "d").ok_or_else(missing)?;
+        let mut key = match &public {
+            PublicKey::Ed25519(x) => ed25519(
+                Ed25519KeyPair::from_seed_and_public_key(&secret, x)
+                    .map_err(|error| unusable(&error))?,
+            ),
+            PublicKey::P256(point) | PublicKey::P384(point) => {
+                let curve = CURVES.iter().find(|(_, algorithm)| public.fits(*algorithm));
+                let (rule, algorithm) = *curve.ok_or_else(missing)?;
+                let made =
+                    EcdsaKeyPair::from_private_key_and_public_key(rule, &secret, point, random);
+                ecdsa(made.map_err(|error| unusable(&error))?, algorithm)
+            }
+            PublicKey::Rsa { modulus, exponent } => {
+                let part = |name: &str| binary(&jwk, name).ok_or_else(missing);
+                let parts = KeyPairComponents {
+                    public_key: PublicKeyComponents {
+                        n: modulus.clone(),
+                        e: exponent.clone(),
+                    },
+                    d: secret,
+                    p: part("p")?,
+                    q: part("q")?,
+                    dP: part("dp")?,
+                    dQ: part("dq")?,
+                    qInv: part("qi")?,
+                };
+                let pair = RsaKeyPair::from_components(&parts).map_err(|error| unusable(&error))?;
+                rsa(pair, Algorithm::Rs256)?
+            }
+        };
+        key.kid = text(&jwk, "kid").map(str::to_owned);
+        match text(&jwk, "alg") {
+            None => Ok(key),
+            Some(name) => {
+                let algorithm = Algorithm::named(name)
+                    .ok_or_else(|| not_a_key(&format!("`alg` is {name:?}")))?;
+                key.with_algorithm(algorithm)
+            }
+        }
+    }
+
+    /// The same key, signing with that algorithm: for RSA, which has two.
+    ///
+    /// # Errors
+    ///
+    /// [`SigningKeyError::Algorithm`] when the key's type does not serve it.
+    pub fn with_algorithm(mut self, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
+        if !self.public.fits(algorithm) {
+            return Err(SigningKeyError::Algorithm { algorithm });
+        }
+        self.algorithm = algorithm;
+        Ok(self)
+    }
+
+    /// What the key signs with.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The identifier that the key's JWK gives it.
+    pub fn kid(&self) -> Option<&str> {
+        self.kid.as_deref()
+    }
+
+    /// The RFC 7638 thumbprint of its public key, with SHA-256, in base64url.
+    pub fn thumbprint(&self) -> String {
+        self.public.thumbprint()
+    }
+
+    /// The JWK Set to publish: the public key alone, under that identifier.
+    pub fn public_jwks(&self, kid: &str) -> String {
+        let mut jwk = self.public.jwk();
+        if let Value::Object(jwk) = &mut jwk {
+            jwk.insert("kid".to_owned(), kid.into());
+            jwk.insert("use".to_owned(), "sig".into());
+            jwk.insert("alg".to_owned(), self.algorithm.as_str().into());
+        }
+        serde_json::json!({ "keys": [jwk] }).to_string()
+    }
+
+    /// The signature over a message, in base64url; `None` when the random source or the key fails.
+    pub(super) fn signature(&self, message: &[u8], random: &dyn SecureRandom) -> Option<String> {
+        let bytes = match &self.private {
+            Private::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
+            Private::Ecdsa(pair) => pair.sign(random, message).ok()?.as_ref().to_vec(),
+            Private::Rsa(pair) => {
+                let mut bytes = vec![0; pair.public().modulus_len()];
+                let padding: &'static dyn ring::signature::RsaEncoding = match self.algorithm {
+                    Algorithm::Ps256 => &RSA_PSS_SHA256,
+                    _ => &RSA_PKCS1_SHA256,
+                };
+                pair.sign(padding, random, message, &mut bytes).ok()?;
+                bytes
+            }
+        };
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl std::fmt::Debug for SigningKey {
+    /// Names the key without showing it.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SigningKey")
+            .field("algorithm", &self.algorithm)
+            .field("thumbprint", &self.thumbprint())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The curves of ECDSA and the algorithm of each.
+const CURVES: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
+    (&ECDSA_P256_SHA256_FIXED_SIGNING, Algorithm::Es256),
+    (&ECDSA_P384_SHA384_FIXED_SIGNING, Algorithm::Es384),
+];
+
+fn ed25519(pair: Ed25519KeyPair) -> SigningKey {
+    SigningKey {
+        public: PublicKey::Ed25519(pair.public_key().as_ref().to_vec()),
+        private: Private::Ed25519(pair),
+        algorithm: Algorithm::EdDsa,
+        kid: None,
+    }
+}
+
+fn ecdsa(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
+    let point = pair.public_key().as_ref().to_vec();
+    SigningKey {
+        public: match algorithm {
+            Algorithm::Es384 => PublicKey::P384(point),
+            _ => PublicKey::P256(point),
+        },
+        private: Private::Ecdsa(pair),
+        algorithm,
+        kid: None,
+    }
+}
+
+fn rsa(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
+    let parts: PublicKeyComponents<Vec<u8>> = pair.public().into();
+    let public = PublicKey::rsa(parts.n, parts.e).ok_or_else(|| unusable(&"its size"))?;
+    Ok(SigningKey {
+        private: Private::Rsa(Box::new(pair)),
+        public,
+        algorithm,
+        kid: None,
+    })
+}
+
+fn text<'j>(jwk: &'j Map<String, Value>, name: &str) -> Option<&'j str> {
+    jwk.get(name).and_then(Value::as_str)
+}
+
+fn not_a_key(reason: &str) -> SigningKeyError {
+    SigningKeyError::NotAKey {
+        reason: reason.to_owned(),
+    }
+}
+
+fn unusable(reason: &dyn std::fmt::Display) -> SigningKeyError {
+    SigningKeyError::Unusable {
+        reason: reason.to_string(),
+    }
+}

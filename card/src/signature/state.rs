@@ -1,0 +1,150 @@
+//! One state and one summary for all signatures of a card.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use super::{Reason, SignatureEntry, Verdict, signature_entries};
+use crate::AgentCard;
+
+/// The state of a card's signatures as a whole; the best entry counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SignatureState {
+    /// No entry in the form of a JWS.
+    Unsigned,
+    /// One verifies with a key that is bound to the domain or enrolled.
+    Valid,
+    /// One verifies, with a key that is bound to nothing.
+    Untrusted,
+    /// None verifies, and at least one is wrong, malformed or refused.
+    Invalid,
+    /// There are signatures, and no key to be had.
+    Unknown,
+}
+
+impl SignatureState {
+    /// Every state.
+    pub const ALL: [SignatureState; 5] = [
+        SignatureState::Unsigned,
+        SignatureState::Valid,
+        SignatureState::Untrusted,
+        SignatureState::Invalid,
+        SignatureState::Unknown,
+    ];
+
+    /// The name used in JSON, such as `unsigned`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SignatureState::Unsigned => "unsigned",
+            SignatureState::Valid => "valid",
+            SignatureState::Untrusted => "untrusted",
+            SignatureState::Invalid => "invalid",
+            SignatureState::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for SignatureState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The text names no signature state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no signature state is called {0:?}")]
+pub struct UnknownSignatureState(pub String);
+
+impl FromStr for SignatureState {
+    type Err = UnknownSignatureState;
+
+    /// Reads the name that [`SignatureState::as_str`] gives.
+    fn from_str(name: &str) -> Result<Self, UnknownSignatureState> {
+        SignatureState::ALL
+            .into_iter()
+            .find(|state| state.as_str() == name)
+            .ok_or_else(|| UnknownSignatureState(name.to_owned()))
+    }
+}
+
+/// The state of the entries that [`super::verify`] gave. `bound` says of a valid entry whether its key is
+/// bound to the card's domain or enrolled; the thumbprint in its verdict names the key.
+///
+/// The best valid entry counts. Otherwise one that is wrong makes the whole `invalid`, also beside others
+/// whose keys are unknown. Entries that have no JWS form at all are other proofs than signatures and count
+/// for nothing.
+pub fn verified_state(
+    entries: &[SignatureEntry],
+    bound: impl Fn(&SignatureEntry) -> bool,
+) -> SignatureState {
+    let mut state = SignatureState::Unsigned;
+    for entry in entries {
+        let here = match &entry.verdict {
+            Verdict::Valid { .. } if bound(entry) => return SignatureState::Valid,
+            Verdict::Valid { .. } => SignatureState::Untrusted,
+            Verdict::Malformed {
+                reason: Reason::NotJws,
+            } => SignatureState::Unsigned,
+            Verdict::Invalid { .. } | Verdict::Malformed { .. } | Verdict::Refused { .. } => {
+                SignatureState::Invalid
+            }
+            Verdict::KeyUnknown => SignatureState::Unknown,
+        };
+        if weight(here) > weight(state) {
+            state = here;
+        }
+    }
+    state
+}
+
+/// Which of two entries decides.
+fn weight(state: SignatureState) -> u8 {
+    match state {
+        SignatureState::Unsigned => 0,
+        SignatureState::Unknown => 1,
+        SignatureState::Invalid => 2,
+        SignatureState::Untrusted => 3,
+        SignatureState::Valid => 4,
+    }
+}
+
+/// What the signatures say, apart from their bytes: one line `class alg kid` for each entry, sorted and
+/// without repetitions, with `alg` and `kid` as JSON texts or `null`. Empty when there are none.
+///
+/// The class is `sound` for valid signatures and for those whose key is unknown, `unsound` for all others. So
+/// a key set that cannot be reached for a while neither makes another version nor voids a decision, while
+/// a signature that turns out wrong, or is mended, does both. Cards that an agent signs anew at every start
+/// have equal summaries.
+pub fn verified_summary(entries: &[SignatureEntry]) -> String {
+    let lines: BTreeSet<String> = entries
+        .iter()
+        .map(|entry| {
+            let class = match entry.verdict {
+                Verdict::Valid { .. } | Verdict::KeyUnknown => "sound",
+                Verdict::Invalid { .. } | Verdict::Malformed { .. } | Verdict::Refused { .. } => {
+                    "unsound"
+                }
+            };
+            let text = |member: &Option<String>| Value::from(member.as_deref());
+            format!("{class} {} {}", text(&entry.alg), text(&entry.kid))
+        })
+        .collect();
+    lines.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+/// [`verified_summary`] as far as it can be told without keys.
+pub fn signing_summary(card: &AgentCard) -> String {
+    verified_summary(&signature_entries(card))
+}
+
+/// [`verified_state`] as far as it can be told without keys: never [`SignatureState::Valid`] or
+/// [`SignatureState::Untrusted`].
+pub fn signature_state(card: &AgentCard) -> SignatureState {
+    verified_state(&signature_entries(card), |_| false)
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

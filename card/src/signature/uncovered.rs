@@ -1,0 +1,235 @@
+//! What a card says that its signature does not cover: anybody can change it and the signature still holds.
+
+use std::collections::{BTreeSet, HashSet};
+
+use serde_json::Value;
+
+use super::canonical::{CanonicalForm, covered};
+use super::{SignatureEntry, Verdict};
+use crate::document::{self, Nul};
+use crate::finding::Severity::{Info, Warning};
+use crate::finding::{Finding, Findings, MAX_FINDINGS};
+use crate::pointer::Pointer;
+use crate::rules::Rule;
+
+/// At most this many members are listed as not covered.
+pub const MAX_UNCOVERED: usize = 1_000;
+
+/// What a member that is not covered is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Concern {
+    /// How a caller authenticates.
+    Security,
+    /// Where the agent is reached.
+    Address,
+    /// Anything else.
+    Other,
+}
+
+/// A member, or an element, that does not reach the payload of a form.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uncovered {
+    /// RFC 6901 pointer to it; what lies below is not listed once more.
+    pub pointer: String,
+    /// What it is about.
+    pub concern: Concern,
+    /// Whether it says no more than its absence would, such as `"tenant": ""`.
+    pub empty: bool,
+}
+
+/// Collects what falls away while a card is reduced to a form.
+#[derive(Debug)]
+pub(super) struct Left {
+    list: Vec<Uncovered>,
+    room: usize,
+}
+
+impl Left {
+    /// Collects nothing.
+    pub(super) fn none() -> Self {
+        Left {
+            list: Vec::new(),
+            room: 0,
+        }
+    }
+
+    /// Collects up to [`MAX_UNCOVERED`].
+    fn bounded() -> Self {
+        Left {
+            list: Vec::new(),
+            room: MAX_UNCOVERED,
+        }
+    }
+
+    /// How much has been collected, for [`Left::whole`].
+    pub(super) fn mark(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Notes that nothing is left of the member, in place of the parts of it noted since the mark.
+    pub(super) fn whole(&mut self, mark: usize, at: &Pointer<'_>, empty: bool) {
+        self.list.truncate(mark);
+        self.add(at, empty);
+    }
+
+    /// Notes one member.
+    pub(super) fn add(&mut self, at: &Pointer<'_>, empty: bool) {
+        if self.list.len() < self.room {
+            let pointer = at.text();
+            self.list.push(Uncovered {
+                concern: concern(&pointer),
+                pointer,
+                empty,
+            });
+        }
+    }
+}
+
+/// What a member is about, told from its place.
+fn concern(pointer: &str) -> Concern {
+    let mut names = pointer.split('/').skip(1);
+    let name = match (names.next(), names.next(), names.next()) {
+        (Some("skills"), Some(_), Some(name)) => name,
+        (Some(name), ..) => name,
+        (None, ..) => return Concern::Other,
+    };
+    match name {
+        "securitySchemes"
+        | "security_schemes"
+        | "securityRequirements"
+        | "security_requirements"
+        | "security"
+        | "authentication" => Concern::Security,
+        "url"
+        | "preferredTransport"
+        | "preferred_transport"
+        | "additionalInterfaces"
+        | "additional_interfaces" => Concern::Address,
+        _ => Concern::Other,
+    }
+}
+
+/// What a signature in that form does not cover of a card, at most [`MAX_UNCOVERED`] places in the card's
+/// order. The top-level `signatures` is not listed: no signature covers itself.
+///
+/// Empty for bytes that no form has a payload of: they are no I-JSON, or no card that could have been signed
+/// in that form.
+pub fn uncovered(bytes: &[u8], form: CanonicalForm) -> Vec<Uncovered> {
+    match document::read(bytes, Nul::Keep, &mut Findings::default()) {
+        Ok(document) if document.exact => uncovered_of(&document.value, form),
+        _ => Vec::new(),
+    }
+}
+
+fn uncovered_of(document: &Value, form: CanonicalForm) -> Vec<Uncovered> {
+    let mut left = Left::bounded();
+    match covered(document, form, &mut left) {
+        Some(_) => left.list,
+        None => Vec::new(),
+    }
+}
+
+/// The rules of this file. They look at verified signatures, so the linter has no part in them.
+pub(crate) static SIGNATURE: &[Rule] = &[UNCOVERED_SECURITY, UNCOVERED_ADDRESS, UNCOVERED];
+
+const UNCOVERED_SECURITY: Rule = Rule {
+    id: "signature.uncovered-security",
+    severity: Warning,
+    section: "1.0 §8.4.1",
+    summary: "security members that the signature covers",
+    hint: "anybody can change or remove them under this signature: write them as 1.0 does, with scopes, or sign the card as it is served",
+    check: None,
+};
+
+const UNCOVERED_ADDRESS: Rule = Rule {
+    id: "signature.uncovered-address",
+    severity: Warning,
+    section: "1.0 §8.4.1",
+    summary: "addresses that the signature covers",
+    hint: "name the address in `supportedInterfaces` too, or leave it out: anybody can put another in its place",
+    check: None,
+};
+
+const UNCOVERED: Rule = Rule {
+    id: "signature.uncovered",
+    severity: Info,
+    section: "1.0 §8.4.1",
+    summary: "members that the signature covers",
+    hint: "anybody can change the member under this signature: do not rely on it",
+    check: None,
+};
+
+/// Findings about what no valid signature of a card covers, the gravest first: security members
+/// (`signature.uncovered-security`), addresses of 0.x that are not among the covered interfaces
+/// (`signature.uncovered-address`), and the rest (`signature.uncovered`). Members that say no more than their
+/// absence would are left out.
+///
+/// `entries` are those that [`super::verify`] gave for these bytes, perhaps only the trusted ones. Without a
+/// valid one there are no findings. At most [`crate::MAX_FINDINGS`].
+pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureEntry]) -> Vec<Finding> {
+    let forms: BTreeSet<CanonicalForm> = entries
+        .iter()
+        .filter_map(|entry| match entry.verdict {
+            Verdict::Valid { form, .. } => Some(form),
+            _ => None,
+        })
+        .collect();
+    let mut forms = forms.into_iter();
+    let Some(first) = forms.next() else {
+        return Vec::new();
+    };
+    let document = match document::read(bytes, Nul::Keep, &mut Findings::default()) {
+        Ok(document) if document.exact => document.value,
+        _ => return Vec::new(),
+    };
+    let mut list = uncovered_of(&document, first);
+    for form in forms {
+        let other = uncovered_of(&document, form);
+        let other: HashSet<String> = other.into_iter().map(|place| place.pointer).collect();
+        list.retain(|place| other.contains(&place.pointer));
+    }
+    list.retain(|place| !place.empty);
+    list.sort_by_key(|place| place.concern);
+    list.truncate(MAX_FINDINGS);
+    let finding = |place: Uncovered| {
+        let rule = match place.concern {
+            Concern::Security => &UNCOVERED_SECURITY,
+            Concern::Address if !repeats_interfaces(&document, &place.pointer) => {
+                &UNCOVERED_ADDRESS
+            }
+            Concern::Address | Concern::Other => &UNCOVERED,
+        };
+        Finding {
+            rule: rule.id.to_owned(),
+            severity: rule.severity,
+            pointer: place.pointer,
+            found: format!("not in the signed form `{first}`"),
+            wanted: rule.summary.to_owned(),
+            hint: rule.hint.to_owned(),
+            section: rule.section.to_owned(),
+        }
+    };
+    list.into_iter().map(finding).collect()
+}
+
+/// Whether an address of 0.x only repeats what the interfaces of 1.0, which are covered, say. The preferred
+/// transport has none of its own: it goes with `url`.
+fn repeats_interfaces(document: &Value, pointer: &str) -> bool {
+    let interfaces = document
+        .get("supportedInterfaces")
+        .and_then(Value::as_array);
+    let known: HashSet<&str> = interfaces
+        .into_iter()
+        .flatten()
+        .filter_map(|interface| interface.get("url")?.as_str())
+        .collect();
+    match document.pointer(pointer) {
+        Some(Value::String(url)) if pointer == "/url" => known.contains(url.as_str()),
+        Some(Value::String(_)) => true,
+        Some(Value::Array(list)) => list.iter().all(|interface| {
+            let url = interface.get("url").and_then(Value::as_str);
+            url.is_some_and(|url| known.contains(url))
+        }),
+        _ => false,
+    }
+}
