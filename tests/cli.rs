@@ -1,9 +1,10 @@
 //! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
-//! no registry, in `client` what speaks to one.
+//! no registry, in `client` what speaks to one, in `sign` what is carried from one to the other.
 
 mod client;
 mod operator;
 mod process;
+mod sign;
 
 use std::net::TcpListener;
 

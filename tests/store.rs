@@ -81,6 +81,7 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         content_digest: digest.into(),
         signing: String::new(),
         signature: "unsigned".into(),
+        key_sets: "[]".into(),
         wire_family: "v0_3".into(),
         model: "{}".into(),
         findings: "[]".into(),

@@ -220,10 +220,21 @@ pub struct FetchedCard {
     pub bytes: Vec<u8>,
     /// The body as [`a2a_card::parse`] reads it.
     pub parsed: Parsed,
+    /// The key sets that its signatures name, at most [`MAX_KEY_SETS`](crate::fetch::MAX_KEY_SETS).
+    pub key_sets: Vec<FetchedKeySet>,
     /// Whether it came over valid TLS.
     pub tls: bool,
     /// How long it may be called fresh, and how to ask next time.
     pub freshness: Freshness,
+}
+
+/// A key set that the signatures of a card name by `jku`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedKeySet {
+    /// Where they say that it is.
+    pub url: String,
+    /// The body, whatever it is, or one sentence why there is none.
+    pub answer: Result<Vec<u8>, String>,
 }
 
 /// What an answer said about its own keeping (RFC 9111, as a shared cache).

@@ -86,6 +86,7 @@ impl MigrationTrait for Migration {
                     .col(text("content_digest"))
                     .col(text("signing"))
                     .col(text("signature"))
+                    .col(text("key_sets"))
                     .col(text("wire_family"))
                     .col(text("model"))
                     .col(text("findings"))

@@ -203,6 +203,7 @@ fn fetched(source_key: i64, url: String, generator: Generator) -> SourceOutcome 
             url,
             bytes,
             parsed,
+            key_sets: Vec::new(),
             tls: true,
             freshness: Freshness::default(),
         })),

@@ -1,13 +1,13 @@
 //! Commands that speak to a registry, in the order in which a curator uses them.
 
-use a2a_registry::api::{AgentList, DomainView, ReviewList, VersionList};
+use a2a_registry::api::{AgentList, Diff, DomainView, ReviewList, VersionList};
 use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 
-use crate::support::http;
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::{Finished, Program};
 use crate::support::served::{Served, card, ended, text};
+use crate::support::{DEADLINE, http};
 
 fn json<T: DeserializeOwned>(finished: &Finished) -> T {
     serde_json::from_str(&text(&finished.stdout))
@@ -90,6 +90,16 @@ async fn a_card_goes_from_registered_to_retired() {
     let written = written.unwrap();
     assert!(written.status.success());
     assert_eq!(written.stdout, card("Echo", "repeat").into_bytes());
+    let convert = ["show", &id, "--card", "--as", "1.0"];
+    let converted = served.command(&convert).output().await.unwrap();
+    let converted = a2a_card::parse(&converted.stdout).unwrap();
+    assert_eq!(converted.family, a2a_card::Family::V1_0);
+    assert_eq!(converted.card.name, "Echo");
+    ended(
+        &served.run(&["show", &id, "--card", "--as", "0.9"]).await,
+        2,
+        "0.9",
+    );
 
     let suspend = ["agent", "suspend", &id, "--reason", "complaints"];
     done(
@@ -112,6 +122,48 @@ async fn a_card_goes_from_registered_to_retired() {
     let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
     ended(&gone, 1, "no agent matches");
     ended(&served.run(&resume).await, 2, "retired");
+}
+
+/// Before a change is decided on it is shown to whoever decides, and to nobody else.
+#[tokio::test]
+async fn a_change_is_shown_before_it_is_decided_on() {
+    let served = Served::start(&[]).await;
+    let (origin, review) = waiting(&served, "Echo", "repeat").await;
+    let decide = ["review", "approve", &review, "--reason", "known people"];
+    done(&served.run(&decide).await, "is approved");
+    let id = served.found("q=repeat").await.summary.id.to_string();
+    origin.answer("/a.json", Reply::json(card("Echo", "shout")));
+    let domain = origin.address().to_string();
+    done(&served.run(&["domain", "recrawl", &domain]).await, "");
+    let asked = async {
+        loop {
+            let list: ReviewList = served.read("/v1/reviews?state=open").await;
+            if let Some(review) = list.reviews.first() {
+                return review.id.to_string();
+            }
+        }
+    };
+    let review = tokio::time::timeout(DEADLINE, asked).await.unwrap();
+    done(&served.run(&["review", "show", &review]).await, "high");
+
+    let said = served.run(&["show", &id, "--diff"]).await;
+    done(&said, "/description");
+    ended(&said, 0, "is of class high");
+    let diff: Diff = json(&served.run(&["show", &id, "--diff", "--json"]).await);
+    assert_eq!(diff.change_class.as_str(), "high");
+    assert!(
+        diff.changes
+            .iter()
+            .any(|change| change.pointer == "/description")
+    );
+    let (from, to) = (diff.from.as_str(), diff.to.as_str());
+    let back = ["show", &id, "--diff", "--from", to, "--to", from, "--json"];
+    let back: Diff = json(&served.run(&back).await);
+    assert_eq!((back.from.as_str(), back.to.as_str()), (to, from));
+    let hidden = Program::run(served.anonymous(&["show", &id, "--diff", "--to", to])).await;
+    ended(&hidden, 1, "");
+    let nothing = Program::run(served.anonymous(&["show", &id, "--diff"])).await;
+    ended(&nothing, 0, "is of class none");
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
     ("agent_versions", ANYONE),
+    ("agent_diff", ANYONE),
     ("agent_findings", ANYONE),
     ("agent_suspend", CURATORS),
     ("agent_resume", CURATORS),
@@ -163,6 +164,13 @@ impl Stage<'_> {
             }
             "token_create" => {
                 body = Some(json!({"account": "other", "role": "publisher", "name": "a test"}));
+            }
+            "agent_diff" => {
+                let digest = listed
+                    .as_ref()
+                    .map(|made| &made.hit.summary.card_digest)
+                    .unwrap();
+                query = format!("?from={digest}&to={digest}");
             }
             "agent_suggest" => query = "?q=ec".to_owned(),
             "agent_lookup" => {

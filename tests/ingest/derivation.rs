@@ -22,7 +22,7 @@ async fn derived(stage: &Stage) -> usize {
         .count()
 }
 
-async fn age(stage: &Stage, change: version::ActiveModel) {
+pub async fn age(stage: &Stage, change: version::ActiveModel) {
     let write = stage.store.write().await.unwrap();
     version::Entity::update_many()
         .set(version::ActiveModel {

@@ -1,7 +1,8 @@
 //! What an origin would have answered: cards, and outcomes of visits that nobody made.
 
 use a2a_crawler::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, Validators, Verdict,
+    Attempt, AttemptOutcome, FetchedCard, FetchedKeySet, Freshness, SourceOutcome, Validators,
+    Verdict,
 };
 use a2a_registry::store::entity::source;
 use base64::Engine as _;
@@ -14,6 +15,8 @@ use time::OffsetDateTime;
 pub enum Answer {
     /// 200 with these bytes.
     Card(Vec<u8>),
+    /// 200 with these bytes, and what was found where their signatures name a key set.
+    Signed(Vec<u8>, FetchedKeySet),
     /// 304.
     NotModified,
     /// Anything else.
@@ -44,15 +47,20 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
         max_age: None,
     };
     let (outcome, status) = match &answer {
-        Answer::Card(_) => (AttemptOutcome::Card, Some(200)),
+        Answer::Card(_) | Answer::Signed(..) => (AttemptOutcome::Card, Some(200)),
         Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
         Answer::Fails(outcome) => (*outcome, None),
     };
+    let (answer, key_sets) = match answer {
+        Answer::Signed(bytes, keys) => (Answer::Card(bytes), vec![keys]),
+        other => (other, Vec::new()),
+    };
     let verdict = match answer {
-        Answer::Card(bytes) => Verdict::Fetched(Box::new(FetchedCard {
+        Answer::Card(bytes) | Answer::Signed(bytes, _) => Verdict::Fetched(Box::new(FetchedCard {
             url: url.clone(),
             parsed: a2a_card::parse(&bytes).unwrap(),
             bytes,
+            key_sets,
             tls: true,
             freshness,
         })),

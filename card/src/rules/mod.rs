@@ -52,16 +52,8 @@ pub(crate) type Check = fn(&Subject<'_>, &Rule, &mut Findings);
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn rules() -> &'static [Rule] {
-    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        [
-            refusal::REFUSAL,
-            READING,
-            lint::LINT,
-            CONVERSION,
-            SIGNATURE,
-        ]
-        .concat()
-    });
+    static ALL: LazyLock<Vec<Rule>> =
+        LazyLock::new(|| [refusal::REFUSAL, READING, lint::LINT, CONVERSION, SIGNATURE].concat());
     &ALL
 }
 

@@ -7,6 +7,7 @@ mod body;
 mod client;
 mod failure;
 mod freshness;
+mod keys;
 mod limits;
 mod phase;
 mod redirect;
@@ -25,6 +26,7 @@ use url::Url;
 
 pub use failure::FetchError;
 pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
+pub use keys::MAX_KEY_SETS;
 pub use limits::FetchLimits;
 pub use sentence::{MAX_DETAIL, bounded};
 
@@ -163,7 +165,8 @@ impl Fetcher {
     /// The longest that a visit can take: a lease that is shorter may be given to two crawlers.
     pub fn longest_visit(&self) -> Duration {
         let paths = 2;
-        let requests = u32::try_from(crate::MAX_SOURCES_PER_VISIT * paths).unwrap_or(u32::MAX);
+        let requests = crate::MAX_SOURCES_PER_VISIT * (paths + MAX_KEY_SETS);
+        let requests = u32::try_from(requests).unwrap_or(u32::MAX);
         self.limits.total.saturating_mul(requests)
     }
 

@@ -69,7 +69,11 @@ impl Fetcher {
             ..GetOptions::default()
         };
         let fetched = self.get(url, &options).await;
-        self.judge(fetched, validators)
+        let (attempt, mut verdict) = self.judge(fetched, validators);
+        if let Verdict::Fetched(card) = &mut verdict {
+            card.key_sets = self.fetch_key_sets(url, &card.parsed.card).await;
+        }
+        (attempt, verdict)
     }
 
     fn judge(&self, fetched: Fetched, validators: Option<&Validators>) -> (Attempt, Verdict) {
@@ -140,6 +144,7 @@ fn read_card(answer: Answer, asked: &str, now: time::OffsetDateTime) -> (Verdict
                 url: answer.url.into(),
                 bytes: answer.body,
                 parsed,
+                key_sets: Vec::new(),
                 tls: answer.tls,
                 freshness,
             };

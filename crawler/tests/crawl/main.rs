@@ -5,6 +5,7 @@
 mod body;
 mod get;
 mod http2;
+mod keys;
 mod name_server;
 mod names;
 mod redirects;

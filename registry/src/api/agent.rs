@@ -257,6 +257,50 @@ pub struct Version {
     pub served: bool,
 }
 
+/// What changed between two versions of a card.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Diff {
+    /// The digest of the older version.
+    pub from: String,
+    /// The digest of the newer version.
+    pub to: String,
+    /// How much the whole change matters: what its gravest part does.
+    pub change_class: ChangeClass,
+    /// The changes, the gravest first.
+    pub changes: Vec<Change>,
+    /// Whether there are more changes than the list has.
+    pub cut: bool,
+}
+
+/// One thing that changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// RFC 6901 pointer into the newer card, or into the older one for what is gone.
+    pub pointer: String,
+    /// What stood there, shortened for people; null where nothing did.
+    #[schema(value_type = Option<Object>)]
+    pub before: Option<serde_json::Value>,
+    /// What stands there now, in the same form.
+    #[schema(value_type = Option<Object>)]
+    pub after: Option<serde_json::Value>,
+    /// How much it matters.
+    pub class: ChangeClass,
+    /// Why it has that class.
+    pub reason: String,
+}
+
+impl From<&a2a_card::Change> for Change {
+    fn from(change: &a2a_card::Change) -> Self {
+        Self {
+            pointer: change.pointer.clone(),
+            before: change.before.clone(),
+            after: change.after.clone(),
+            class: change.class.into(),
+            reason: change.reason.clone(),
+        }
+    }
+}
+
 /// One lint finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingView {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_card::{ConversionTarget, DERIVATION, convert, digest, parse};
 use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
@@ -17,8 +18,18 @@ pub struct ServedCard {
     pub digest: String,
     /// The entity tag: the digest in quotes.
     pub etag: String,
-    /// Exactly as received.
+    /// Exactly as received, or as converted.
     pub bytes: Bytes,
+}
+
+impl ServedCard {
+    fn of(digest: String, bytes: Vec<u8>) -> Self {
+        Self {
+            etag: format!("\"{digest}\""),
+            digest,
+            bytes: Bytes::from(bytes),
+        }
+    }
 }
 
 /// Which card an agent serves and to whom, as of the stamp it was read under.
@@ -86,6 +97,31 @@ impl App {
         }
     }
 
+    /// The card of an agent, as [`App::agent_card`] gives it, in the form of another protocol version. Not what
+    /// its publisher wrote any more: never signed, and marked as converted.
+    ///
+    /// # Errors
+    /// As [`App::agent_card`]; `NotFound` too where this build reads the bytes no more.
+    pub async fn agent_card_as(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        version: Option<&str>,
+        target: ConversionTarget,
+    ) -> Result<Arc<ServedCard>, AppError> {
+        let original = self.agent_card(caller, agent, version).await?;
+        let key = format!("{target} {DERIVATION} {}", original.digest);
+        if let Some(card) = self.cards.by_digest.get(&key) {
+            return Ok(card);
+        }
+        let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
+        let bytes = serde_json::to_vec(&convert(&parsed, target).card)
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let card = Arc::new(ServedCard::of(digest(&bytes), bytes));
+        self.cards.by_digest.insert(key, Arc::clone(&card));
+        Ok(card)
+    }
+
     async fn serving(&self, id: Uuid) -> Result<Arc<Serving>, AppError> {
         // The stamp is read before the database, so that a change in between is noticed later.
         let stamp = self.changes.stamp(id);
@@ -141,11 +177,7 @@ impl App {
         let bytes = versions::body_by_digest(&self.store, digest)
             .await?
             .ok_or_else(|| AppError::not_found("version"))?;
-        let card = Arc::new(ServedCard {
-            digest: digest.to_owned(),
-            etag: format!("\"{digest}\""),
-            bytes: Bytes::from(bytes),
-        });
+        let card = Arc::new(ServedCard::of(digest.to_owned(), bytes));
         self.cards
             .by_digest
             .insert(digest.to_owned(), Arc::clone(&card));

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use a2a_card::{
-    DERIVATION, Parsed, Severity, all_findings, content_digest, signature_state, signing_summary,
-};
+use a2a_card::{DERIVATION, Parsed, Severity, all_findings, content_digest};
 use serde_json::json;
 
 use super::App;
 use super::error::AppError;
 use super::ledger::{Ledger, SYSTEM};
+use super::signatures::Signatures;
 use crate::domain::event::EventKind;
 use crate::store::entity::version;
 use crate::store::versions;
@@ -36,8 +35,10 @@ pub(super) fn current() -> i32 {
 }
 
 /// Writes a reading down.
-pub(super) fn derive(parsed: &Parsed, bytes: &[u8]) -> Derived {
-    let findings = all_findings(parsed, bytes);
+pub(super) fn derive(parsed: &Parsed, bytes: &[u8], signatures: &Signatures) -> Derived {
+    let mut findings = all_findings(parsed, bytes);
+    findings.extend(signatures.findings(bytes));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
     Derived {
         model: text(serde_json::to_string(&parsed.card)),
@@ -106,11 +107,12 @@ fn rederive(row: &version::Model, bytes: Option<&[u8]>) -> version::Model {
             ..row.clone()
         };
     };
-    let derived = derive(&parsed, bytes);
+    let signatures = Signatures::judge_again(&parsed, bytes, &row.key_sets);
+    let derived = derive(&parsed, bytes, &signatures);
     version::Model {
         content_digest: content_digest(bytes),
-        signing: signing_summary(&parsed.card),
-        signature: signature_state(&parsed.card).as_str().into(),
+        signing: signatures.summary(),
+        signature: signatures.state().into(),
         wire_family: parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,

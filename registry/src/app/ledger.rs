@@ -71,6 +71,8 @@ pub struct Ledger<'a> {
     pub(super) bodies: Vec<body::Model>,
     pub(super) versions: Vec<version::Model>,
     pub(super) repeats: Vec<Uuid>,
+    /// Versions whose signatures are judged differently with the keys of today.
+    pub(super) judged: Vec<version::Model>,
     states: Vec<(Uuid, VersionState)>,
     decisions: Vec<decision::Model>,
     reviews: BTreeMap<Uuid, review::Model>,
@@ -99,6 +101,7 @@ impl<'a> Ledger<'a> {
             bodies: Vec::new(),
             versions: Vec::new(),
             repeats: Vec::new(),
+            judged: Vec::new(),
             states: Vec::new(),
             decisions: Vec::new(),
             reviews: BTreeMap::new(),
@@ -389,6 +392,9 @@ impl<'a> Ledger<'a> {
         write.bodies_insert(self.bodies).await?;
         write.versions_insert(self.versions).await?;
         write.versions_repeat(&self.repeats).await?;
+        for row in self.judged {
+            write.version_derived(row).await?;
+        }
         for state in VersionState::ALL {
             let ids: Vec<Uuid> = self
                 .states

@@ -10,7 +10,7 @@ use super::ledger::{AgentState, Decider, Ledger, POLICY};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
-use crate::domain::review::{ChangeClass, ReviewState, VersionState};
+use crate::domain::review::{ReviewState, VersionState};
 use crate::store::entity::domain;
 use crate::store::{Write, accounts, agents, decisions, domains, reviews, settings, versions};
 
@@ -122,13 +122,10 @@ impl App {
         let same = |digest: &str, signing: &str| {
             digest == key.content_digest.as_str() && signing == key.signing.as_str()
         };
-        let change = approved.map(|approved| {
-            if same(&approved.content_digest, &approved.signing) {
-                ChangeClass::None
-            } else {
-                ChangeClass::High
-            }
-        });
+        let change = match approved {
+            Some(approved) => Some(self.change_between(write, approved, key, |_| None).await?),
+            None => None,
+        };
         let facts = Facts {
             domain: &state.agent.domain.clone(),
             verified: verified.first().is_some_and(|row| row.state == "verified"),

@@ -1,5 +1,6 @@
 //! The registry's API as calls.
 
+use a2a_card::ConversionTarget;
 use bytes::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,7 +11,7 @@ use super::refusal::ClientError;
 use super::target::AgentName;
 use super::terminal;
 use crate::api::{
-    Act, Agent, AgentList, CreatedToken, DomainList, DomainView, FindingList, Hit, Lookup,
+    Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainView, FindingList, Hit, Lookup,
     NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision, ReviewList,
     TokenList, VersionList, Vouch,
 };
@@ -114,6 +115,30 @@ impl Client {
     /// As [`Client::register`].
     pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
+    }
+
+    /// An agent's approved card in the form of another protocol version.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn card_as(&self, id: Uuid, target: ConversionTarget) -> Result<Bytes, ClientError> {
+        let query = encode(&[("as", target.to_string())]);
+        self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
+            .await
+    }
+
+    /// What changed between two versions of an agent's card, each by its digest; the newest one against the
+    /// served one where none is given.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn diff(&self, id: Uuid, from: Option<&str>, to: Option<&str>) -> Answer<Diff> {
+        let query: Vec<_> = [("from", from), ("to", to)]
+            .into_iter()
+            .filter_map(|(name, digest)| Some((name, digest?.to_owned())))
+            .collect();
+        self.get(&format!("/v1/agents/{id}/diff"), &encode(&query))
+            .await
     }
 
     /// An agent's kept versions.

@@ -56,7 +56,11 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Fai
     judge(source, &bytes, arguments.sarif, console)
 }
 
-async fn load(source: &str) -> Result<Vec<u8>, Failure> {
+/// The bytes of a card: of a file, a URL or, for `-`, standard input.
+///
+/// # Errors
+/// Where they cannot be read.
+pub async fn load(source: &str) -> Result<Vec<u8>, Failure> {
     if source.contains("://") {
         let url = Url::parse(source)
             .map_err(|error| Failure::new(format!("{source} is not a URL: {error}")))?;
@@ -68,12 +72,17 @@ async fn load(source: &str) -> Result<Vec<u8>, Failure> {
     } else {
         Box::new(std::fs::File::open(source).map_err(failed)?)
     };
-    // One byte more than a card may have, so that the reader of cards can say that it is too large.
+    read_bounded(reader, MAX_CARD_BYTES).map_err(failed)
+}
+
+/// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
+/// are too many.
+///
+/// # Errors
+/// Where the reader fails.
+pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader
-        .take(MAX_CARD_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

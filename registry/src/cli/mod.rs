@@ -24,6 +24,7 @@ mod search;
 mod send;
 mod serve;
 mod show;
+mod sign;
 mod signals;
 mod table;
 mod target;
@@ -92,12 +93,14 @@ enum Command {
     Domain(domain::DomainCommand),
     /// Find agents by words, skills, tags and more
     Search(Box<search::SearchArgs>),
-    /// Show an agent, its card, its versions or its findings
+    /// Show an agent, its card, its versions, its findings, or what changed
     Show(show::ShowArgs),
     /// Send a text to an agent and print its answer
     Send(send::SendArgs),
     /// Check an agent card; needs no registry
     Lint(lint::LintArgs),
+    /// Sign an agent card with a key of one's own; needs no registry
+    Sign(sign::SignArgs),
     /// Decide what is admitted
     #[command(subcommand)]
     Review(review::ReviewCommand),
@@ -183,6 +186,7 @@ async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
     }
     match command {
         Command::Lint(arguments) => return lint::run(&arguments, &console).await,
+        Command::Sign(arguments) => return sign::run(&arguments, &console).await,
         Command::Migrate(arguments) => return maintenance::migrate(&arguments, &console).await,
         Command::Openapi => return maintenance::openapi(&console),
         Command::Completions(arguments) => return maintenance::completions(&arguments, &console),
@@ -207,6 +211,7 @@ async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
         Command::Serve(_)
         | Command::Demo(_)
         | Command::Lint(_)
+        | Command::Sign(_)
         | Command::Migrate(_)
         | Command::Openapi
         | Command::Completions(_) => Ok(Outcome::Done),

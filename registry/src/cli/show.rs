@@ -1,5 +1,6 @@
-//! `show`: one agent, its card, its versions or its findings.
+//! `show`: one agent, its card, its versions, its findings, or what changed.
 
+use a2a_card::ConversionTarget;
 use clap::Args;
 use uuid::Uuid;
 
@@ -8,7 +9,7 @@ use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::search::{speaks, trust};
 use super::{table, terminal};
-use crate::api::{Agent, FindingView};
+use crate::api::{Agent, Diff, FindingView};
 
 /// What `show` takes.
 #[derive(Args, Debug, Clone)]
@@ -17,14 +18,26 @@ pub struct ShowArgs {
     #[arg(value_name = "AGENT")]
     agent: String,
     /// Write the approved card, byte for byte as the agent published it
-    #[arg(long, conflicts_with_all = ["versions", "findings"])]
+    #[arg(long, conflicts_with_all = ["versions", "findings", "diff"])]
     card: bool,
+    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned, and marked as converted
+    #[arg(long = "as", value_name = "VERSION", requires = "card")]
+    convert: Option<ConversionTarget>,
     /// List the kept versions of its card
-    #[arg(long, conflicts_with = "findings")]
+    #[arg(long, conflicts_with_all = ["findings", "diff"])]
     versions: bool,
     /// List what the linter found in its card
-    #[arg(long)]
+    #[arg(long, conflicts_with = "diff")]
     findings: bool,
+    /// List what changed in its card: the newest version against the one that is served
+    #[arg(long)]
+    diff: bool,
+    /// With --diff: the digest of the older version
+    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    from: Option<String>,
+    /// With --diff: the digest of the newer version
+    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    to: Option<String>,
 }
 
 /// Shows it.
@@ -38,12 +51,26 @@ pub async fn run(
 ) -> Result<Outcome, Failure> {
     let id = client.find_agent(&arguments.agent).await?.summary.id;
     if arguments.card {
-        let bytes = client.card(id).await.map_err(|error| error.into_answer())?;
-        console.write(&bytes)?;
+        let bytes = match arguments.convert {
+            None => client.card(id).await,
+            Some(target) => client.card_as(id, target).await,
+        };
+        console.write(&bytes.map_err(|error| error.into_answer())?)?;
     } else if arguments.versions {
         versions(id, client, console).await?;
     } else if arguments.findings {
         findings(id, client, console).await?;
+    } else if arguments.diff {
+        let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
+        let reply = client
+            .diff(id, from, to)
+            .await
+            .map_err(|error| error.into_answer())?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        } else {
+            print_diff(console, &reply.value)?;
+        }
     } else {
         let reply = client
             .agent(id)
@@ -148,6 +175,47 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
         &["SEVERITY", "RULE", "WHERE", "WHAT TO DO", "SECTION"],
         &rows,
     )
+}
+
+/// What changed, and how much it matters.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
+    let text = |value: &Option<serde_json::Value>| match value {
+        None => "-".to_owned(),
+        Some(serde_json::Value::String(text)) => terminal::short(text, 60),
+        Some(other) => terminal::short(&other.to_string(), 60),
+    };
+    let rows: Vec<_> = diff
+        .changes
+        .iter()
+        .map(|change| {
+            vec![
+                change.class.to_string(),
+                terminal::short(&change.pointer, 60),
+                text(&change.before),
+                text(&change.after),
+                change.reason.clone(),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        table::print(
+            console,
+            &["CLASS", "WHERE", "BEFORE", "AFTER", "WHY"],
+            &rows,
+        )?;
+    }
+    let more = if diff.cut { ", and there are more" } else { "" };
+    terminal::note(&format!(
+        "the change from {} to {} is of class {}; changes: {}{more}",
+        diff.from,
+        diff.to,
+        diff.change_class,
+        rows.len()
+    ));
+    Ok(())
 }
 
 fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {

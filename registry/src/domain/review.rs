@@ -16,6 +16,17 @@ text_enum! {
     }
 }
 
+impl From<a2a_card::ChangeClass> for ChangeClass {
+    fn from(class: a2a_card::ChangeClass) -> Self {
+        match class {
+            a2a_card::ChangeClass::None => Self::None,
+            a2a_card::ChangeClass::Low => Self::Low,
+            a2a_card::ChangeClass::High => Self::High,
+            a2a_card::ChangeClass::Critical => Self::Critical,
+        }
+    }
+}
+
 text_enum! {
     /// Where a review stands.
     ReviewState {

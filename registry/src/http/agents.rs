@@ -10,8 +10,8 @@ use super::body::Body;
 use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
-use crate::api::{Act, Agent, FindingList, VersionList};
-use crate::app::PageRequest;
+use crate::api::{Act, Agent, Diff, FindingList, VersionList};
+use crate::app::{DiffQuery, PageRequest};
 
 /// Show an agent
 #[utoipa::path(
@@ -54,6 +54,32 @@ pub async fn agent_versions(
         .agent_versions(&caller.0, &agent.0, &page.0)
         .await?;
     answer::json(StatusCode::OK, &versions)
+}
+
+/// What changed between two versions of an agent's card
+///
+/// Each change with its place, what stood there before and after, and why it has its class. Without `from` and
+/// `to`: the newest version against the one that is served.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN"), DiffQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The changes, the gravest first", body = Diff,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already"),
+    )
+)]
+#[get("/v1/agents/{agent}/diff")]
+pub async fn agent_diff(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<DiffQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let diff = state.app.agent_diff(&caller.0, &agent.0, &query.0).await?;
+    answer::resource(&request, &diff)
 }
 
 /// What the linter found in an agent's card

@@ -1,5 +1,6 @@
 //! The bytes of cards, exactly as their publishers wrote them.
 
+use a2a_card::UnknownTarget;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
@@ -29,14 +30,16 @@ const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform
 pub struct CardQuery {
     /// The digest of a kept version; the approved card where absent.
     version: Option<String>,
-    /// A protocol version to convert to. Not offered yet: answered with 400.
+    /// The protocol version to convert the card to: `1.0` or `0.3`. The answer is not what the publisher
+    /// wrote: it is never signed, and says by an extension what it was made from.
     #[serde(rename = "as")]
     convert: Option<String>,
 }
 
 /// The approved card, byte for byte
 ///
-/// With `version` a kept version of it, as `application/a2a-agent-card+json`.
+/// With `version` a kept version of it, as `application/a2a-agent-card+json`; with `as` in the form of another
+/// protocol version, for clients that read no other.
 #[utoipa::path(
     tag = "agents",
     params(("agent" = String, Path, description = "The agent's id or URN")),
@@ -57,14 +60,22 @@ pub async fn agent_card(
     query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    if query.0.convert.is_some() {
-        return Err(Problem::invalid(
-            "/as",
-            "Converting a card to another protocol version is not offered yet; leave `as` out.",
-        ));
-    }
     let version = query.0.version.as_deref();
-    let card = state.app.agent_card(&caller.0, &agent.0, version).await?;
+    let card = match query.0.convert.as_deref().map(str::parse) {
+        None => state.app.agent_card(&caller.0, &agent.0, version).await?,
+        Some(Ok(target)) => {
+            state
+                .app
+                .agent_card_as(&caller.0, &agent.0, version, target)
+                .await?
+        }
+        Some(Err(UnknownTarget(_))) => {
+            return Err(Problem::invalid(
+                "/as",
+                "A card is converted to 1.0 or to 0.3; leave `as` out for what the publisher wrote.",
+            ));
+        }
+    };
     Ok(match version {
         None => deliver(&request, &card, answer::JSON, CURRENT),
         Some(_) => {

@@ -23,6 +23,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_deprecate)
         .service(agents::agent_retire)
         .service(agents::agent_versions)
+        .service(agents::agent_diff)
         .service(agents::agent_findings)
         .service(agents::agent_show);
     routes

@@ -46,10 +46,19 @@ pub struct VersionKey {
     pub content_digest: String,
     /// The signing summary.
     pub signing: String,
+    /// A `SignatureState` in text.
+    pub signature: String,
     /// A `VersionState` in text.
     pub state: String,
     /// When it was first seen.
     pub observed_at: i64,
+}
+
+impl VersionKey {
+    /// Whether both say the same and are signed alike (model.md section 2).
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
+    }
 }
 
 /// The keys of these versions, in no order.
@@ -69,6 +78,7 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
             C::Digest,
             C::ContentDigest,
             C::Signing,
+            C::Signature,
             C::State,
             C::ObservedAt,
         ])
@@ -202,6 +212,7 @@ impl Write {
                 content_digest: Set(row.content_digest),
                 signing: Set(row.signing),
                 signature: Set(row.signature),
+                key_sets: Set(row.key_sets),
                 wire_family: Set(row.wire_family),
                 model: Set(row.model),
                 findings: Set(row.findings),

@@ -1,37 +1,46 @@
 //! A fetched card: which agent it is, whether it is a new version, and what is decided on it.
 
-use a2a_card::{content_digest, digest, signature_state, signing_summary};
+use a2a_card::{content_digest, digest};
 use a2a_crawler::FetchedCard;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::group::Group;
 use crate::app::App;
+use crate::app::derivation::derive;
+use crate::app::error::AppError;
 use crate::app::ledger::{AgentState, CRAWLER, Decider, Ledger};
+use crate::app::signatures::{KeptKeySet, Signatures};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle, LivenessState, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
+use crate::store::Write;
 use crate::store::entity::{agent, body, version};
-use crate::store::versions::VersionKey;
+use crate::store::versions::{self, VersionKey};
 
 /// The slot of a domain's well-known paths (model.md section 3).
 pub const WELL_KNOWN_SLOT: &str = "well-known";
 
 /// What tells one content from another: the canonical form and how it is signed.
-struct Content {
+pub(super) struct Content {
     digest: String,
     content_digest: String,
     signing: String,
+    signatures: Signatures,
 }
 
 impl Content {
-    fn of(fetched: &FetchedCard) -> Self {
+    /// Reads it off a fetched card, its signatures judged with the keys that came along.
+    pub(super) fn of(fetched: &FetchedCard) -> Self {
+        let key_sets = fetched.key_sets.iter().map(KeptKeySet::from).collect();
+        let signatures = Signatures::judge(&fetched.parsed, &fetched.bytes, key_sets);
         Self {
             digest: digest(&fetched.bytes),
             content_digest: content_digest(&fetched.bytes),
-            signing: signing_summary(&fetched.parsed.card),
+            signing: signatures.summary(),
+            signatures,
         }
     }
 
@@ -42,19 +51,20 @@ impl Content {
 
 impl App {
     /// Takes in a card; says whether its content was new.
-    pub(super) fn ingest_card(
+    pub(super) async fn ingest_card(
         &self,
+        write: &Write,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         source: i64,
         fetched: &FetchedCard,
-    ) -> bool {
+    ) -> Result<bool, AppError> {
         let content = Content::of(fetched);
         let Some(id) = self.agent_for(group, ledger, source, &content) else {
-            return false;
+            return Ok(false);
         };
         let Some(mut state) = group.agents.remove(&id) else {
-            return false;
+            return Ok(false);
         };
         state.agent.tls = fetched.tls;
         let newest = state
@@ -68,15 +78,26 @@ impl App {
                     ledger.repeats.push(newest.id);
                 }
                 ledger.put_agent(&state.agent);
+                if content.signatures.keys_found() && content.signatures.state() != newest.signature
+                {
+                    judge_again(write, group, ledger, &newest, fetched, &content).await?;
+                }
                 false
             }
             newest => {
-                self.new_version(group, ledger, &mut state, source, fetched, content, newest);
+                let new = New {
+                    source,
+                    fetched,
+                    content,
+                    newest,
+                };
+                self.new_version(write, group, ledger, &mut state, new)
+                    .await?;
                 true
             }
         };
         group.agents.insert(id, state);
-        changed
+        Ok(changed)
     }
 
     /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
@@ -189,51 +210,51 @@ impl App {
         Some(id)
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one version's whole surroundings"
-    )]
-    fn new_version(
+    async fn new_version(
         &self,
+        write: &Write,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         state: &mut AgentState,
-        source: i64,
-        fetched: &FetchedCard,
-        content: Content,
-        newest: Option<VersionKey>,
-    ) {
+        new: New<'_>,
+    ) -> Result<(), AppError> {
+        let New {
+            source,
+            fetched,
+            content,
+            newest,
+        } = new;
         let now = ledger.now();
         let approved = state
             .agent
             .approved_version
             .and_then(|id| group.versions.get(&id))
             .cloned();
-        // Every change of content is high until cards are compared member by member.
-        let class = approved.as_ref().map(|approved| {
-            if content.is(approved) {
-                ChangeClass::None
-            } else {
-                ChangeClass::High
-            }
-        });
-        let row = version_row(
-            ledger.new_id(),
-            state.agent.id,
-            fetched,
-            &content,
-            class,
-            now.0,
-        );
+        let mut row = version_row(ledger.new_id(), state.agent.id, fetched, &content, now.0);
         let key = VersionKey {
             id: row.id,
             agent_id: row.agent_id,
             digest: content.digest,
             content_digest: content.content_digest,
             signing: content.signing,
+            signature: row.signature.clone(),
             state: row.state.clone(),
             observed_at: row.observed_at,
         };
+        let class = match &approved {
+            None => None,
+            Some(approved) => {
+                let fresh = |digest: &str| {
+                    if digest == key.digest {
+                        return Some(fetched.bytes.clone());
+                    }
+                    let kept = ledger.bodies.iter().find(|body| body.digest == digest);
+                    kept.map(|body| body.bytes.clone())
+                };
+                Some(self.change_between(write, approved, &key, fresh).await?)
+            }
+        };
+        row.change_class = class.map(|class| class.as_str().into());
         let has_error = row.has_error;
         ledger.bodies.push(body::Model {
             digest: row.digest.clone(),
@@ -260,6 +281,7 @@ impl App {
         }
         ledger.touch(state);
         self.rule(group, ledger, state, source, &key, class, has_error);
+        Ok(())
     }
 
     /// Applies the admission rules to a new version.
@@ -329,6 +351,46 @@ impl App {
     }
 }
 
+/// A card whose content is new to its agent.
+struct New<'a> {
+    source: i64,
+    fetched: &'a FetchedCard,
+    content: Content,
+    newest: Option<VersionKey>,
+}
+
+/// Notes that the signatures of a version are judged differently with the keys of today, though the card and
+/// the way it is signed are the same.
+async fn judge_again(
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    newest: &VersionKey,
+    fetched: &FetchedCard,
+    content: &Content,
+) -> Result<(), AppError> {
+    let Some(row) = versions::versions_by_ids(write, &[newest.id]).await?.pop() else {
+        return Ok(());
+    };
+    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures);
+    let state = content.signatures.state();
+    ledger.judged.push(version::Model {
+        signature: state.into(),
+        key_sets: content.signatures.kept(),
+        model: derived.model,
+        findings: derived.findings,
+        has_error: derived.has_error,
+        derivation: derived.derivation,
+        ..row
+    });
+    if let Some(key) = group.versions.get_mut(&newest.id) {
+        key.signature = state.into();
+    }
+    let data = json!({"digest": newest.digest, "signature": state, "before": newest.signature});
+    ledger.agent_event(EventKind::AgentUpdated, newest.agent_id, CRAWLER, data);
+    Ok(())
+}
+
 /// The last decision of a person on exactly this content.
 fn persons_decision(group: &Group, key: &VersionKey) -> Option<bool> {
     group
@@ -354,24 +416,24 @@ fn version_row(
     agent_id: Uuid,
     fetched: &FetchedCard,
     content: &Content,
-    class: Option<ChangeClass>,
     now: i64,
 ) -> version::Model {
-    let derived = crate::app::derivation::derive(&fetched.parsed, &fetched.bytes);
+    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures);
     version::Model {
         id,
         agent_id,
         digest: content.digest.clone(),
         content_digest: content.content_digest.clone(),
         signing: content.signing.clone(),
-        signature: signature_state(&fetched.parsed.card).as_str().into(),
+        signature: content.signatures.state().into(),
+        key_sets: content.signatures.kept(),
         wire_family: fetched.parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,
         has_error: derived.has_error,
         derivation: derived.derivation,
         observed_at: now,
-        change_class: class.map(|class| class.as_str().into()),
+        change_class: None,
         state: VersionState::Pending.as_str().into(),
         ever_approved: false,
         repeats: 0,

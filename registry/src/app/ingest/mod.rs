@@ -22,6 +22,7 @@ use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::LivenessState;
 use crate::domain::timestamp::{SECOND, Timestamp};
+use crate::store::Write;
 
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const SPACING: i64 = 60 * SECOND;
@@ -39,7 +40,8 @@ impl App {
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         for outcome in group {
             if state.holds_lease(outcome) {
-                self.ingest_visit(&mut state, &mut ledger, outcome, now);
+                self.ingest_visit(&write, &mut state, &mut ledger, outcome)
+                    .await?;
             }
         }
         state.write_crawl(&write).await?;
@@ -53,18 +55,19 @@ impl App {
         Ok(())
     }
 
-    fn ingest_visit(
+    async fn ingest_visit(
         &self,
+        write: &Write,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         outcome: &Outcome,
-        now: Timestamp,
-    ) {
+    ) -> Result<(), AppError> {
+        let now = ledger.now();
         let mut fed = BTreeSet::new();
         for result in &outcome.sources {
             if group.sources.contains_key(&result.source_key) {
                 fed.extend(group.agent_of_source(result.source_key));
-                self.ingest_source(group, ledger, result, now);
+                self.ingest_source(write, group, ledger, result).await?;
                 fed.extend(group.agent_of_source(result.source_key));
             }
         }
@@ -74,20 +77,24 @@ impl App {
         }
         let exempt = self.spacing_exempt(group, outcome);
         group.finish_visit(outcome.domain_key, now, if exempt { 0 } else { SPACING });
+        Ok(())
     }
 
-    fn ingest_source(
+    async fn ingest_source(
         &self,
+        write: &Write,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         result: &SourceOutcome,
-        now: Timestamp,
-    ) {
+    ) -> Result<(), AppError> {
+        let now = ledger.now();
         group.record_attempts(result);
         let random = unit_random(self.entropy.as_ref());
         match &result.verdict {
             Verdict::Fetched(fetched) => {
-                let changed = self.ingest_card(group, ledger, result.source_key, fetched);
+                let changed = self
+                    .ingest_card(write, group, ledger, result.source_key, fetched)
+                    .await?;
                 let success = if changed {
                     Success::Changed
                 } else {
@@ -111,6 +118,7 @@ impl App {
                 group.failed(result.source_key, *outcome, *retry_after, now, random);
             }
         }
+        Ok(())
     }
 
     /// Lets an agent follow the state of its sources, tells where that changed, and retires it where it

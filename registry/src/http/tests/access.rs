@@ -27,6 +27,7 @@ const TABLE: &[(&str, Least)] = &[
     ("agent_card_well_known", Anyone),
     ("agent_card_well_known_0_2", Anyone),
     ("agent_deprecate", Curator),
+    ("agent_diff", Anyone),
     ("agent_findings", Anyone),
     ("agent_lookup", Anyone),
     ("agent_resume", Curator),

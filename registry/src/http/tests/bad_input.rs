@@ -139,7 +139,7 @@ async fn queries_that_do_not_fit() {
     let several = registry.get("/v1/agents?tag=a&tag=b&q=x+y").await;
     assert_eq!(several.status, 200, "{several:?}");
     let converted = registry
-        .get("/v1/agents/a/card?as=1.0")
+        .get("/v1/agents/a/card?as=0.9")
         .await
         .problem(400, "invalid-request");
     assert_eq!(converted["errors"][0]["pointer"], "/as");

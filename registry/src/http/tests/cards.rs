@@ -39,6 +39,42 @@ async fn with_agents(registry: &Registry) -> (String, jobs::Jobs, crate::demo::S
 }
 
 #[actix_web::test]
+async fn a_card_is_given_in_the_form_of_another_version() {
+    let registry = Registry::with(|config| config.governance.approve_all = true).await;
+    let (id, jobs, samples) = with_agents(&registry).await;
+    let card = registry.get(&format!("/v1/agents/{id}/card")).await;
+    let original = a2a_card::parse(&card.body).unwrap();
+    for (target, family) in [
+        ("1.0", a2a_card::Family::V1_0),
+        ("0.3", a2a_card::Family::V0_3),
+    ] {
+        let path = format!("/v1/agents/{id}/card?as={target}");
+        let converted = registry.get(&path).await;
+        assert_eq!(converted.status, 200);
+        assert_eq!(converted.header("content-type"), "application/json");
+        let read = a2a_card::parse(&converted.body).unwrap();
+        assert_eq!(read.family, family, "{target}");
+        assert_eq!(read.card.name, original.card.name);
+        assert!(read.card.signatures.is_empty());
+        let mut extensions = read.card.capabilities.extensions.iter();
+        assert!(extensions.any(|extension| extension.uri == a2a_card::CONVERTED_EXTENSION));
+        let tag = converted.header("etag").to_owned();
+        assert_ne!(tag, card.header("etag"));
+        let known = TestRequest::get()
+            .uri(&path)
+            .insert_header(("if-none-match", tag));
+        assert_eq!(registry.ask(known).await.status, 304);
+        let digest = a2a_card::digest(&card.body);
+        let version = registry.get(&format!("{path}&version={digest}")).await;
+        assert_eq!(version.body, converted.body);
+    }
+    let unknown = registry.get(&format!("/v1/agents/{id}/card?as=2.0")).await;
+    unknown.problem(400, "invalid-request");
+    jobs.stop().await;
+    samples.stop().await;
+}
+
+#[actix_web::test]
 async fn cards_are_handed_out_untouched() {
     let registry = Registry::with(|config| config.governance.approve_all = true).await;
     let (id, jobs, samples) = with_agents(&registry).await;

@@ -132,8 +132,10 @@ pub mod version {
         pub content_digest: String,
         /// The signing summary.
         pub signing: String,
-        /// `unsigned`, `valid`, `untrusted`, `invalid`, `unknown`.
+        /// `unsigned`, `untrusted`, `invalid`, `unknown`; what `valid` adds is the domain's proof.
         pub signature: String,
+        /// JSON of the key sets its signatures were judged with.
+        pub key_sets: String,
         /// How it was read.
         pub wire_family: String,
         /// JSON of the card's model.

@@ -1,0 +1,118 @@
+//! The key sets that signatures name: asked for on the card's own origin, and nowhere else.
+
+use a2a_crawler::fetch::MAX_KEY_SETS;
+use a2a_crawler::{FetchedKeySet, Slot, SourceTask, Verdict};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::support::{Canary, Reply, Request, Server, fetcher};
+
+const CARD: &str = "/card.json";
+
+/// A card whose signatures name these key sets.
+fn card(jkus: &[String]) -> String {
+    let signatures: Vec<Value> = jkus
+        .iter()
+        .map(|jku| {
+            let header = json!({"alg": "ES256", "kid": "k", "jku": jku}).to_string();
+            json!({"protected": URL_SAFE_NO_PAD.encode(header), "signature": "AAAA"})
+        })
+        .collect();
+    json!({"name": "Signed", "url": "https://a.example/", "signatures": signatures}).to_string()
+}
+
+/// A server whose card names key sets at `jkus`, which are made from its own address, and that answers
+/// every other path with `keys`.
+async fn server(jkus: impl Fn(&str) -> Vec<String> + Send + Sync + 'static, keys: Reply) -> Server {
+    Server::start(move |request: &Request| {
+        if request.path == CARD {
+            let host = request.header("host").unwrap_or_default();
+            Reply::json(card(&jkus(&format!("http://{host}"))))
+        } else {
+            keys.clone()
+        }
+    })
+    .await
+}
+
+async fn key_sets(server: &Server) -> Vec<FetchedKeySet> {
+    let task = SourceTask {
+        source_key: 1,
+        slot: Slot::Url {
+            url: server.url(CARD),
+        },
+        validators: None,
+    };
+    match fetcher().fetch_source(&task).await.verdict {
+        Verdict::Fetched(card) => card.key_sets,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn key_sets_of_the_cards_origin_are_fetched_once_each() {
+    let named = |base: &str| {
+        let mut jkus = vec![format!("{base}/keys"); 3];
+        jkus.extend((0..MAX_KEY_SETS).map(|number| format!("{base}/keys/{number}")));
+        jkus
+    };
+    let server = server(named, Reply::json(r#"{"keys": []}"#)).await;
+    let sets = key_sets(&server).await;
+    assert_eq!(sets.len(), MAX_KEY_SETS);
+    assert_eq!(sets[0].url, server.url("/keys").as_str());
+    for set in &sets {
+        assert_eq!(set.answer.as_deref(), Ok(br#"{"keys": []}"#.as_slice()));
+    }
+    assert_eq!(server.requests().len(), 1 + MAX_KEY_SETS);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_where_else_a_signature_points() {
+    let canary = Canary::new();
+    let elsewhere = canary.url().to_string();
+    let pointer = elsewhere.clone();
+    let server = server(move |_| vec![pointer.clone()], Reply::json("{}")).await;
+    let sets = key_sets(&server).await;
+    canary.assert_untouched();
+    assert_eq!(sets[0].url, elsewhere);
+    let why = sets[0].answer.as_ref().unwrap_err();
+    assert!(why.contains("leads away"), "{why}");
+    for wrong in ["", "keys", "data:application/json,{}", "https://"] {
+        let server = self::server(move |_| vec![wrong.to_owned()], Reply::json("{}")).await;
+        assert!(key_sets(&server).await[0].answer.is_err(), "{wrong}");
+        assert_eq!(server.requests().len(), 1, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed_and_no_huge_set_read() {
+    let canary = Canary::new();
+    let huge = "x".repeat(a2a_card::MAX_KEY_SET_BYTES + 1);
+    for reply in [
+        Reply::redirect(canary.url().as_str()),
+        Reply::redirect("/other"),
+        Reply::json(huge),
+        Reply::new(404, "", ""),
+        Reply::new(500, "", ""),
+    ] {
+        let server = server(|base| vec![format!("{base}/keys")], reply).await;
+        let sets = key_sets(&server).await;
+        assert!(sets[0].answer.is_err(), "{sets:?}");
+        assert_eq!(server.requests().len(), 2);
+    }
+    canary.assert_untouched();
+    let most = "x".repeat(a2a_card::MAX_KEY_SET_BYTES);
+    let server = server(|base| vec![format!("{base}/keys")], Reply::json(&most)).await;
+    assert_eq!(
+        key_sets(&server).await[0].answer.as_deref(),
+        Ok(most.as_bytes())
+    );
+}
+
+#[tokio::test]
+async fn an_unsigned_card_asks_for_nothing_more() {
+    let server = server(|_| Vec::new(), Reply::json("{}")).await;
+    assert!(key_sets(&server).await.is_empty());
+    assert_eq!(server.requests().len(), 1);
+}

@@ -1,0 +1,107 @@
+//! What the signatures of a card are worth with the keys that were found for them.
+
+use a2a_card::{
+    Finding, KeySet, Parsed, Severity, SignatureEntry, uncovered_findings, verified_state,
+    verified_summary, verify,
+};
+use a2a_crawler::FetchedKeySet;
+use serde::{Deserialize, Serialize};
+
+/// A key set that a card's signatures name, as it was found when the card was fetched. It is kept with the
+/// version, so that its signatures can be judged again from what was received.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptKeySet {
+    /// Where it was looked for.
+    url: String,
+    /// The set as received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keys: Option<String>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<&FetchedKeySet> for KeptKeySet {
+    fn from(fetched: &FetchedKeySet) -> Self {
+        let read = match &fetched.answer {
+            Ok(bytes) => match KeySet::from_jwks(bytes) {
+                Ok(_) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+            Err(detail) => Err(detail.clone()),
+        };
+        Self {
+            url: fetched.url.clone(),
+            error: read.as_ref().err().cloned(),
+            keys: read.ok(),
+        }
+    }
+}
+
+/// The signatures of a card, judged.
+#[derive(Debug, Clone)]
+pub(super) struct Signatures {
+    entries: Vec<SignatureEntry>,
+    key_sets: Vec<KeptKeySet>,
+}
+
+impl Signatures {
+    /// Judges them with the keys that were found.
+    pub(super) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
+        let found = key_sets
+            .iter()
+            .filter_map(|set| KeySet::from_jwks(set.keys.as_ref()?.as_bytes()).ok());
+        let keys = found.fold(KeySet::default(), KeySet::union);
+        Self {
+            entries: verify(parsed, bytes, &keys),
+            key_sets,
+        }
+    }
+
+    /// Judges them again with the keys that were kept.
+    pub(super) fn judge_again(parsed: &Parsed, bytes: &[u8], kept: &str) -> Self {
+        Self::judge(
+            parsed,
+            bytes,
+            serde_json::from_str(kept).unwrap_or_default(),
+        )
+    }
+
+    /// What tells one way of signing from another, however often the card is signed anew.
+    pub(super) fn summary(&self) -> String {
+        verified_summary(&self.entries)
+    }
+
+    /// The state of all of them, a key being bound to nothing: whether its domain was proved may change
+    /// without the card, and is looked at where the state is shown.
+    pub(super) fn state(&self) -> &'static str {
+        verified_state(&self.entries, |_| false).as_str()
+    }
+
+    /// The key sets as they are kept.
+    pub(super) fn kept(&self) -> String {
+        serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
+    }
+
+    /// Whether every key set that was looked for was found.
+    pub(super) fn keys_found(&self) -> bool {
+        self.key_sets.iter().all(|set| set.error.is_none())
+    }
+
+    /// What is to be said about them.
+    pub(super) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
+        let mut findings = uncovered_findings(bytes, &self.entries);
+        findings.extend(self.key_sets.iter().filter_map(|set| {
+            Some(Finding {
+                rule: "signature.keys".into(),
+                severity: Severity::Warning,
+                pointer: "/signatures".into(),
+                found: set.url.clone(),
+                wanted: "a key set at `jku`, on the card's own origin".into(),
+                hint: set.error.clone()?,
+                section: "1.0 §8.4.2".into(),
+            })
+        }));
+        findings
+    }
+}

@@ -1,0 +1,114 @@
+//! `sign`: a signature of one's own on a card, without a registry.
+
+use std::path::{Path, PathBuf};
+
+use a2a_card::{
+    CanonicalForm, Concern, KeySet, MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey, Verdict,
+    uncovered, verify,
+};
+use clap::Args;
+use ring::rand::{SecureRandom, SystemRandom};
+use url::Url;
+
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::{lint, terminal};
+
+/// What `sign` takes.
+#[derive(Args, Debug, Clone)]
+pub struct SignArgs {
+    /// A file, a URL, or `-` for standard input
+    #[arg(value_name = "CARD")]
+    card: String,
+    /// The private key: PKCS#8 as PEM or DER, or a JWK; Ed25519, P-256, P-384, or RSA from 2048 bits
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The key's identifier in its key set; that of the JWK, or else its RFC 7638 thumbprint, where absent
+    #[arg(long, value_name = "ID")]
+    kid: Option<String>,
+    /// Where the key set is published; registries fetch it from the card's own origin only
+    #[arg(long, value_name = "URL")]
+    jku: Option<Url>,
+    /// Write the signed card to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the public key set to a file, to be published at the URL of --jku
+    #[arg(long, value_name = "FILE")]
+    jwks: Option<PathBuf>,
+}
+
+/// Signs a card and writes it.
+///
+/// # Errors
+/// Where card or key cannot be read or do not serve, or nothing can be written.
+pub async fn run(arguments: &SignArgs, console: &Console) -> Result<Outcome, Failure> {
+    let bytes = lint::load(&arguments.card).await?;
+    let random = SystemRandom::new();
+    let key = read_key(&arguments.key, &random)?;
+    let kid = arguments.kid.clone();
+    let kid = kid.or_else(|| key.kid().map(str::to_owned));
+    let header = ProtectedHeader {
+        kid: kid.unwrap_or_else(|| key.thumbprint()),
+        jku: arguments.jku.as_ref().map(Url::to_string),
+    };
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("{} is not signed: {error}", arguments.card))
+    };
+    let signed = a2a_card::sign(&bytes, &key, &header, &random).map_err(|error| failed(&error))?;
+    let jwks = key.public_jwks(&header.kid);
+    let form = proved(&signed, jwks.as_bytes()).ok_or_else(|| {
+        failed(&"the signature does not verify; please report this, with the card")
+    })?;
+    for member in uncovered(&signed, form) {
+        if member.concern == Concern::Security {
+            terminal::note(&format!(
+                "warning: {} is not covered by the signature, so anybody can change it",
+                member.pointer
+            ));
+        }
+    }
+    match &arguments.out {
+        Some(path) => write(path, &signed)?,
+        None => console.write(&signed)?,
+    }
+    if let Some(path) = &arguments.jwks {
+        write(path, jwks.as_bytes())?;
+    }
+    terminal::note(&format!(
+        "signed with {} as {} in the form {}",
+        key.algorithm().as_str(),
+        header.kid,
+        form.as_str()
+    ));
+    Ok(Outcome::Done)
+}
+
+fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(format!(
+            "the key {} cannot be used: {error}",
+            path.display()
+        ))
+    };
+    let bytes = lint::read_bounded(
+        std::fs::File::open(path).map_err(|error| failed(&error))?,
+        MAX_KEY_FILE_BYTES,
+    )
+    .map_err(|error| failed(&error))?;
+    SigningKey::from_bytes(&bytes, random).map_err(|error| failed(&error))
+}
+
+/// The form in which the new signature, the last one, verifies.
+fn proved(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
+    let keys = KeySet::from_jwks(jwks).ok()?;
+    let parsed = a2a_card::parse(signed).ok()?;
+    match verify(&parsed, signed, &keys).pop()?.verdict {
+        Verdict::Valid { form, .. } => Some(form),
+        _ => None,
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+}

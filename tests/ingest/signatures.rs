@@ -1,0 +1,167 @@
+//! Signatures of cards as they are taken in: judged with the keys that came along.
+
+use a2a_card::{ProtectedHeader, SigningKey};
+use a2a_crawler::FetchedKeySet;
+use a2a_registry::domain::event::EventKind;
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+const DOMAIN: &str = "signing.agents-test.com";
+const JKU: &str = "https://signing.agents-test.com/keys.json";
+
+/// A key with its key set.
+struct Signer {
+    key: SigningKey,
+    jwks: String,
+}
+
+impl Signer {
+    fn new() -> Self {
+        let random = SystemRandom::new();
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+        let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
+        let jwks = key.public_jwks("k1");
+        Self { key, jwks }
+    }
+
+    /// The card with a signature of this key.
+    fn sign(&self, card: &[u8]) -> Vec<u8> {
+        let header = ProtectedHeader {
+            kid: "k1".into(),
+            jku: Some(JKU.into()),
+        };
+        a2a_card::sign(card, &self.key, &header, &SystemRandom::new()).unwrap()
+    }
+
+    /// What is found where the signature says that the key is.
+    fn found(&self) -> FetchedKeySet {
+        FetchedKeySet {
+            url: JKU.into(),
+            answer: Ok(self.jwks.clone().into_bytes()),
+        }
+    }
+}
+
+fn away() -> FetchedKeySet {
+    FetchedKeySet {
+        url: JKU.into(),
+        answer: Err("the server answered 503".into()),
+    }
+}
+
+async fn signature(stage: &Stage, agent: uuid::Uuid) -> String {
+    let view = stage
+        .app
+        .agent_show(&stage.admin, &agent.to_string())
+        .await
+        .unwrap();
+    view.hit.summary.trust.signature
+}
+
+async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
+    let list = stage
+        .app
+        .agent_findings(&stage.admin, &agent.to_string())
+        .await
+        .unwrap();
+    list.findings
+        .into_iter()
+        .map(|finding| finding.rule)
+        .collect()
+}
+
+both_databases! {
+    /// A key on the card's own host verifies, and is bound to nothing while the domain is unproved.
+    async fn a_signature_with_its_key_is_untrusted(url: &str) {
+        let stage = Stage::new(url).await;
+        let signer = Signer::new();
+        let bytes = signer.sign(&card("Signed", "Vouched for"));
+        stage.register(DOMAIN).await;
+        stage.look(DOMAIN, Answer::Signed(bytes.clone(), signer.found())).await;
+        let agent = stage.agent(DOMAIN).await;
+        stage.approve(agent.id).await;
+        assert_eq!(signature(&stage, agent.id).await, "untrusted");
+        assert_eq!(stage.served(agent.id).await, Some(bytes));
+        stage.index_equals_database().await;
+    }
+
+    /// Keys that are away for a while make no version, no review, and take no verdict back; once they are
+    /// there the verdict follows, and is told of.
+    async fn keys_may_come_later_and_go(url: &str) {
+        let stage = Stage::new(url).await;
+        let signer = Signer::new();
+        let bytes = signer.sign(&card("Signed", "Vouched for"));
+        stage.register(DOMAIN).await;
+        stage.look(DOMAIN, Answer::Signed(bytes.clone(), away())).await;
+        let agent = stage.agent(DOMAIN).await;
+        stage.approve(agent.id).await;
+        assert_eq!(signature(&stage, agent.id).await, "unknown");
+        assert!(rules(&stage, agent.id).await.contains(&"signature.keys".to_owned()));
+
+        for (found, state) in [(signer.found(), "untrusted"), (away(), "untrusted"), (signer.found(), "untrusted")] {
+            stage.look(DOMAIN, Answer::Signed(bytes.clone(), found)).await;
+            assert_eq!(signature(&stage, agent.id).await, state);
+            stage.index_equals_database().await;
+        }
+        assert!(!rules(&stage, agent.id).await.contains(&"signature.keys".to_owned()));
+        assert_eq!(stage.versions(agent.id).await.len(), 1);
+        assert_eq!(stage.reviews(agent.id).await.len(), 1);
+        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let told = events.iter().filter(|event| {
+            event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
+        });
+        assert_eq!(told.count(), 1);
+    }
+
+    /// The same key signing anew is the same card; what is derived again keeps its verdict, without a fetch.
+    async fn signing_anew_is_no_change(url: &str) {
+        let stage = Stage::new(url).await;
+        let signer = Signer::new();
+        let plain = card("Signed", "Vouched for");
+        stage.register(DOMAIN).await;
+        stage.look(DOMAIN, Answer::Signed(signer.sign(&plain), signer.found())).await;
+        let agent = stage.agent(DOMAIN).await;
+        stage.approve(agent.id).await;
+        let again = crate::support::stage::reordered(&signer.sign(&plain));
+        stage.look(DOMAIN, Answer::Signed(again, signer.found())).await;
+        assert_eq!(stage.versions(agent.id).await.len(), 1);
+        crate::ingest::derivation::age(&stage, Default::default()).await;
+        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(signature(&stage, agent.id).await, "untrusted");
+    }
+
+    /// A signature that no longer fits, is dropped, or is another key's is a critical change.
+    async fn a_signature_that_is_lost_is_critical(url: &str) {
+        let stage = Stage::new(url).await;
+        let (signer, other) = (Signer::new(), Signer::new());
+        let plain = card("Signed", "Vouched for");
+        let bytes = signer.sign(&plain);
+        let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        broken["signatures"][0]["signature"] = other_signature(&other.sign(&plain));
+        for (name, answer) in [
+            ("dropped", Answer::Card(plain.clone())),
+            ("broken", Answer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found())),
+            ("foreign", Answer::Signed(other.sign(&plain), signer.found())),
+        ] {
+            let domain = format!("{name}.agents-test.com");
+            stage.register(&domain).await;
+            stage.look(&domain, Answer::Signed(bytes.clone(), signer.found())).await;
+            let agent = stage.agent(&domain).await;
+            stage.approve(agent.id).await;
+            stage.look(&domain, answer).await;
+            assert_eq!(stage.holds(agent.id).await, ["critical_change"], "{name}");
+            assert_eq!(stage.served(agent.id).await, None, "{name}");
+            let review = stage.open_review(agent.id).await.unwrap();
+            assert_eq!(review.change_class.unwrap().as_str(), "critical", "{name}");
+        }
+        stage.index_equals_database().await;
+    }
+}
+
+fn other_signature(bytes: &[u8]) -> serde_json::Value {
+    let card: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+    card["signatures"][0]["signature"].clone()
+}
