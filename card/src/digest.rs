@@ -83,6 +83,12 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_to_their_last_digit() {
+        let canonical = br#"{"n":[6.801672438380202e+47,8.383658838626809e-78,619422114382213.2]}"#;
+        assert_eq!(content_digest(canonical), digest(canonical));
+    }
+
+    #[test]
     fn ambiguous_bytes_have_the_raw_digest() {
         for bytes in [
             r#"{"name":"A","name":"B"}"#,

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// Deepest nesting of arrays and objects a card may have.
 pub const MAX_DEPTH: usize = 64;
 
@@ -127,7 +129,7 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
         if let Some(place) = place.get_mut(..4) {
             place.copy_from_slice(b"null");
         }
-    } else if decimal(literal) != decimal(&format!("{double:e}")) {
+    } else if decimal(literal) != decimal(&Value::from(double).to_string()) {
         seen.inexact_number.get_or_insert(start);
     }
 }
@@ -197,6 +199,8 @@ mod tests {
             "0.1",
             "5e-324",
             "0.30000000000000004",
+            // Halfway between two short forms: JSON writers agree on the even one.
+            "619422114382213.2",
             "0e5",
             "-0.0",
         ] {
