@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
-    Family, all_findings, auth_labels, content_digest, digest, parse, security_sentences,
-    signing_summary,
+    ConversionTarget, Family, all_findings, auth_labels, content_digest, convert, digest, parse,
+    security_sentences, signing_summary,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -151,6 +151,12 @@ fn exercise(bytes: &[u8]) {
     assert_eq!(again, parsed.card);
     assert!(!stored.contains("\\u0000"), "databases refuse U+0000");
     assert_eq!(parse(bytes).as_ref(), Ok(&parsed));
+    for target in ConversionTarget::ALL {
+        let converted = convert(&parsed, target);
+        let written = serde_json::to_vec(&converted.card).unwrap();
+        let once_more = convert(&parse(&written).unwrap(), target);
+        assert_eq!(once_more.card, converted.card, "to {target}");
+    }
 }
 
 proptest! {

@@ -27,7 +27,7 @@ const DEFAULT_SKILL: &str = "default";
 pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Findings) -> AgentCard {
     let root = Pointer::Root;
     let mut card = parsed.card.clone();
-    leave_out(&mut card, out);
+    leave_out_unread_security(&mut card, out);
     fill(
         &mut card.description,
         &card.name,
@@ -40,6 +40,10 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
         &root.name("version"),
         out,
     );
+    card.provider.take_if(|provider| {
+        let texts = [&provider.organization, &provider.url];
+        texts.into_iter().flatten().all(String::is_empty)
+    });
     if let Some(provider) = &mut card.provider {
         // Who runs an agent, and where they are found, cannot be guessed; but half of it is worth saying.
         let at = root.name("provider");
@@ -66,10 +70,24 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
         }
     }
     skills(&mut card, target, out);
+    leave_out(&mut card, out);
     card
 }
 
-/// Takes out the signatures, which cover other bytes, and what no version knows.
+/// Takes out what the card says about security and nobody could read.
+fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
+    let root = Pointer::Root;
+    for name in SECURITY_MEMBERS {
+        for spelling in [name, &snake_case(name)] {
+            if let Some(value) = card.unknown.shift_remove(spelling) {
+                out.add_value(&rules::CONVERT_SECURITY, &root.name(spelling), &value);
+            }
+        }
+    }
+}
+
+/// Takes out the signatures, which cover other bytes, and what no version knows. Comes last, as a card may
+/// have more unknown members than there is room for findings.
 fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     if !card.signatures.is_empty() {
@@ -78,13 +96,7 @@ fn leave_out(card: &mut AgentCard, out: &mut Findings) {
         card.signatures.clear();
     }
     for (name, value) in mem::take(&mut card.unknown) {
-        let secures = |member: &str| name == member || name == snake_case(member);
-        let rule = if SECURITY_MEMBERS.into_iter().any(secures) {
-            &rules::CONVERT_SECURITY
-        } else {
-            &rules::CONVERT_UNKNOWN
-        };
-        out.add_value(rule, &root.name(&name), &value);
+        out.add_value(&rules::CONVERT_UNKNOWN, &root.name(&name), &value);
     }
 }
 

@@ -336,6 +336,9 @@ fn half_a_provider_is_kept() {
         assert!(found(&converted, "convert.default").contains(&("/provider/url", "")));
         assert_eq!(again(&converted).1.card.provider.unwrap().url, None);
     }
+    for converted in both(&flat(&json!({"provider": ""}))) {
+        assert!(!converted.card.contains_key("provider"), "nothing of it");
+    }
 }
 
 #[test]
