@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// Deepest nesting of arrays and objects a card may have.
 pub const MAX_DEPTH: usize = 64;
 
@@ -210,6 +212,8 @@ mod tests {
             "0.1",
             "5e-324",
             "0.30000000000000004",
+            // Halfway between two short forms: JSON writers agree on the even one.
+            "619422114382213.2",
             "0e5",
             "-0.0",
             // As near to the double as …319.3, and as short.

@@ -156,7 +156,7 @@ fn without(converted: &Converted, members: &[&str]) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn converting_again_changes_nothing(card in changed()) {

@@ -62,6 +62,7 @@ fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
             }
         }
     }
+    assert!(all.len() > 50, "{} callable cards", all.len());
     Some(all)
 }
 

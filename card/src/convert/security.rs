@@ -13,7 +13,6 @@ use crate::pointer::Pointer;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
 /// What becomes of a scheme.
-#[derive(PartialEq, Eq)]
 enum Fate {
     /// It is written.
     Kept,
@@ -44,28 +43,31 @@ pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut
             Fate::Unsayable => {}
         }
     }
-    let mut lists = vec![&mut card.security];
-    lists.extend(card.skills.iter_mut().map(|skill| &mut skill.security));
-    for requirements in lists {
+    let list = match target {
+        ConversionTarget::V1_0 => "securityRequirements",
+        ConversionTarget::V0_3 => "security",
+    };
+    let mut free = |requirements: &mut Vec<SecurityRequirement>, holder: &Pointer<'_>| {
         for requirement in &mut *requirements {
             requirement.schemes.retain(|(name, _)| !open.contains(name));
             for (name, _) in &requirement.schemes {
                 if told.insert(name.clone()) {
-                    out.add(
-                        &rules::CONVERT_SCHEME,
-                        &at.name(name),
-                        "required, not described",
-                    );
+                    let found = "required, not described";
+                    out.add(&rules::CONVERT_SCHEME, &at.name(name), found);
                 }
             }
         }
-        let mut kept: Vec<SecurityRequirement> = unique(mem::take(requirements));
-        if kept.len() > MAX_LIST {
-            let found = format!("{} elements", kept.len());
-            out.add(&rules::LIST_CUT, &root.name("security"), &found);
-            kept.truncate(MAX_LIST);
+        *requirements = unique(mem::take(requirements));
+        if requirements.len() > MAX_LIST {
+            let found = format!("{} elements", requirements.len());
+            out.add(&rules::LIST_CUT, &holder.name(list), &found);
+            requirements.truncate(MAX_LIST);
         }
-        *requirements = kept;
+    };
+    free(&mut card.security, &root);
+    let skills = root.name("skills");
+    for (index, skill) in card.skills.iter_mut().enumerate() {
+        free(&mut skill.security, &skills.index(index));
     }
 }
 
