@@ -22,7 +22,8 @@ const MEMBERS: [&str; 5] = [
     "additionalInterfaces",
 ];
 
-/// Why another order of preference is high, though 1.0 §8.3.2 calls it no more than an order.
+/// Why another order is high here: elsewhere it means nothing, but that of addresses is the order in which
+/// callers try them (1.0 §8.3.2).
 const ANOTHER_FIRST: &str = "callers are led to another of the approved addresses first";
 
 /// The versions spoken at each target.

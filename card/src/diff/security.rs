@@ -110,7 +110,8 @@ fn seen<'a>(
     }
 }
 
-/// Compares the requirements of two cards, or of two versions of a skill.
+/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of
+/// alternatives means nothing, since each of them was approved.
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,
