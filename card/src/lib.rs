@@ -36,10 +36,10 @@
 //! ```
 //!
 //! The crate is pure: no network, no files, no clock. Its work is bounded by [`MAX_CARD_BYTES`],
-//! [`MAX_DEPTH`], [`MAX_LIST`] and [`MAX_FINDINGS`]. It never changes a card's bytes: those stay with
+//! [`MAX_DEPTH`], [`MAX_LIST`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with
 //! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
-//! [`content_digest`] and [`signing_summary`]. [`verify`] judges their signatures with keys that are handed
-//! in, and [`sign`] makes new ones.
+//! [`content_digest`] and [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] judges their
+//! signatures with keys that are handed in, and [`sign`] makes new ones.
 
 mod convert;
 mod diff;
@@ -48,6 +48,7 @@ mod document;
 mod facets;
 mod family;
 mod finding;
+mod interfaces;
 mod lint;
 mod member;
 mod model;
@@ -71,6 +72,7 @@ pub use document::MAX_CARD_BYTES;
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS, Severity};
+pub use interfaces::{RankedInterface, Spoken, ranked_interfaces};
 pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
 pub use member::MAX_LIST;
 pub use model::*;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    Family, ParseError, SignatureState, all_findings, content_digest, digest, parse,
+    Family, ParseError, SignatureState, all_findings, content_digest, diff, digest, parse,
     signature_state, signing_summary,
 };
 use serde_json::Value;
@@ -132,6 +132,41 @@ fn every_named_object_of_the_corpus_is_read() {
         println!("  {rule:<28}{count:>4}");
     }
     println!("refused:\n  {}", refused.join("\n  "));
+}
+
+#[test]
+fn every_change_of_a_real_card_is_seen() {
+    let Some(folder) = folder("cards") else {
+        return;
+    };
+    let mut classes: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, (name, bytes)) in files(&folder).into_iter().enumerate() {
+        if parse(&bytes).is_err() {
+            continue;
+        }
+        let same = diff(&bytes, &bytes, None).unwrap();
+        assert!(same.changes.is_empty(), "{name}: {same:#?}");
+        let Ok(card) = serde_json::from_slice::<Value>(&bytes) else {
+            continue;
+        };
+        let members: Vec<String> = card.as_object().unwrap().keys().cloned().collect();
+        // A quarter of the members of each card, a different one each time.
+        for member in members.into_iter().skip(place % 4).step_by(4) {
+            let mut without = card.clone();
+            without.as_object_mut().unwrap().shift_remove(&member);
+            let mut other = card.clone();
+            other[&member] = Value::from("something else 1");
+            for after in [without, other].iter().map(Value::to_string) {
+                if parse(after.as_bytes()).is_err() {
+                    continue;
+                }
+                let forth = diff(&bytes, after.as_bytes(), None).unwrap();
+                assert!(!forth.changes.is_empty(), "{name}: {member}");
+                *classes.entry(forth.class.to_string()).or_default() += 1;
+            }
+        }
+    }
+    println!("a member removed or replaced: {:?}", ranked(classes));
 }
 
 #[test]

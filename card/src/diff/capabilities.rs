@@ -6,9 +6,9 @@ use super::ChangeClass::{self, Critical, High, Low};
 use super::changes::{Changes, Sides};
 use super::fields::Fields;
 use super::leftovers;
-use super::lists::{elements, reordered, wording};
+use super::lists::{BLANK, elements, reordered, wording};
 use super::matching::matches;
-use super::tree::{both_say_nothing, canonical, each, same, says_nothing};
+use super::tree::{Kind, both_blank, canonical, each, is_blank, same};
 use crate::pointer::Pointer;
 
 /// The members that readers look for: flags and the list of extensions.
@@ -41,8 +41,8 @@ pub(super) fn compare(
         return;
     };
     let at = at.name(name);
-    if both_say_nothing(sides) {
-        out.add(Low, &at, sides, "it says nothing, as before");
+    if both_blank(sides, Kind::Object) {
+        out.add(Low, &at, sides, BLANK);
         return;
     }
     let shaped = |value: Option<&Value>| value.is_none_or(|v| v.is_object() || v.is_null());
@@ -86,9 +86,6 @@ fn flag(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
 
 /// Compares two lists of extensions that differ, by URI.
 fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
-    if reordered(at, sides, out) {
-        return;
-    }
     let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
         let reason = "readers may understand the extensions in different ways";
         out.add(Critical, at, sides, reason);
@@ -97,6 +94,9 @@ fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut
     let found = out.found();
     let keys = |list: &[Value]| list.iter().map(key).collect::<Vec<_>>();
     let told = matches(keys(old), keys(new));
+    if !told.ambiguous && reordered(at, sides, out) {
+        return;
+    }
     for place in told.added {
         if let Some(value) = new.get(place) {
             let (class, reason) = match is_proof(owner, value) {
@@ -179,7 +179,7 @@ fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
         match (name.as_str(), value) {
             ("uri", _) | ("required" | "description" | "params", Value::Null) => true,
             ("required", value) => *value == Value::Bool(false),
-            ("description", value) => says_nothing(Some(value)),
+            ("description", value) => is_blank(Some(value), Kind::Text),
             ("params", Value::Object(params)) => params
                 .iter()
                 .all(|(name, value)| name == "account" && account(value)),
@@ -210,6 +210,7 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
         wording(
             &at.name(name),
             sides,
+            Kind::Text,
             "the words about an extension changed",
             out,
         );

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::ChangeClass::{Critical, High, Low};
+use super::ChangeClass::{self, Critical, High, Low};
 use super::address::Origin;
 use super::changes::Changes;
 use super::fields::{Fields, Pair};
-use super::offers::{Offer, Offers, Target, unclear_text};
+use super::offers::{Offer, Offers, PlaceKey, Target, unclear_text};
 use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
@@ -22,7 +22,8 @@ const MEMBERS: [&str; 5] = [
     "additionalInterfaces",
 ];
 
-/// Why another order of preference is high, though 1.0 §8.3.2 calls it no more than an order.
+/// Why another order is high here: elsewhere it means nothing, but that of addresses is the order in which
+/// callers try them (1.0 §8.3.2).
 const ANOTHER_FIRST: &str = "callers are led to another of the approved addresses first";
 
 /// The versions spoken at each target.
@@ -117,64 +118,35 @@ fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
 /// Addresses that all readers understand.
 fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
     let (old, new) = (by_target(before), by_target(after));
-    let reached: HashSet<(Origin, &str, &str)> =
-        before.plain.iter().filter_map(Offer::reach).collect();
-    let by_address: HashMap<&str, &Offer<'_>> = before
-        .plain
-        .iter()
-        .map(|offer| (offer.target.0, offer))
-        .collect();
-    let values: HashMap<&Target<'_>, &Value> = before
-        .plain
-        .iter()
-        .rev()
-        .map(|offer| (&offer.target, offer.value))
-        .collect();
-    let mut seen = HashSet::new();
+    let known = Known::of(before);
+    // What is told of already: new targets, and those whose place a new one has taken.
+    let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
     for offer in &after.plain {
-        if !seen.insert(&offer.target) {
+        if old.get(&offer.target) == new.get(&offer.target) || !seen.insert(&offer.target) {
             continue;
         }
-        let earlier = values.get(&offer.target).copied();
-        let (class, earlier, reason) = match old.get(&offer.target) {
-            Some(versions) if Some(versions) == new.get(&offer.target) => continue,
-            Some(_) => (
+        let stood = known.by_place.get(&offer.place.key()).copied();
+        let taken = stood.filter(|stood| !new.contains_key(&stood.target));
+        let (class, reason) = if old.contains_key(&offer.target) {
+            (
                 High,
-                earlier,
                 "another protocol version is spoken at an approved address",
-            ),
-            None if offer.reach().is_some_and(|reach| reached.contains(&reach)) => {
-                (High, None, "another path on an approved server")
-            }
-            None => match by_address.get(offer.target.0) {
-                Some(known) if known.target.2 != offer.target.2 => (
-                    Critical,
-                    Some(known.value),
-                    "callers would act for another tenant",
-                ),
-                Some(known) => (
-                    Critical,
-                    Some(known.value),
-                    "another binding at an approved address",
-                ),
-                None => (
-                    Critical,
-                    None,
-                    "callers would be sent to an address that nobody approved",
-                ),
-            },
+            )
+        } else {
+            replaced.extend(taken.map(|taken| &taken.target));
+            known.weigh(offer)
         };
-        offer.place.below(at, |at| {
-            out.add(class, at, (earlier, Some(offer.value)), reason)
-        });
+        let earlier = known.by_target.get(&offer.target).copied().or(taken);
+        let sides = (earlier.map(|offer| offer.value), Some(offer.value));
+        offer
+            .place
+            .below(at, |at| out.add(class, at, sides, reason));
     }
-    let mut gone = HashSet::new();
     for offer in &before.plain {
-        if !new.contains_key(&offer.target) && gone.insert(&offer.target) {
+        if !new.contains_key(&offer.target) && replaced.insert(&offer.target) {
+            let sides = (Some(offer.value), None);
             let reason = "an address is no longer offered";
-            offer.place.below(at, |at| {
-                out.add(High, at, (Some(offer.value), None), reason)
-            });
+            offer.place.below(at, |at| out.add(High, at, sides, reason));
         }
     }
     let (first, now) = (before.plain.first(), after.plain.first());
@@ -190,6 +162,51 @@ fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
                 ANOTHER_FIRST,
             )
         });
+    }
+}
+
+/// Where the callers of the older card go.
+struct Known<'o> {
+    by_place: HashMap<PlaceKey<'o>, &'o Offer<'o>>,
+    by_target: HashMap<&'o Target<'o>, &'o Offer<'o>>,
+    by_address: HashMap<&'o str, &'o Offer<'o>>,
+    reached: HashSet<(Origin, &'o str, &'o str)>,
+}
+
+impl<'o> Known<'o> {
+    fn of(offers: &'o Offers<'o>) -> Self {
+        let plain = &offers.plain;
+        Known {
+            by_place: plain
+                .iter()
+                .map(|offer| (offer.place.key(), offer))
+                .collect(),
+            by_target: plain
+                .iter()
+                .rev()
+                .map(|offer| (&offer.target, offer))
+                .collect(),
+            by_address: plain.iter().map(|offer| (offer.target.0, offer)).collect(),
+            reached: plain.iter().filter_map(Offer::reach).collect(),
+        }
+    }
+
+    /// What it means to send callers to a new target.
+    fn weigh(&self, offer: &Offer<'_>) -> (ChangeClass, &'static str) {
+        if offer
+            .reach()
+            .is_some_and(|reach| self.reached.contains(&reach))
+        {
+            return (High, "another path on an approved server");
+        }
+        let reason = match self.by_address.get(offer.target.0) {
+            Some(known) if known.target.2 != offer.target.2 => {
+                "callers would act for another tenant"
+            }
+            Some(_) => "another binding at an approved address",
+            None => "callers would be sent to an address that nobody approved",
+        };
+        (Critical, reason)
     }
 }
 

@@ -6,8 +6,11 @@ use serde_json::Value;
 
 use super::ChangeClass::{High, Low};
 use super::changes::{Changes, Sides};
-use super::tree::{both_say_nothing, each, permuted};
+use super::tree::{Kind, both_blank, each, permuted};
 use crate::pointer::Pointer;
+
+/// Why a member that is missing, null or empty on both sides is low.
+pub(super) const BLANK: &str = "it says nothing, as before";
 
 /// Says that a list has the same elements in another order, when that is so.
 pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -> bool {
@@ -21,10 +24,17 @@ pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -
     same
 }
 
-/// Compares a member that people and models read: every difference is high, order is low.
-pub(super) fn wording(at: &Pointer<'_>, sides: Sides<'_>, reason: &'static str, out: &mut Changes) {
-    if both_say_nothing(sides) {
-        out.add(Low, at, sides, "it says nothing, as before");
+/// Compares a text, or a list of texts, that people and models read: every difference is high, the order
+/// of a list is low.
+pub(super) fn wording(
+    at: &Pointer<'_>,
+    sides: Sides<'_>,
+    kind: Kind,
+    reason: &'static str,
+    out: &mut Changes,
+) {
+    if both_blank(sides, kind) {
+        out.add(Low, at, sides, BLANK);
     } else if !reordered(at, sides, out) {
         each(High, at, sides, reason, out);
     }
@@ -33,8 +43,8 @@ pub(super) fn wording(at: &Pointer<'_>, sides: Sides<'_>, reason: &'static str, 
 /// Compares two lists of media types that differ. A type withdrawn is low while others stay; without any
 /// left, others would be assumed.
 pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
-    if both_say_nothing(sides) {
-        out.add(Low, at, sides, "it says nothing, as before");
+    if both_blank(sides, Kind::List) {
+        out.add(Low, at, sides, BLANK);
         return;
     }
     if reordered(at, sides, out) {

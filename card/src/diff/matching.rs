@@ -1,6 +1,6 @@
 //! Finding the elements of one list again in another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 /// Which elements of two lists belong together.
@@ -14,10 +14,13 @@ pub(super) struct Matches {
     pub(super) gone: Vec<usize>,
     /// Whether what is in both stands in another order.
     pub(super) reordered: bool,
+    /// Whether a key stands in the newer list more than once, so that its order decides who is meant.
+    pub(super) ambiguous: bool,
 }
 
 /// Matches elements of equal keys; of several with one key the first with the first, and so on.
 pub(super) fn matches<K: Eq + Hash>(before: Vec<K>, after: Vec<K>) -> Matches {
+    let ambiguous = after.iter().collect::<HashSet<_>>().len() < after.len();
     // The places of each key in reverse, so that the first is the last to be taken.
     let mut places: HashMap<K, Vec<usize>> = HashMap::new();
     let mut is_gone = vec![true; before.len()];
@@ -43,6 +46,7 @@ pub(super) fn matches<K: Eq + Hash>(before: Vec<K>, after: Vec<K>) -> Matches {
         gone: gone.map(|(place, _)| place).collect(),
         both,
         added,
+        ambiguous,
     }
 }
 
@@ -55,7 +59,8 @@ mod tests {
         let told = matches(vec!["a", "b", "b", "c"], vec!["b", "d", "a", "b", "b"]);
         assert_eq!(told.both, [(1, 0), (0, 2), (2, 3)]);
         assert_eq!((told.added, told.gone), (vec![1, 4], vec![3]));
-        assert!(told.reordered);
-        assert!(!matches(vec!["a", "b", "c"], vec!["a", "x", "c"]).reordered);
+        assert!(told.reordered && told.ambiguous);
+        let told = matches(vec!["a", "b", "c"], vec!["a", "x", "c"]);
+        assert!(!told.reordered && !told.ambiguous);
     }
 }

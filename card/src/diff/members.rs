@@ -8,7 +8,7 @@ use super::changes::{Changes, Sides};
 use super::fields::{Fields, folds_to};
 use super::lists::{modes, wording};
 use super::offers::Offers;
-use super::tree::{both_say_nothing, each, says_nothing};
+use super::tree::{Kind, both_blank, each, is_blank};
 use super::{capabilities, interfaces, leftovers, security, signatures, skills};
 use crate::Family;
 use crate::pointer::Pointer;
@@ -110,7 +110,13 @@ impl Layer<'_> {
         capabilities::compare(self.owner_extension, &old, &new, at, out);
         skills::compare(&old, &new, &reaches, at, out);
         if let Some((name, sides)) = new.changed(&old, "description") {
-            wording(&at.name(name), sides, "the description changed", out);
+            wording(
+                &at.name(name),
+                sides,
+                Kind::Text,
+                "the description changed",
+                out,
+            );
         }
         for name in ["defaultInputModes", "defaultOutputModes"] {
             if let Some((name, sides)) = new.changed(&old, name) {
@@ -137,7 +143,7 @@ impl Layer<'_> {
 fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     const PROVIDER: &[&str] = &["organization", "url", "name"];
     let reason = "somebody else runs the agent";
-    if both_say_nothing(sides) {
+    if both_blank(sides, Kind::Object) {
         out.add(
             High,
             at,
@@ -188,7 +194,7 @@ fn is_version(value: &Value) -> bool {
 
 /// A link: free on the server on which it stood, or, where there was none, on the agent's own.
 fn link(old: &Fields<'_>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
-    if says_nothing(sides.1) {
+    if is_blank(sides.1, Kind::Text) {
         out.add(Low, at, sides, "a link was withdrawn");
         return;
     }
@@ -196,7 +202,9 @@ fn link(old: &Fields<'_>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes)
     let stays = match (place(sides.0), place(sides.1)) {
         (Some(before), Some(after)) => after.succeeds(&before),
         (None, Some(after)) => {
-            says_nothing(sides.0) && after.is_web() && Offers::of(old).origins().contains(&after)
+            is_blank(sides.0, Kind::Text)
+                && after.is_web()
+                && Offers::of(old).origins().contains(&after)
         }
         (_, None) => false,
     };

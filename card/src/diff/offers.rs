@@ -30,7 +30,15 @@ pub(super) struct Place<'a> {
     pub(super) index: Option<usize>,
 }
 
-impl Place<'_> {
+/// The name of the member, and the place in its list.
+pub(super) type PlaceKey<'a> = (&'a str, Option<usize>);
+
+impl<'a> Place<'a> {
+    /// What tells this place from others.
+    pub(super) fn key(&self) -> PlaceKey<'a> {
+        (self.member, self.index)
+    }
+
     /// Calls `look` with the pointer to it.
     pub(super) fn below<T>(&self, at: &Pointer<'_>, look: impl FnOnce(&Pointer<'_>) -> T) -> T {
         let member = at.name(self.member);

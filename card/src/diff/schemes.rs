@@ -8,7 +8,7 @@ use super::ChangeClass::{Critical, High};
 use super::changes::{Changes, Sides};
 use super::fields::{Fields, Member, pairs, shown_name};
 use super::lists::wording;
-use super::tree::each;
+use super::tree::{Kind, each};
 use super::{flows, leftovers};
 use crate::pointer::Pointer;
 
@@ -148,7 +148,7 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
         ("description", "the words about a scheme changed"),
     ] {
         if let Some((name, sides)) = new.changed(old, name) {
-            wording(&at.name(name), sides, reason, out);
+            wording(&at.name(name), sides, Kind::Text, reason, out);
         }
     }
     leftovers::compare(at, old, new, out);

@@ -10,7 +10,7 @@ use super::fields::Fields;
 use super::lists::reordered;
 use super::requirements::{Alternative, Verdict, alternatives, weigh};
 use super::schemes;
-use super::tree::{both_say_nothing, each, says_nothing};
+use super::tree::{Kind, both_blank, each, is_blank};
 use crate::pointer::Pointer;
 
 /// Where each generation of readers looks for requirements, and by which address it calls.
@@ -37,7 +37,7 @@ pub(super) fn compare(
         schemes::compare(&at.name(name), sides, &named(new), out);
     }
     if let Some((name, sides)) = new.changed(old, "authentication") {
-        let class = if both_say_nothing(sides) {
+        let class = if both_blank(sides, Kind::Object) {
             High
         } else {
             Critical
@@ -110,7 +110,8 @@ fn seen<'a>(
     }
 }
 
-/// Compares the requirements of two cards, or of two versions of a skill.
+/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of
+/// alternatives means nothing, since each of them was approved.
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,
@@ -129,8 +130,10 @@ pub(super) fn requirements<'a>(
         }
         let was = seen(old, own, shared(&card.old, view));
         let is = seen(new, own, shared(&card.new, view));
-        let asked = !says_nothing(sides.0) && !was.as_deref().is_some_and(is_open);
-        let lost = asked && new.told(own).is_none() && reaches(address);
+        let asked = !is_blank(sides.0, Kind::List) && !was.as_deref().is_some_and(is_open);
+        // A skill without requirements of its own is still under the card's.
+        let inherits = card.new.is_some() && VIEWS.iter().all(|(name, _)| new.told(name).is_none());
+        let lost = asked && new.told(own).is_none() && reaches(address) && !inherits;
         let (class, reason) = match weigh(was.as_deref(), is.as_deref()) {
             Verdict::Weaker => (Critical, "callers get in who could not before"),
             _ if lost => (Critical, "some readers no longer see what is asked of them"),

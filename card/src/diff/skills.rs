@@ -6,10 +6,10 @@ use super::ChangeClass::{Critical, High, Low};
 use super::changes::Changes;
 use super::fields::Fields;
 use super::leftovers;
-use super::lists::{elements, modes, reordered, wording};
+use super::lists::{BLANK, elements, modes, reordered, wording};
 use super::matching::matches;
 use super::security::{Reaches, Shared, requirements};
-use super::tree::{both_say_nothing, canonical, each, same};
+use super::tree::{Kind, both_blank, canonical, each, same};
 use crate::pointer::Pointer;
 
 /// What readers look for in a skill.
@@ -45,11 +45,8 @@ pub(super) fn compare(
         return;
     };
     let at = at.name(name);
-    if both_say_nothing(sides) {
-        out.add(Low, &at, sides, "it says nothing, as before");
-        return;
-    }
-    if reordered(&at, sides, out) {
+    if both_blank(sides, Kind::List) {
+        out.add(Low, &at, sides, BLANK);
         return;
     }
     let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
@@ -62,9 +59,12 @@ pub(super) fn compare(
         );
         return;
     };
-    let card = Shared::of(old_card, new_card);
     let keys = |list| <[Value]>::iter(list).map(key).collect::<Vec<_>>();
     let told = matches(keys(old), keys(new));
+    if !told.ambiguous && reordered(&at, sides, out) {
+        return;
+    }
+    let card = Shared::of(old_card, new_card);
     for place in told.added {
         if let Some(skill) = new.get(place) {
             let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
@@ -121,15 +121,19 @@ fn skill<'a>(
     out: &mut Changes,
 ) {
     requirements(old, new, card, reaches, at, out);
-    for (name, reason) in [
-        ("id", "a skill has another id"),
-        ("name", "a skill has another name"),
-        ("description", "the description of a skill changed"),
-        ("tags", "the tags of a skill changed"),
-        ("examples", "the examples of a skill changed"),
+    for (name, kind, reason) in [
+        ("id", Kind::Text, "a skill has another id"),
+        ("name", Kind::Text, "a skill has another name"),
+        (
+            "description",
+            Kind::Text,
+            "the description of a skill changed",
+        ),
+        ("tags", Kind::List, "the tags of a skill changed"),
+        ("examples", Kind::List, "the examples of a skill changed"),
     ] {
         if let Some((name, sides)) = new.changed(old, name) {
-            wording(&at.name(name), sides, reason, out);
+            wording(&at.name(name), sides, kind, reason, out);
         }
     }
     for name in ["inputModes", "outputModes"] {

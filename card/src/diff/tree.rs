@@ -36,20 +36,29 @@ pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     }
 }
 
-/// Whether a member says nothing: it is missing, null, or empty.
-pub(super) fn says_nothing(value: Option<&Value>) -> bool {
+/// What a member is when it is written as its version has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    List,
+    Object,
+}
+
+/// Whether a member of that kind says nothing: it is missing, null or empty. An empty value of another
+/// kind is something strict readers stumble over.
+pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     match value {
         None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(list)) => list.is_empty(),
-        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::String(text)) => kind == Kind::Text && text.is_empty(),
+        Some(Value::Array(list)) => kind == Kind::List && list.is_empty(),
+        Some(Value::Object(members)) => kind == Kind::Object && members.is_empty(),
         Some(_) => false,
     }
 }
 
-/// Whether neither side says anything.
-pub(super) fn both_say_nothing((before, after): Sides<'_>) -> bool {
-    says_nothing(before) && says_nothing(after)
+/// Whether a member of that kind says nothing on either side.
+pub(super) fn both_blank((before, after): Sides<'_>, kind: Kind) -> bool {
+    is_blank(before, kind) && is_blank(after, kind)
 }
 
 /// A text that is the same for values that say the same, and for no others.
