@@ -217,13 +217,13 @@ fn mutate_value(value: &mut Value, dice: &mut Dice) {
 
 #[test]
 fn no_mutant_of_the_content_is_valid() {
-    content(15_000, 6);
+    content(10_000, 6);
 }
 
 /// As the test before, on another core.
 #[test]
 fn no_other_mutant_of_the_content_is_valid() {
-    content(15_000, 8);
+    content(10_000, 8);
 }
 
 /// One place of what the card says is changed, every time into something else that a reader would notice.
@@ -257,8 +257,9 @@ fn no_mutant_of_header_or_signature_is_valid() {
     let signed = signed(SMALL, CanonicalForm::Sdk);
     let card: Value = serde_json::from_str(&signed.text).unwrap();
     let mut dice = Dice(7);
-    for round in 0..30_000 {
-        let name = ["protected", "signature"][round % 2];
+    let mut tried = 0;
+    while tried < 40_000 {
+        let name = ["protected", "signature"][tried % 2];
         let good = card["signatures"][0][name].as_str().unwrap();
         let mut mutant = good.as_bytes().to_vec();
         for _ in 0..=dice.below(3) {
@@ -274,6 +275,7 @@ fn no_mutant_of_header_or_signature_is_valid() {
         if mutant == good {
             continue;
         }
+        tried += 1;
         let mut changed = card.clone();
         changed["signatures"][0][name] = mutant.into();
         let text = changed.to_string();
