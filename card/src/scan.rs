@@ -127,9 +127,17 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
         if let Some(place) = place.get_mut(..4) {
             place.copy_from_slice(b"null");
         }
-    } else if decimal(literal) != decimal(&format!("{double:e}")) {
+    } else if !survives(literal, double) {
         seen.inexact_number.get_or_insert(start);
     }
+}
+
+/// Whether the double is written as the literal again. Where two shortest numbers lie equally near to it,
+/// writers differ: most take the even one, the standard library the larger one.
+fn survives(literal: &str, double: f64) -> bool {
+    let literal = decimal(literal);
+    let even = serde_json::to_string(&double).unwrap_or_default();
+    literal == decimal(&even) || literal == decimal(&format!("{double:e}"))
 }
 
 /// A number as its significant digits and the power of ten of the last one; `None` for what is no number.
@@ -199,6 +207,8 @@ mod tests {
             "0.30000000000000004",
             "0e5",
             "-0.0",
+            "1424953923781206.2",
+            "1424953923781206.3",
         ] {
             assert_eq!(judged(exact), Ok((false, false)), "{exact}");
         }
@@ -207,6 +217,8 @@ mod tests {
             "0.10000000000000000001",
             "12345678901234567890123",
             "1e-400",
+            "1424953923781206.4",
+            "1424953923781206.25",
         ] {
             assert_eq!(judged(lost), Ok((true, false)), "{lost}");
         }

@@ -85,7 +85,7 @@ const CARDS_1_0: [(&str, &str); 4] = [
             "provider":{"organization":"Größe","url":"https://agents-r-us.io"},
             "capabilities":{"streaming":false,"pushNotifications":true,"extendedAgentCard":false,"extensions":[
                 {"uri":"https://x.agents-r-us.io","description":"e","required":true,"params":{
-                    "whole":1.0,"third":0.3333333333333333,"large":1e21,"tiny":1e-7,"minus":-0.0,"exact":9007199254740992,
+                    "whole":1.0,"third":0.3333333333333333,"large":1e21,"tiny":1e-7,"minus":-0.0,"tie":1424953923781206.2,"exact":9007199254740992,
                     "\ufb33":1,"\ud83d\ude00":2,"10":3,"9":4,"nested":{"b":[1,[2,{"c":true}]],"a":false}}}]},
             "documentationUrl":"https://agents-r-us.io/docs","iconUrl":"https://agents-r-us.io/icon.png",
             "defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain","application/json"],
@@ -146,7 +146,7 @@ const CARDS_0_3: [(&str, &str); 3] = [
             "provider":{"organization":"Größe","url":"https://agents-r-us.io"},
             "capabilities":{"streaming":false,"pushNotifications":true,"stateTransitionHistory":false,"extensions":[
                 {"uri":"u:x","required":false,"params":{"i":1,"f":1.0,"third":0.3333333333333333,"large":1e21,"sixteen":1e16,
-                    "fifteen":1e15,"tiny":1e-7,"small":0.0001,"smaller":0.00001,"e":"","n":null,"l":[],"\ufb33":1,"\ud83d\ude00":2,"b":[true,[false]]}}]},
+                    "fifteen":1e15,"tiny":1e-7,"small":0.0001,"smaller":0.00001,"tie":1424953923781206.2,"minus":-2.5,"zero":0.0,"e":"","n":null,"l":[],"\ufb33":1,"\ud83d\ude00":2,"b":[true,[false]]}}]},
             "supportsAuthenticatedExtendedCard":false,"iconUrl":"","documentationUrl":"https://agents-r-us.io",
             "defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],
             "skills":[{"id":"s","name":"S","description":"d","tags":["é"],"examples":[],"security":[{"key":[]}]}]}"#,
