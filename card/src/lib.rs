@@ -84,8 +84,8 @@ pub use signature::{
     Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
     MAX_KEYS, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader, Reason, SignError,
     SignatureEntry, SignatureState, SigningKey, SigningKeyError, Uncovered, UnknownSignatureState,
-    Verdict, sign, signature_entries, signature_state, signing_summary, uncovered,
-    uncovered_findings, verified_state, verified_summary, verify,
+    Verdict, canonical_payload, sign, signature_entries, signature_state, signing_summary,
+    uncovered, uncovered_findings, verified_state, verified_summary, verify,
 };
 pub use words::security_sentences;
 

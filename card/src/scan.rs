@@ -218,6 +218,8 @@ mod tests {
             "-0.0",
             // As near to the double as …319.3, and as short.
             "-759338829002319.2",
+            "1424953923781206.2",
+            "1424953923781206.3",
         ] {
             assert_eq!(judged(exact), Ok((false, false)), "{exact}");
         }
@@ -227,6 +229,7 @@ mod tests {
             "12345678901234567890123",
             "0.1000000000000000055",
             "1e-400",
+            "1424953923781206.4",
         ] {
             assert_eq!(judged(lost), Ok((true, false)), "{lost}");
         }

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
-    ConversionTarget, Family, all_findings, auth_labels, content_digest, convert, digest, parse,
-    security_sentences, signing_summary,
+    CanonicalForm, ConversionTarget, Family, KeySet, all_findings, auth_labels, canonical_payload,
+    content_digest, convert, digest, parse, security_sentences, signing_summary, uncovered,
+    uncovered_findings, verify,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -146,6 +147,12 @@ fn exercise(bytes: &[u8]) {
     }
     assert!(!security_sentences(&parsed.card).is_empty());
     let _ = (auth_labels(&parsed.card), signing_summary(&parsed.card));
+    let entries = verify(&parsed, bytes, &KeySet::default());
+    assert!(uncovered_findings(bytes, &entries).is_empty());
+    for form in CanonicalForm::ALL {
+        let none = canonical_payload(bytes, form).is_none();
+        assert!(!none || uncovered(bytes, form).is_empty());
+    }
     let stored = serde_json::to_string(&parsed.card).unwrap();
     let again: a2a_card::AgentCard = serde_json::from_str(&stored).unwrap();
     assert_eq!(again, parsed.card);
@@ -185,6 +192,28 @@ proptest! {
         let mut other = String::new();
         reversed(&card, &mut other);
         prop_assert_eq!(content_digest(plain.as_bytes()), content_digest(other.as_bytes()));
+        for form in CanonicalForm::ALL {
+            let payload = canonical_payload(plain.as_bytes(), form);
+            prop_assert_eq!(payload, canonical_payload(other.as_bytes(), form), "{}", form);
+        }
+    }
+
+    #[test]
+    fn every_signed_form_is_covered_by_itself(card in card()) {
+        // What the plain form covers is everything, so its payload has payloads of its own that say the same.
+        let bytes = card.to_string();
+        let payload = |bytes: &[u8], form| canonical_payload(bytes, form);
+        let plain = payload(bytes.as_bytes(), CanonicalForm::Plain).unwrap();
+        for form in [CanonicalForm::Sdk, CanonicalForm::Strict, CanonicalForm::Plain] {
+            let once = payload(bytes.as_bytes(), form);
+            prop_assert_eq!(&payload(&plain, form), &once, "{}", form);
+            if let Some(once) = once {
+                let twice = payload(&once, form);
+                prop_assert_eq!(twice.as_ref(), Some(&once), "{}", form);
+                let left = uncovered(&once, form);
+                prop_assert!(left.is_empty(), "{}: {:?}", form, left);
+            }
+        }
     }
 
     #[test]

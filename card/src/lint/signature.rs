@@ -6,7 +6,7 @@ use super::Subject;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rules::Rule;
-use crate::signature::{Reason, SignatureEntry, Verdict, signature_entries};
+use crate::signature::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict, signature_entries};
 
 /// Reports the entries that `breach` finds fault with, with what it says about them.
 fn each(
@@ -22,6 +22,15 @@ fn each(
         if let Some(found) = breach(entry) {
             out.add(rule, &at.index(index), &found);
         }
+    }
+}
+
+/// There are no more signatures than are looked at.
+pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let count = subject.parsed.card.signatures.len();
+    if count > MAX_SIGNATURES {
+        let found = format!("{count} entries");
+        out.add(rule, &Pointer::Root.name("signatures"), &found);
     }
 }
 

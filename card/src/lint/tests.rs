@@ -179,6 +179,15 @@ fn skills_security_and_signatures_are_judged() {
         "/signatures/0",
     );
     breaks(signed("text"), "signature.form", "/signatures/0");
+    let count = |n: usize| move |c: &mut Value| c["signatures"] = vec![json!({}); n].into();
+    breaks(count(17), "signature.count", "/signatures");
+    let mut full = good();
+    count(16)(&mut full);
+    assert!(
+        found(&full)
+            .iter()
+            .all(|(rule, _)| rule != "signature.count")
+    );
     for header in [
         r#"{"alg":"ES512","kid":"k"}"#,
         r#"{"alg":"ES256","kid":"k","crit":["exp"]}"#,

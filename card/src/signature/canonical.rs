@@ -8,6 +8,8 @@ use super::project::Projection;
 use super::python;
 use super::schema::{CARD_0_3, CARD_1_0};
 use super::uncovered::Left;
+use crate::document::{self, Nul};
+use crate::finding::Findings;
 use crate::pointer::Pointer;
 
 /// Which bytes of a card were signed. In all of them the top-level `signatures` is left out.
@@ -95,10 +97,17 @@ pub(super) fn payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> 
     written(&covered(document, form, &mut Left::none())?, form)
 }
 
-/// The SDK form without `securitySchemes`, where it has them: what the JavaScript SDK 1.3.0 signs, because it
-/// reads its own form of them as if it were JSON and loses them.
-pub(super) fn payload_without_schemes(document: &Value) -> Option<Vec<u8>> {
-    let mut covered = covered(document, CanonicalForm::Sdk, &mut Left::none())?;
+/// The bytes that a signature in that form is over, before they are encoded in base64url; `None` where nobody
+/// could have signed the card in that form: it is no I-JSON, has members of other types than the form's
+/// protocol version gives them, or nothing that the form covers.
+pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
+    let document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
+    payload(&document.value, form).filter(|_| document.exact)
+}
+
+/// What the SDK form covers but for `securitySchemes`, where it has them: what the JavaScript SDK 1.3.0 signs,
+/// because it reads its own form of them as if it were JSON and loses them.
+pub(super) fn without_schemes(mut covered: Value) -> Option<Value> {
     covered.as_object_mut()?.swap_remove("securitySchemes")?;
-    written(&covered, CanonicalForm::Sdk)
+    Some(covered)
 }

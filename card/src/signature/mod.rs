@@ -17,7 +17,7 @@ mod uncovered;
 mod verify;
 
 pub use algorithm::Algorithm;
-pub use canonical::CanonicalForm;
+pub use canonical::{CanonicalForm, canonical_payload};
 pub use key_set::{KeySet, KeySetError, MAX_KEY_SET_BYTES, MAX_KEYS};
 pub use sign::{ProtectedHeader, SignError, sign};
 pub use signing_key::{MAX_KEY_FILE_BYTES, SigningKey, SigningKeyError};

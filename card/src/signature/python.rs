@@ -69,29 +69,49 @@ fn write_string(string: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Python writes the shortest digits that read back as the same double, with an exponent below 1e-4 and
-/// from 1e16 on.
+/// Python writes the shortest digits that read back as the same double, as `serde_json` does, with an exponent
+/// below 1e-4 and from 1e16 on.
 fn write_number(number: &Number, text: &mut String) {
-    let double = match number.as_f64() {
-        Some(double) if number.is_f64() => double,
+    let shortest = number.to_string();
+    if !number.is_f64() {
+        text.push_str(&shortest);
+        return;
+    }
+    let unsigned = shortest.strip_prefix('-').unwrap_or(&shortest);
+    let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    // No text of a double is longer than 400 characters.
+    let place = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+    let zeros = digits.len() - significant.len();
+    let power = exponent.parse::<i32>().unwrap_or_default() + place(whole.len()) - 1 - place(zeros);
+    let significant = significant.trim_end_matches('0');
+    let split = |at: usize| significant.split_at(at.min(significant.len()));
+
+    if shortest.starts_with('-') {
+        text.push('-');
+    }
+    // Writing to a String cannot fail.
+    let _ = match power {
+        _ if significant.is_empty() => write!(text, "0.0"),
+        0..16 => {
+            let length = usize::try_from(power).unwrap_or_default() + 1;
+            let (whole, fraction) = split(length);
+            let fraction = if fraction.is_empty() { "0" } else { fraction };
+            write!(text, "{whole:0<length$}.{fraction}")
+        }
+        -4..0 => {
+            let length = significant.len() + usize::try_from(-1 - power).unwrap_or_default();
+            write!(text, "0.{significant:0>length$}")
+        }
         _ => {
-            let _ = write!(text, "{number}");
-            return;
+            let (first, rest) = split(1);
+            let point = if rest.is_empty() { "" } else { "." };
+            let sign = if power < 0 { '-' } else { '+' };
+            write!(text, "{first}{point}{rest}e{sign}{:02}", power.abs())
         }
     };
-    let scientific = format!("{double:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let power: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&power) {
-        let plain = format!("{double}");
-        text.push_str(&plain);
-        if !plain.contains('.') {
-            text.push_str(".0");
-        }
-    } else {
-        let sign = if power < 0 { '-' } else { '+' };
-        let _ = write!(text, "{mantissa}e{sign}{:02}", power.abs());
-    }
 }
 
 #[cfg(test)]
@@ -135,6 +155,12 @@ mod tests {
             ("0.00001", "1e-05"),
             ("1.5e-7", "1.5e-07"),
             ("5e-324", "5e-324"),
+            ("0.0", "0.0"),
+            ("-2.5e-5", "-2.5e-05"),
+            ("100.0", "100.0"),
+            ("120.5", "120.5"),
+            ("9999999999999998.0", "9999999999999998.0"),
+            ("1424953923781206.2", "1424953923781206.2"),
             ("1.7976931348623157e308", "1.7976931348623157e+308"),
         ] {
             let value: Value = serde_json::from_str(json).unwrap();

@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use super::canonical::{CanonicalForm, payload, payload_without_schemes};
+use super::canonical::{CanonicalForm, covered, without_schemes, written};
 use super::jws::{self, Jws};
 use super::key_set::Key;
+use super::uncovered::Left;
 use super::{KeySet, MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
 use crate::document::{self, Nul};
 use crate::finding::Findings;
@@ -37,6 +38,7 @@ pub fn verify(parsed: &Parsed, bytes: &[u8], keys: &KeySet) -> Vec<SignatureEntr
     let mut card = Card {
         parsed,
         bytes,
+        document: None,
         payloads: None,
         tries: 0,
     };
@@ -60,41 +62,43 @@ struct Payload {
     encoded: String,
 }
 
-/// The card whose signatures are judged.
+/// The card whose signatures are judged. What is made of it is made when it is first needed: most cards come
+/// without signatures, and many signatures without keys.
 struct Card<'c> {
     parsed: &'c Parsed,
     bytes: &'c [u8],
-    payloads: Option<Result<Vec<Payload>, Reason>>,
+    document: Option<Result<Value, Reason>>,
+    payloads: Option<Vec<Payload>>,
     tries: usize,
 }
 
 impl Card<'_> {
     fn judge(&mut self, jws: &Jws<'_>, keys: &KeySet) -> Verdict {
-        let made = &*self
-            .payloads
-            .get_or_insert_with(|| payloads(self.parsed, self.bytes));
-        let payloads = match made {
-            Ok(payloads) => payloads,
+        let read = || signable(self.parsed, self.bytes);
+        let document = match self.document.get_or_insert_with(read) {
+            Ok(document) => &*document,
             Err(reason) => return Verdict::Invalid { reason: *reason },
         };
         let named = |key: &&Key| key.kid.is_some() && key.kid == jws.kid;
         let fitting = || keys.keys().iter().filter(|key| key.fits(jws.algorithm));
-        let first = fitting().filter(named);
-        let others = fitting().filter(|key| !named(key));
-        match tried(jws, payloads, first.chain(others), &mut self.tries) {
-            ControlFlow::Break(verdict) => verdict,
-            ControlFlow::Continue(()) => {
-                let meant = |key: &Key| jws.kid.is_none() || key.kid.is_none() || named(&key);
-                if fitting().any(meant) {
-                    let reason = Reason::Mismatch;
-                    Verdict::Invalid { reason }
-                } else if keys.keys().iter().any(|key| named(&key)) {
-                    let reason = Reason::KeyAlgorithm;
-                    Verdict::Refused { reason }
-                } else {
-                    Verdict::KeyUnknown
-                }
+        if fitting().next().is_some() {
+            let payloads = self.payloads.get_or_insert_with(|| payloads(document));
+            let first = fitting().filter(named);
+            let others = fitting().filter(|key| !named(key));
+            let outcome = tried(jws, payloads, first.chain(others), &mut self.tries);
+            if let ControlFlow::Break(verdict) = outcome {
+                return verdict;
             }
+        }
+        let meant = |key: &Key| jws.kid.is_none() || key.kid.is_none() || named(&key);
+        if fitting().any(meant) {
+            let reason = Reason::Mismatch;
+            Verdict::Invalid { reason }
+        } else if keys.keys().iter().any(|key| named(&key)) {
+            let reason = Reason::KeyAlgorithm;
+            Verdict::Refused { reason }
+        } else {
+            Verdict::KeyUnknown
         }
     }
 }
@@ -131,8 +135,8 @@ fn tried<'k>(
     ControlFlow::Continue(())
 }
 
-/// The payloads of a card in the order in which they are tried, each once.
-fn payloads(parsed: &Parsed, bytes: &[u8]) -> Result<Vec<Payload>, Reason> {
+/// The document, unless nothing in it can be signed.
+fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, Reason> {
     // The bytes were read before, so they are JSON within the bounds.
     let document =
         document::read(bytes, Nul::Keep, &mut Findings::default()).map_err(|_| Reason::NotIJson)?;
@@ -142,19 +146,30 @@ fn payloads(parsed: &Parsed, bytes: &[u8]) -> Result<Vec<Payload>, Reason> {
     if parsed.family == Family::Nested {
         return Err(Reason::NestedCard);
     }
-    Ok(distinct(&document.value))
+    Ok(document.value)
 }
 
-fn distinct(document: &Value) -> Vec<Payload> {
-    let mut payloads: Vec<Payload> = Vec::new();
-    let forms = CanonicalForm::ALL.map(|form| (Some(form), payload(document, form)));
-    let without_schemes = (None, payload_without_schemes(document));
-    for (form, bytes) in forms.into_iter().chain([without_schemes]) {
-        let Some(bytes) = bytes else { continue };
-        let encoded = URL_SAFE_NO_PAD.encode(bytes);
-        if payloads.iter().all(|payload| payload.encoded != encoded) {
-            payloads.push(Payload { form, encoded });
+/// The payloads of a card in the order in which they are tried, each once.
+fn payloads(document: &Value) -> Vec<Payload> {
+    let mut parts: Vec<(Option<CanonicalForm>, Value)> = Vec::new();
+    for form in CanonicalForm::ALL {
+        // Equal parts are the same bytes, but for the 0.3 form, which is written otherwise.
+        let differs = |part: &Value| {
+            form == CanonicalForm::V0_3 || parts.iter().all(|(_, known)| known != part)
+        };
+        if let Some(part) = covered(document, form, &mut Left::none()).filter(differs) {
+            parts.push((Some(form), part));
         }
     }
-    payloads
+    if let Some((Some(CanonicalForm::Sdk), part)) = parts.first()
+        && let Some(part) = without_schemes(part.clone())
+    {
+        parts.push((None, part));
+    }
+    let payload = |(form, part): (Option<CanonicalForm>, Value)| {
+        let bytes = written(&part, form.unwrap_or(CanonicalForm::Sdk))?;
+        let encoded = URL_SAFE_NO_PAD.encode(bytes);
+        Some(Payload { form, encoded })
+    };
+    parts.into_iter().filter_map(payload).collect()
 }
