@@ -44,8 +44,12 @@ impl Content {
         }
     }
 
+    /// Whether a version says the same and is signed alike. While keys are away a signature that was found
+    /// wrong cannot be told from a sound one, so the very bytes are then enough.
     fn is(&self, version: &VersionKey) -> bool {
-        self.content_digest == version.content_digest && self.signing == version.signing
+        let same_bytes = self.digest == version.digest && !self.signatures.keys_found();
+        self.content_digest == version.content_digest
+            && (self.signing == version.signing || same_bytes)
     }
 }
 
