@@ -44,6 +44,8 @@ mod document;
 mod facets;
 mod family;
 mod finding;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lint;
 mod member;
 mod model;
