@@ -49,6 +49,8 @@ mod facets;
 mod family;
 mod finding;
 mod interfaces;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lint;
 mod member;
 mod model;

@@ -27,22 +27,24 @@ const TOOL: &str = "a2a-registry";
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_version: &str) -> Value {
+    log(results(artifact_uri, bytes, findings), tool_version)
+}
+
+/// The results alone: what depends on the card.
+pub(crate) fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
     let pointers: Vec<&str> = findings
         .iter()
         .map(|finding| finding.pointer.as_str())
         .collect();
     let regions = regions(bytes, &pointers);
     let results = findings.iter().zip(regions).map(|(finding, region)| {
-        let mut location = physical(artifact_uri, &region.map_or_else(first_line, place));
+        let region = region.map_or_else(first_line, place);
+        let mut location = physical(artifact_uri, &region);
         if !finding.pointer.is_empty() {
             location["logicalLocations"] = json!([logical(&finding.pointer)]);
         }
-        let mut result = result(
-            &finding.rule,
-            finding.severity,
-            &sentence(finding),
-            location,
-        );
+        let text = sentence(finding);
+        let mut result = result(&finding.rule, finding.severity, &text, location);
         let print = digest(format!("{} {}", finding.rule, finding.pointer).as_bytes());
         result["partialFingerprints"] = json!({"ruleAndPointer/v1": print});
         result["properties"] = json!({
@@ -50,7 +52,7 @@ pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_versio
         });
         result
     });
-    log(results.collect(), tool_version)
+    results.collect()
 }
 
 /// What is said of a document that is no card, as a SARIF log with one result of level `error`.

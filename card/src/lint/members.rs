@@ -105,7 +105,9 @@ pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 /// Adds the names in an object that are not among the known ones.
 fn collect<'v>(object: &'v Value, known: &[&str], names: &mut BTreeSet<&'v str>) {
     for name in object.as_object().into_iter().flat_map(Map::keys) {
-        if names.len() < MAX_NAMES && !known.iter().any(|known| is_spelling(name, known)) {
+        let is_known = known.contains(&name.as_str())
+            || (name.contains('_') && known.iter().any(|known| is_spelling(name, known)));
+        if !is_known && names.len() < MAX_NAMES {
             names.insert(name);
         }
     }

@@ -97,8 +97,15 @@ fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Fi
 
 /// Whether the member's name says that its value is a secret.
 fn is_secret_name(name: &str) -> bool {
-    // The longest name has twelve letters; no usual spelling of one doubles that.
-    name.len() <= 24 && NAMES.contains(&folded(name).as_str())
+    // The longest name has twelve letters; no usual spelling of one doubles that. Few names begin as these do.
+    let begins = matches!(
+        name.trim_start_matches(['_', '-', '$']).as_bytes(),
+        [
+            b'a' | b'b' | b'c' | b'p' | b'r' | b's' | b'A' | b'B' | b'C' | b'P' | b'R' | b'S',
+            ..
+        ]
+    );
+    begins && name.len() <= 24 && NAMES.contains(&folded(name).as_str())
 }
 
 /// Whether the text can be a secret itself: one word that is neither a placeholder nor an address.
@@ -108,24 +115,41 @@ fn is_value(text: &str) -> bool {
         && !text.contains(['{', '}', '<', '>', '*', '$'])
 }
 
+/// The bytes of which keys and tokens are made.
+const IN_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'+');
+        byte += 1;
+    }
+    table
+};
+
 /// What the text gives away, if anything.
 fn kind(text: &str) -> Option<&'static str> {
     if text.len() < MIN_TEXT {
         return None;
     }
-    let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-_./+".contains(byte));
-    for word in text.as_bytes().split(between) {
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    while start < bytes.len() {
+        let rest = bytes.get(start..).unwrap_or_default();
+        let length = rest.iter().position(|byte| !IN_WORD[usize::from(*byte)]);
+        let word = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
         if word.len() >= PEM.len()
             && let Some(kind) = kind_of_word(word, text)
         {
             return Some(kind);
         }
+        start += word.len() + 1;
     }
     let has_password = |word: &str| {
         let url = word.contains('@').then(|| Url::parse(word).ok()).flatten();
         url.is_some_and(|url| url.password().is_some_and(is_password))
     };
-    let address = text.contains("://") && text.contains('@');
+    let address = text.contains('@') && text.contains("://");
     (address && text.split_whitespace().any(has_password)).then_some("an address with a password")
 }
 

@@ -88,44 +88,54 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
 /// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`,
 /// `YOUR_…`, `lorem ipsum`, or nothing but `TODO` and its like.
 fn is_placeholder(text: &str) -> bool {
+    // Most texts have none of the marks, which is told without a copy in lower case.
+    let (mut marked, mut words) = (text.len() < 16, false);
+    for pair in text.as_bytes().windows(2) {
+        match pair {
+            [b'{' | b'<' | b'$', _] | b"__" => marked = true,
+            [b'y' | b'Y', b'o' | b'O'] | [b'l' | b'L', b'o' | b'O'] => words = true,
+            _ => {}
+        }
+    }
+    if !marked && !words {
+        return false;
+    }
     let lower = text.to_lowercase();
-    if lower.contains("{{") || lower.contains("${") || lower.contains("lorem ipsum") {
-        return true;
-    }
-    if matches!(
-        lower.trim_end_matches('.'),
-        "todo" | "tbd" | "fixme" | "changeme" | "placeholder"
-    ) {
-        return true;
-    }
-    if ["your_", "your-domain", "yourdomain", "<your"]
-        .iter()
-        .any(|mark| lower.contains(mark))
-    {
-        return true;
-    }
-    [("{", "}"), ("<", ">"), ("__", "__")]
-        .iter()
-        .any(|(open, close)| has_constant(text, open, close))
+    let told = [
+        "{{",
+        "${",
+        "lorem ipsum",
+        "your_",
+        "your-domain",
+        "yourdomain",
+        "<your",
+    ];
+    let alone = ["todo", "tbd", "fixme", "changeme", "placeholder"];
+    told.iter().any(|mark| lower.contains(mark))
+        || alone.contains(&lower.trim_end_matches('.'))
+        || [("{", "}"), ("<", ">"), ("__", "__")]
+            .iter()
+            .any(|(open, close)| has_constant(text, open, close))
 }
 
 /// Longest name of a template's constant that is looked for, its closing mark included.
-const MAX_CONSTANT_CHARS: usize = 64;
+const MAX_CONSTANT_BYTES: usize = 64;
 
 /// Whether a name in capitals stands between the marks.
 fn has_constant(text: &str, open: &str, close: &str) -> bool {
+    let capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let mut rest = text;
     while let Some((_, after)) = rest.split_once(open) {
-        // Names are short; looking no further keeps long texts full of opening marks cheap.
-        let end = after.char_indices().nth(MAX_CONSTANT_CHARS);
-        let near = end.map_or(after, |(end, _)| &after[..end]);
-        if let Some((inner, _)) = near.split_once(close) {
-            let capital = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-            if inner.len() >= 3 && inner.bytes().all(capital) {
-                return true;
-            }
+        let near = after.bytes().take(MAX_CONSTANT_BYTES);
+        let length = near.take_while(capital).count();
+        let (name, behind) = after.split_at(length);
+        // Underscores close a name that may have some itself.
+        let closed = behind.starts_with(close) || (close == "__" && name.ends_with(close));
+        let name = name.trim_end_matches(close);
+        if closed && name.len() >= 3 && name.contains(|c: char| c != '_') {
+            return true;
         }
-        rest = after;
+        rest = behind;
     }
     false
 }
@@ -141,6 +151,8 @@ mod tests {
             "https://${HOST}",
             "{{ name }}",
             "__ADVERTISED_URL__",
+            "see {lower} and {UPPER_1}",
+            "Find us at YourDomain dot com",
             "https://<HOST>/",
             "https://your-domain.com",
             "TODO",
@@ -154,6 +166,8 @@ mod tests {
             "a < b > c",
             "https://a.example/{id}",
             "__init__",
+            "________________________",
+            "{AB}",
             "",
         ] {
             assert!(!is_placeholder(text), "{text}");

@@ -1,0 +1,10 @@
+//! Any bytes as a card.
+#![no_main]
+
+use a2a_card::fuzzing;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Err(broken) = fuzzing::bytes(data) {
+        panic!("{broken}");
+    }
+});

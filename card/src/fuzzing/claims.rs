@@ -1,0 +1,159 @@
+//! The claims that hold for any bytes.
+
+use serde_json::Value;
+
+use crate::{
+    AgentCard, Family, LintContext, MAX_FINDINGS, ParseError, Parsed, all_findings,
+    all_findings_in, auth_labels, capability_labels, content_digest, digest, rules, sarif,
+    security_sentences, signature_state, signing_summary, tags,
+};
+
+/// Tries a claim: with the bytes and what reading them gave. An error says what is wrong.
+pub type Trial = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
+
+/// Something that holds for any bytes.
+pub struct Claim {
+    /// What is claimed, in a few words.
+    pub name: &'static str,
+    /// Tries it.
+    pub holds: Trial,
+}
+
+/// A claim that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{claim}: {what}")]
+pub struct Broken {
+    /// The claim.
+    pub claim: &'static str,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Everything that is claimed.
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        name: "a card has a name, and its family one too",
+        holds: named,
+    },
+    Claim {
+        name: "the model survives storage",
+        holds: stored,
+    },
+    Claim {
+        name: "findings are bounded, listed and visible",
+        holds: findings,
+    },
+    Claim {
+        name: "a context only adds findings",
+        holds: context,
+    },
+    Claim {
+        name: "digests name bytes and content",
+        holds: digests,
+    },
+    Claim {
+        name: "labels and sentences can be made of any card",
+        holds: words,
+    },
+    Claim {
+        name: "every finding is a result with a rule and a place",
+        holds: results,
+    },
+];
+
+/// An error where something does not hold.
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+fn named(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    match outcome {
+        Ok(parsed) => {
+            ensure(!parsed.card.name.trim().is_empty(), || "no name".into())?;
+            ensure(
+                parsed.family.as_str().parse::<Family>() == Ok(parsed.family),
+                || format!("{:?}", parsed.family),
+            )
+        }
+        Err(error) => ensure(!error.to_string().contains('\n'), || {
+            format!("{error:?} is more than a line")
+        }),
+    }
+}
+
+fn stored(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let text = serde_json::to_string(&parsed.card).map_err(|error| error.to_string())?;
+    let again: AgentCard = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    ensure(again == parsed.card, || text)
+}
+
+fn findings(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let findings = all_findings(parsed, bytes);
+    ensure(findings.len() <= 2 * MAX_FINDINGS, || {
+        format!("{} findings", findings.len())
+    })?;
+    for finding in &findings {
+        let listed = rules().iter().any(|rule| rule.id == finding.rule);
+        let short = finding.found.chars().count() <= 200 && finding.pointer.len() <= 4_096;
+        let visible = !finding.found.contains(char::is_control);
+        ensure(listed && short && visible, || format!("{finding:?}"))?;
+    }
+    Ok(())
+}
+
+fn context(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let card_url = url::Url::parse("https://agents.dev/.well-known/agent-card.json").ok();
+    let context = LintContext {
+        card_url: card_url.as_ref(),
+        previous: Some(parsed),
+    };
+    let (with, without) = (
+        all_findings_in(parsed, bytes, context),
+        all_findings(parsed, bytes),
+    );
+    let alone = with
+        .iter()
+        .any(|finding| finding.rule.starts_with("version."));
+    ensure(!alone, || "differs from itself".into())?;
+    ensure(with.len() >= without.len(), || {
+        format!("{} findings, {} without", with.len(), without.len())
+    })
+}
+
+fn digests(bytes: &[u8], _: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    for text in [digest(bytes), content_digest(bytes)] {
+        let hex = text.strip_prefix("sha256:").unwrap_or_default();
+        let wanted = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        ensure(wanted, || text)?;
+    }
+    Ok(())
+}
+
+fn words(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let card = &parsed.card;
+    let _ = (tags(card), auth_labels(card), capability_labels(card));
+    let _ = (signature_state(card), signing_summary(card));
+    let sentences = security_sentences(card);
+    ensure(!sentences.is_empty(), || "no sentence".into())
+}
+
+fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let findings = all_findings(parsed, bytes);
+    let results = sarif::results("card.json", bytes, &findings);
+    ensure(results.len() == findings.len(), || {
+        format!("{} results", results.len())
+    })?;
+    for result in results {
+        let line = result.pointer("/locations/0/physicalLocation/region/startLine");
+        let placed = line.and_then(Value::as_u64).is_some_and(|line| line >= 1);
+        ensure(placed && result.get("ruleIndex").is_some(), || {
+            result.to_string()
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Drives what the fuzzers drive, from the fixtures and from arbitrary data.
+//!
+//! `FUZZ_CASES` (10000) is how many cases each test tries; the fuzzers of `card/fuzz` try them without end.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use a2a_card::fuzzing;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// The fixtures of every family, the refused ones too.
+fn seeds() -> Vec<Vec<u8>> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut paths = Vec::new();
+    for folder in std::fs::read_dir(data).unwrap() {
+        let files = std::fs::read_dir(folder.unwrap().path()).unwrap();
+        paths.extend(files.map(|file| file.unwrap().path()));
+    }
+    paths.retain(|path| !path.to_string_lossy().ends_with(".expected.json"));
+    paths.sort();
+    assert!(paths.len() > 20, "{paths:?}");
+    paths
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect()
+}
+
+/// Tries a strategy's data as often as `FUZZ_CASES` says.
+fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::Broken>)
+where
+    S::Value: AsRef<[u8]>,
+{
+    let cases = std::env::var("FUZZ_CASES").map_or(10_000, |text| text.parse().unwrap());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
+    let result = runner.run(&strategy, |data| {
+        trial(data.as_ref()).map_err(|broken| TestCaseError::fail(broken.to_string()))
+    });
+    result.unwrap();
+}
+
+#[test]
+fn every_claim_holds_for_the_fixtures() {
+    for seed in seeds() {
+        assert_eq!(fuzzing::bytes(&seed), Ok(()));
+        assert_eq!(fuzzing::mutated(&seed), Ok(()));
+    }
+}
+
+#[test]
+fn every_claim_holds_for_any_bytes() {
+    drive(
+        proptest::collection::vec(any::<u8>(), 0..400),
+        fuzzing::bytes,
+    );
+}
+
+#[test]
+fn every_claim_holds_for_fixtures_with_changed_bytes() {
+    let change = (any::<proptest::sample::Index>(), any::<u8>(), 0..4_usize);
+    let changes = proptest::collection::vec(change, 1..8);
+    let changed = (proptest::sample::select(seeds()), changes).prop_map(|(mut card, changes)| {
+        for (place, byte, cut) in changes {
+            // A byte is replaced; or some are cut out, or doubled, from there on.
+            let place = place.index(card.len().max(1));
+            let end = (place + cut).min(card.len());
+            let doubled: Vec<u8> = card[place.min(end)..end].to_vec();
+            match byte % 3 {
+                0 => drop(card.splice(place.min(end)..end, [])),
+                1 => drop(card.splice(end..end, doubled)),
+                _ => drop(card.splice(place.min(end)..end, [byte])),
+            }
+        }
+        card
+    });
+    drive(changed, fuzzing::bytes);
+}
+
+#[test]
+fn every_claim_holds_for_cards_built_by_any_instructions() {
+    drive(
+        proptest::collection::vec(any::<u8>(), 0..600),
+        fuzzing::mutated,
+    );
+}
+
+#[test]
+fn a_claim_can_fail() {
+    let broken = fuzzing::CLAIMS.iter().map(|claim| {
+        let card = br#"{"name": "A", "url": "http://a.agents.dev/"}"#;
+        let mut parsed = a2a_card::parse(card).unwrap();
+        parsed.card.name.clear();
+        (claim.holds)(card, Ok(&parsed)).is_err()
+    });
+    assert_eq!(broken.filter(|broken| *broken).count(), 1);
+}
