@@ -48,9 +48,9 @@ mod document;
 mod facets;
 mod family;
 mod finding;
-mod interfaces;
 #[doc(hidden)]
 pub mod fuzzing;
+mod interfaces;
 mod lint;
 mod member;
 mod model;

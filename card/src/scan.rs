@@ -6,8 +6,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 /// Deepest nesting of arrays and objects a card may have.
 pub const MAX_DEPTH: usize = 64;
 
@@ -137,14 +135,18 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
 /// The most significant digits a double can give back (IEEE 754 binary64).
 const MAX_DIGITS: usize = 17;
 
-/// Whether the double, written with as many digits as the literal has, is the literal again. The shortest
-/// form of the double is no measure: where two forms are equally short and near, writers disagree.
+/// Whether the double, written with as many digits as the literal has or in its shortest form, is the literal
+/// again. Where two shortest forms are equally near, writers disagree: most take the even one, the standard
+/// library the larger one.
 fn is_exact(literal: &str, double: f64) -> bool {
     let Some((digits, power)) = decimal(literal) else {
         return false;
     };
     let places = digits.len().saturating_sub(1);
-    places < MAX_DIGITS && decimal(&format!("{double:.places$e}")) == Some((digits, power))
+    let written = Some((digits, power));
+    places < MAX_DIGITS
+        && (decimal(&format!("{double:.places$e}")) == written
+            || decimal(&format!("{double:e}")) == written)
 }
 
 /// A number as its significant digits and the power of ten of the last one; `None` for what is no number.

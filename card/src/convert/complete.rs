@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
 use crate::facets::SECURITY_MEMBERS;
@@ -143,15 +143,9 @@ fn capabilities(
         out.add(&rules::LIST_CUT, &at, &found);
         extensions.truncate(MAX_LIST - 1);
     }
-    for (index, extension) in extensions.iter_mut().enumerate() {
-        if let Some(params) = extension.params.take_if(|params| !params.is_object()) {
-            let at = at.index(index);
-            out.add_value(
-                &rules::CONVERT_EXTENSION_PARAMS,
-                &at.name("params"),
-                &params,
-            );
-        }
+    // Reading leaves out what is no object; a model made otherwise may hold anything.
+    for extension in extensions.iter_mut() {
+        extension.params = extension.params.take().filter(Value::is_object);
     }
     extensions.push(Extension {
         uri: CONVERTED_EXTENSION.to_owned(),

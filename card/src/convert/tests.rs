@@ -208,8 +208,6 @@ fn capabilities_are_kept_where_the_version_has_them() {
         let extensions = capabilities["extensions"].as_array().unwrap();
         assert_eq!(extensions[..2], kept.as_array().unwrap()[..]);
         assert_eq!(extensions.len(), 3, "and the mark");
-        let params = [("/capabilities/extensions/1/params", "[1]")];
-        assert_eq!(found(converted, "convert.extension-params"), params);
     }
     assert_eq!(new.card["capabilities"]["extendedAgentCard"], true);
     assert_eq!(old.card["supportsAuthenticatedExtendedCard"], true);
@@ -513,11 +511,9 @@ fn flows_are_kept_as_far_as_the_version_has_room() {
     assert_eq!(inner["flows"]["deviceCode"]["scopes"], json!({}));
     assert_eq!(old.card["securitySchemes"]["o"]["flows"], json!({}));
     assert_eq!(found(&old, "convert.scheme-assumed").len(), 1);
+    // Reading has said already that these are no flows.
     let text = flat(&json!({"securitySchemes": {"o": {"type": "oauth2", "flows": "code"}}}));
-    assert_eq!(
-        found(&to_1_0(&read(&text)), "convert.flow"),
-        [("/securitySchemes/o/flows", "\"code\"")]
-    );
+    assert!(found(&to_1_0(&read(&text)), "convert.flow").is_empty());
 }
 
 #[test]

@@ -70,13 +70,6 @@ pub(crate) const CONVERT_MODE: Rule = conversion(
     "modes as media types",
     "write a media type; the mode is left out",
 );
-pub(crate) const CONVERT_EXTENSION_PARAMS: Rule = conversion(
-    "convert.extension-params",
-    Warning,
-    "1.0 §4.4.4",
-    "the parameters of an extension as an object",
-    "write an object; the parameters are left out",
-);
 pub(crate) const CONVERT_STATE_HISTORY: Rule = conversion(
     "convert.state-history",
     Info,
@@ -136,7 +129,6 @@ pub(crate) static CONVERSION: &[Rule] = &[
     CONVERT_TENANT,
     CONVERT_DEFAULT,
     CONVERT_MODE,
-    CONVERT_EXTENSION_PARAMS,
     CONVERT_STATE_HISTORY,
     CONVERT_SCHEME,
     CONVERT_SCHEME_ASSUMED,
