@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use a2a_card::{DERIVATION, Parsed, Severity, all_findings, content_digest};
+use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};
 use serde_json::json;
+use url::Url;
 
 use super::App;
 use super::error::AppError;
@@ -11,7 +12,7 @@ use super::ledger::{Ledger, SYSTEM};
 use super::signatures::Signatures;
 use crate::domain::event::EventKind;
 use crate::store::entity::version;
-use crate::store::versions;
+use crate::store::{Write, agents, versions};
 
 /// How many versions are derived again in one transaction.
 const PAGE: u64 = 200;
@@ -34,9 +35,54 @@ pub(super) fn current() -> i32 {
     i32::try_from(DERIVATION).unwrap_or(i32::MAX)
 }
 
+/// What stands around a card, as far as the linter looks at it.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    site: Option<Url>,
+    previous: Option<Parsed>,
+}
+
+impl Surroundings {
+    /// Those of a card of that domain, and the bytes that the agent had before.
+    pub(super) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
+        Self {
+            site: Url::parse(&format!("https://{domain}/")).ok(),
+            previous: previous.and_then(|bytes| a2a_card::parse(bytes).ok()),
+        }
+    }
+
+    /// Those of a version that is kept.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn of_version(write: &Write, row: &version::Model) -> Result<Self, AppError> {
+        let agent = agents::agents_by_ids(write, &[row.agent_id]).await?.pop();
+        let before = versions::version_page(write, row.agent_id, true, Some(row.id), 1).await?;
+        let previous = match before.first() {
+            Some(before) => versions::body_by_digest(write, &before.digest).await?,
+            None => None,
+        };
+        Ok(agent.map_or_else(Self::default, |agent| {
+            Self::of(&agent.domain, previous.as_deref())
+        }))
+    }
+
+    fn context(&self) -> LintContext<'_> {
+        LintContext {
+            card_url: self.site.as_ref(),
+            previous: self.previous.as_ref(),
+        }
+    }
+}
+
 /// Writes a reading down.
-pub(super) fn derive(parsed: &Parsed, bytes: &[u8], signatures: &Signatures) -> Derived {
-    let mut findings = all_findings(parsed, bytes);
+pub(super) fn derive(
+    parsed: &Parsed,
+    bytes: &[u8],
+    signatures: &Signatures,
+    around: &Surroundings,
+) -> Derived {
+    let mut findings = all_findings_in(parsed, bytes, around.context());
     findings.extend(signatures.findings(bytes));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
@@ -68,7 +114,8 @@ impl App {
         let mut changed = BTreeSet::new();
         for row in old {
             let bytes = versions::body_by_digest(&write, &row.digest).await?;
-            let again = rederive(&row, bytes.as_deref());
+            let around = Surroundings::of_version(&write, &row).await?;
+            let again = rederive(&row, bytes.as_deref(), &around);
             let differs = again
                 != version::Model {
                     derivation: again.derivation,
@@ -99,7 +146,7 @@ impl App {
 }
 
 /// The row as this build derives it; a row whose bytes are gone or no longer read keeps what it has.
-fn rederive(row: &version::Model, bytes: Option<&[u8]>) -> version::Model {
+fn rederive(row: &version::Model, bytes: Option<&[u8]>, around: &Surroundings) -> version::Model {
     let read = bytes.and_then(|bytes| Some((a2a_card::parse(bytes).ok()?, bytes)));
     let Some((parsed, bytes)) = read else {
         return version::Model {
@@ -108,7 +155,7 @@ fn rederive(row: &version::Model, bytes: Option<&[u8]>) -> version::Model {
         };
     };
     let signatures = Signatures::judge_again(&parsed, bytes, &row.key_sets);
-    let derived = derive(&parsed, bytes, &signatures);
+    let derived = derive(&parsed, bytes, &signatures, around);
     version::Model {
         content_digest: content_digest(bytes),
         signing: signatures.summary(),

@@ -8,7 +8,7 @@ use super::{App, AppError, Caller};
 use crate::api::{Change, Diff};
 use crate::domain::review::ChangeClass;
 use crate::domain::role::Permission;
-use crate::store::entity::version;
+use crate::store::entity::{body, version};
 use crate::store::versions::{self, VersionKey};
 use crate::store::{Handle, StoreError};
 
@@ -86,8 +86,8 @@ impl App {
         })
     }
 
-    /// How much a card has changed against another version of it. Bytes that `known` does not give, because
-    /// they are kept by the same write, are read through `on`.
+    /// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
+    /// same write keeps, are read through `on`.
     ///
     /// # Errors
     /// Where the database fails.
@@ -96,18 +96,14 @@ impl App {
         on: &impl Handle,
         before: &VersionKey,
         after: &VersionKey,
-        known: impl Fn(&str) -> Option<Vec<u8>> + Send,
+        fresh: &[body::Model],
     ) -> Result<ChangeClass, StoreError> {
         if before.is_like(after) {
             return Ok(ChangeClass::None);
         }
         let mut bodies = Vec::with_capacity(2);
         for key in [before, after] {
-            let bytes = match known(&key.digest) {
-                Some(bytes) => Some(bytes),
-                None => versions::body_by_digest(on, &key.digest).await?,
-            };
-            bodies.extend(bytes);
+            bodies.extend(bytes_of(on, &key.digest, fresh).await?);
         }
         Ok(match bodies.as_slice() {
             [old, new] => self.change_class(old, &before.signature, new, &after.signature),
@@ -140,5 +136,20 @@ impl App {
     /// The extension by which an owner proves a card to be theirs (model.md section 4).
     fn owner_extension(&self) -> String {
         format!("{}/ext/owner/v1", self.config.public_url())
+    }
+}
+
+/// The bytes with that digest: of those that are about to be kept, or of those that are.
+///
+/// # Errors
+/// Where the database fails.
+pub(super) async fn bytes_of(
+    on: &impl Handle,
+    digest: &str,
+    fresh: &[body::Model],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    match fresh.iter().find(|body| body.digest == digest) {
+        Some(body) => Ok(Some(body.bytes.clone())),
+        None => versions::body_by_digest(on, digest).await,
     }
 }

@@ -123,7 +123,7 @@ impl App {
             digest == key.content_digest.as_str() && signing == key.signing.as_str()
         };
         let change = match approved {
-            Some(approved) => Some(self.change_between(write, approved, key, |_| None).await?),
+            Some(approved) => Some(self.change_between(write, approved, key, &[]).await?),
             None => None,
         };
         let facts = Facts {

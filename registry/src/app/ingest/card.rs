@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::group::Group;
 use crate::app::App;
-use crate::app::derivation::derive;
+use crate::app::derivation::{Surroundings, derive};
+use crate::app::diff::bytes_of;
 use crate::app::error::AppError;
 use crate::app::ledger::{AgentState, CRAWLER, Decider, Ledger};
 use crate::app::signatures::{KeptKeySet, Signatures};
@@ -234,7 +235,17 @@ impl App {
             .approved_version
             .and_then(|id| group.versions.get(&id))
             .cloned();
-        let mut row = version_row(ledger.new_id(), state.agent.id, fetched, &content, now.0);
+        ledger.bodies.push(body::Model {
+            digest: content.digest.clone(),
+            bytes: fetched.bytes.clone(),
+        });
+        let previous = match &newest {
+            Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
+            None => None,
+        };
+        let around = Surroundings::of(&state.agent.domain, previous.as_deref());
+        let id = ledger.new_id();
+        let mut row = version_row(id, state.agent.id, fetched, &content, &around, now.0);
         let key = VersionKey {
             id: row.id,
             agent_id: row.agent_id,
@@ -247,23 +258,13 @@ impl App {
         };
         let class = match &approved {
             None => None,
-            Some(approved) => {
-                let fresh = |digest: &str| {
-                    if digest == key.digest {
-                        return Some(fetched.bytes.clone());
-                    }
-                    let kept = ledger.bodies.iter().find(|body| body.digest == digest);
-                    kept.map(|body| body.bytes.clone())
-                };
-                Some(self.change_between(write, approved, &key, fresh).await?)
-            }
+            Some(approved) => Some(
+                self.change_between(write, approved, &key, &ledger.bodies)
+                    .await?,
+            ),
         };
         row.change_class = class.map(|class| class.as_str().into());
         let has_error = row.has_error;
-        ledger.bodies.push(body::Model {
-            digest: row.digest.clone(),
-            bytes: fetched.bytes.clone(),
-        });
         ledger.versions.push(row);
         group.versions.insert(key.id, key.clone());
         state.agent.newest_version = Some(key.id);
@@ -376,7 +377,13 @@ async fn judge_again(
     let Some(row) = versions::versions_by_ids(write, &[newest.id]).await?.pop() else {
         return Ok(());
     };
-    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures);
+    let around = Surroundings::of_version(write, &row).await?;
+    let derived = derive(
+        &fetched.parsed,
+        &fetched.bytes,
+        &content.signatures,
+        &around,
+    );
     let state = content.signatures.state();
     ledger.judged.push(version::Model {
         signature: state.into(),
@@ -420,9 +427,10 @@ fn version_row(
     agent_id: Uuid,
     fetched: &FetchedCard,
     content: &Content,
+    around: &Surroundings,
     now: i64,
 ) -> version::Model {
-    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures);
+    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures, around);
     version::Model {
         id,
         agent_id,
