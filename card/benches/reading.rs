@@ -23,6 +23,9 @@ const LIMIT: f64 = 5.0;
 /// what the tree's bytes do.
 const GROWTH_LIMIT: f64 = 2.0;
 
+/// Makes a card of about so many bytes.
+type Shape = fn(usize) -> Vec<u8>;
+
 /// What a turn does with a card.
 type Turn = fn(&[u8]);
 
@@ -172,7 +175,7 @@ fn skill(number: usize) -> Value {
 }
 
 /// What a large card may be made of, as functions of about its size.
-fn shapes() -> Vec<(&'static str, fn(usize) -> Vec<u8>)> {
+fn shapes() -> Vec<(&'static str, Shape)> {
     fn filled(size: usize, member: &str, piece: impl Fn(usize) -> String) -> Vec<u8> {
         let mut card = format!(r#"{{"name":"A","url":"https://a.agents.dev/",{member}"#);
         let close = if member.ends_with('[') { "]}" } else { "}}" };

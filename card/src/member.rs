@@ -103,6 +103,22 @@ impl<'p> Members<'p> {
         self.snake && !self.map.contains_key(name) && self.peek(name).is_some()
     }
 
+    /// The place of a member that has not been taken yet, in the spelling it has.
+    pub(crate) fn spot(&self, name: &'static str) -> Spot {
+        if self.is_snake(name) {
+            Spot::new(self.outer(name), snake_case(name))
+        } else {
+            Spot::new(self.outer(name), name)
+        }
+    }
+
+    /// The nested object that the member was lifted out of.
+    fn outer(&self, name: &str) -> Option<&'static str> {
+        let lifted = self.lifted.as_ref();
+        let from = lifted.filter(|(_, names)| names.contains(&name));
+        from.map(|(outer, _)| *outer)
+    }
+
     /// Lifts the named members of the nested object `outer` to this level, where this level has none.
     pub(crate) fn lift(&mut self, outer: &'static str, names: &[&'static str]) {
         let Some(Value::Object(mut nested)) = self.map.shift_remove(outer) else {
@@ -147,11 +163,7 @@ impl<'p> Members<'p> {
             }
         }
         let (name, value) = found?;
-        let inside = self
-            .lifted
-            .as_ref()
-            .filter(|(_, names)| names.contains(&name.as_ref()))
-            .map(|(outer, _)| *outer);
+        let inside = self.outer(&name);
         let spot = Spot { inside, name };
         if value.is_null() {
             out.add(&rules::MEMBER_NULL, &spot.below(&self.at), "null");

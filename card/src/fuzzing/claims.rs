@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    AgentCard, Family, LintContext, MAX_FINDINGS, ParseError, Parsed, all_findings,
-    all_findings_in, auth_labels, capability_labels, content_digest, digest, rules, sarif,
-    security_sentences, signature_state, signing_summary, tags,
+    AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
+    ParseError, Parsed, Verdict, all_findings, all_findings_in, auth_labels, capability_labels,
+    content_digest, convert, diff, digest, parse, rules, sarif, security_sentences,
+    signature_state, signing_summary, tags, verify,
 };
 
 /// Tries a claim: with the bytes and what reading them gave. An error says what is wrong.
@@ -58,6 +59,18 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         name: "every finding is a result with a rule and a place",
         holds: results,
+    },
+    Claim {
+        name: "a card can be converted to every version, and again",
+        holds: conversions,
+    },
+    Claim {
+        name: "a card does not differ from itself, and differs from another by something",
+        holds: differences,
+    },
+    Claim {
+        name: "no signature of a card is valid without keys",
+        holds: signatures,
     },
 ];
 
@@ -156,4 +169,46 @@ fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
         })?;
     }
     Ok(())
+}
+
+fn conversions(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    for target in ConversionTarget::ALL {
+        let once = convert(parsed, target);
+        let bytes = serde_json::to_vec(&once.card).map_err(|error| error.to_string())?;
+        // A card with a very long list may grow beyond what is read.
+        let Ok(again) = parse(&bytes) else { continue };
+        ensure(again.card.name == parsed.card.name, || {
+            format!("to {target}: {:?}", again.card.name)
+        })?;
+        let twice = convert(&again, target);
+        ensure(twice.card == once.card, || format!("to {target}, twice"))?;
+    }
+    Ok(())
+}
+
+fn differences(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    const OTHER: &[u8] = br#"{"name": "Another", "url": "https://another.example/"}"#;
+    if outcome.is_err() {
+        return ensure(diff(bytes, OTHER, None).is_err(), || "compared".into());
+    }
+    let same = diff(bytes, bytes, None).map_err(|error| error.to_string())?;
+    ensure(
+        same.class == ChangeClass::None && same.changes.is_empty(),
+        || format!("{same:?}"),
+    )?;
+    let other = diff(bytes, OTHER, None).map_err(|error| error.to_string())?;
+    let expected = content_digest(bytes) == content_digest(OTHER);
+    ensure(other.changes.is_empty() == expected, || {
+        format!("{other:?}")
+    })
+}
+
+fn signatures(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+    let Ok(parsed) = outcome else { return Ok(()) };
+    let entries = verify(parsed, bytes, &KeySet::default());
+    let valid = entries
+        .iter()
+        .any(|entry| matches!(entry.verdict, Verdict::Valid { .. }));
+    ensure(!valid, || format!("{entries:?}"))
 }

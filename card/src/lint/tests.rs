@@ -513,9 +513,14 @@ fn findings_point_into_the_document_as_it_is_written() {
     assert!(found(&tools).contains(&("skill.tags".into(), "/capabilities/tools/0".into())));
     let snake = json!({
         "name": "A", "protocol_version": "0.2.6", "url": "https://a.agents-r-us.io/",
-        "icon_url": "javascript:0", "security_schemes": {"key": {"type": "mutualTLS"}}
+        "icon_url": "javascript:0", "preferred_transport": "rest", "security_schemes": {"key": {"type": "mutualTLS"}}
     });
     let snake = found(&snake);
     assert!(snake.contains(&("link.scheme".into(), "/icon_url".into())));
+    let binding = (
+        "interface.binding-spelling".into(),
+        "/preferred_transport".into(),
+    );
+    assert!(snake.contains(&binding));
     assert!(snake.contains(&("security.unrequired".into(), "/security_schemes".into())));
 }

@@ -23,8 +23,9 @@ pub(super) fn interfaces(
         tenant: None,
     };
     let at = members.at();
+    let spot = members.spot("preferredTransport");
     let preferred = match members.text("preferredTransport", Length::Line, out) {
-        Some(text) => binding(&text, &at.name("preferredTransport"), out),
+        Some(text) => binding(&text, &spot.below(&at), out),
         None => "JSONRPC".to_owned(),
     };
     let mut interfaces = Vec::new();

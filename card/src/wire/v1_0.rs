@@ -67,15 +67,17 @@ fn interface(
     out: &mut Findings,
 ) -> Option<Interface> {
     let mut entry = Members::new(entry, at);
+    let spot = entry.spot("protocolBinding");
     let named = entry.text("protocolBinding", Length::Line, out);
     let binding = match named {
-        Some(text) => binding(&text, &at.name("protocolBinding"), out),
+        Some(text) => binding(&text, &spot.below(&at), out),
         None => other_binding(&mut entry, out),
     };
     if let Some(text) = entry.peek("protocolVersion").and_then(Value::as_str)
         && text.matches('.').count() > 1
     {
-        out.add(&rules::VERSION_PATCH, &at.name("protocolVersion"), text);
+        let spot = entry.spot("protocolVersion");
+        out.add(&rules::VERSION_PATCH, &spot.below(&at), text);
     }
     let own_version = take_version(&mut entry, "protocolVersion", out);
     let tenant = entry.text("tenant", Length::Line, out);
