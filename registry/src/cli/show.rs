@@ -207,6 +207,9 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
             &rows,
         )?;
     }
+    if diff.from == diff.to {
+        terminal::note("this is the only version to be seen; there is nothing to compare it with");
+    }
     let more = if diff.cut { ", and there are more" } else { "" };
     terminal::note(&format!(
         "the change from {} to {} is of class {}; changes: {}{more}",
