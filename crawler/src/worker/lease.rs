@@ -124,13 +124,27 @@ impl Leases {
     }
 }
 
-/// Gives visits back, to be made again after the pause; where that fails their leases run out by themselves.
+/// How often visits are given back before their leases are left to run out.
+const GIVE_BACK_ATTEMPTS: u32 = 3;
+
+/// Gives visits back, to be made again after the pause; where that fails again and again their leases run out
+/// by themselves.
+///
+/// A connection to the database may just have gone, above all when a process ends: one that a request's thread
+/// has opened goes with that thread. The next attempt takes another.
 pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>, pause: Duration) {
     if visits.is_empty() {
         return;
     }
     let count = visits.len();
-    if let Err(error) = frontier.give_back(visits, pause).await {
-        tracing::warn!(%error, count, "visits could not be given back; their leases will run out");
+    for attempt in 1..=GIVE_BACK_ATTEMPTS {
+        let Err(error) = frontier.give_back(visits.clone(), pause).await else {
+            return;
+        };
+        if attempt < GIVE_BACK_ATTEMPTS {
+            tokio::time::sleep(EMPTY_PAUSE * attempt).await;
+        } else {
+            tracing::warn!(%error, count, "visits could not be given back; their leases will run out");
+        }
     }
 }

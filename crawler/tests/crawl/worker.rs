@@ -24,6 +24,8 @@ struct Queue {
     due: Mutex<VecDeque<Visit>>,
     /// Fails so many leases first.
     failing: Mutex<u32>,
+    /// Fails so many returns first.
+    stubborn: Mutex<u32>,
     returned: watch::Sender<Vec<i64>>,
     /// The pause that the last visits given back are to rest.
     pause: Mutex<Duration>,
@@ -44,6 +46,7 @@ impl Queue {
         Self {
             due: Mutex::new(visits.into()),
             failing: Mutex::new(0),
+            stubborn: Mutex::new(0),
             returned: watch::Sender::new(Vec::new()),
             pause: Mutex::new(Duration::MAX),
             leases: watch::Sender::new(0),
@@ -87,6 +90,11 @@ impl Frontier for Queue {
     }
 
     async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError> {
+        let mut stubborn = self.stubborn.lock().unwrap();
+        if *stubborn > 0 {
+            *stubborn -= 1;
+            return Err(OwnerError("the connection has gone".to_owned()));
+        }
         *self.pause.lock().unwrap() = pause;
         self.returned
             .send_modify(|keys| keys.extend(visits.iter().map(|visit| visit.domain_key)));
@@ -294,6 +302,8 @@ async fn no_more_visits_than_allowed_are_under_way() {
     server.arrived(4).await;
     assert_eq!(running.frontier.due.lock().unwrap().len(), 46);
     let frontier = running.frontier.clone();
+    // A connection that has just gone does not cost the visits.
+    *frontier.stubborn.lock().unwrap() = 2;
     running.stop().await;
     assert_eq!(frontier.returned(4).await, [1, 2, 3, 4]);
     assert_eq!(*frontier.pause.lock().unwrap(), Duration::ZERO);
