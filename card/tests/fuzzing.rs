@@ -1,6 +1,6 @@
 //! Drives what the fuzzers drive, from the fixtures and from arbitrary data.
 //!
-//! `FUZZ_CASES` (80000) is how many cases each test tries: about twenty seconds of one core for the slowest of them
+//! `FUZZ_CASES` (160000) is how many cases each test tries: about a minute of one core for the slowest of them
 //! with optimised dependencies. The fuzzers of `card/fuzz` try the same without end.
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::Broke
 where
     S::Value: AsRef<[u8]>,
 {
-    let cases = std::env::var("FUZZ_CASES").map_or(80_000, |text| text.parse().unwrap());
+    let cases = std::env::var("FUZZ_CASES").map_or(160_000, |text| text.parse().unwrap());
     let config = Config {
         cases,
         failure_persistence: None,
