@@ -188,7 +188,7 @@ async fn a_rejected_card_is_never_shown() {
 #[tokio::test]
 async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     // Nothing of this machine may be fetched.
-    let strict = Served::start_with("", &[]).await;
+    let strict = Served::set_up(|setup| setup.only(""), &[]).await;
     for target in [
         "http://127.0.0.1:9/a.json",
         "https://10.0.0.1/a.json",

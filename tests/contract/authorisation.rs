@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::{filled, method};
 use crate::support::DEADLINE;
 use crate::support::origin::{Origin, Reply};
-use crate::support::served::{ADMIN_TOKEN, Served, card};
+use crate::support::served::{Served, card};
+use crate::support::serving::ADMIN;
 
 /// What a caller is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +200,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
     let served = Served::start(&[]).await;
     let publisher = served.token("publisher", "publisher").await;
     let curator = served.token("curator", "curator").await;
-    let callers = [None, Some(&*publisher), Some(&*curator), Some(ADMIN_TOKEN)];
+    let callers = [None, Some(&*publisher), Some(&*curator), Some(ADMIN)];
     let stage = Stage {
         served: &served,
         made: AtomicU32::new(0),

@@ -81,7 +81,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 let ask = |path: &str| {
                     let request = served.request(method(operation), path);
                     if signed_in {
-                        request.bearer_auth(crate::support::served::ADMIN_TOKEN)
+                        request.bearer_auth(crate::support::serving::ADMIN)
                     } else {
                         request
                     }

@@ -11,14 +11,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::program::{Finished, Program, registry};
+use super::serving::{ADMIN, Serving, Setup};
 use super::{DEADLINE, http};
-
-/// The admin token of every registry that is started here.
-pub const ADMIN_TOKEN: &str = "a-token-that-only-these-tests-know-of";
-
-/// What lets a registry fetch from servers of this machine.
-const LAPTOP: &str =
-    "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n";
 
 /// A registry on a free loopback port, with a data folder of its own. Dropping it kills it.
 pub struct Served {
@@ -37,32 +31,23 @@ impl Served {
     ///
     /// When it does not come up; with what it printed.
     pub async fn start(arguments: &[&str]) -> Self {
-        Self::start_with(LAPTOP, arguments).await
+        Self::set_up(|setup| setup, arguments).await
     }
 
-    /// Starts a registry with this configuration file and these arguments.
+    /// Starts a registry whose set-up is changed before, with these arguments.
     ///
     /// # Panics
     ///
     /// As [`Served::start`].
-    pub async fn start_with(configuration: &str, arguments: &[&str]) -> Self {
+    pub async fn set_up(change: impl FnOnce(Setup) -> Setup, arguments: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
-        let file = folder.path().join("registry.toml");
-        std::fs::write(&file, configuration).unwrap();
-        let mut command = registry(["serve", "--listen", "127.0.0.1:0"]);
-        command
-            .arg("--config")
-            .arg(&file)
-            .arg("--data-dir")
-            .arg(folder.path().join("data"))
-            .args(arguments)
-            .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN_TOKEN);
-        let program = Program::start(command);
-        let url = program
-            .find(|line| line.strip_prefix("listening on ").map(str::to_owned))
-            .await;
+        let mut setup = change(Setup::new(folder.path()));
+        for argument in arguments {
+            setup = setup.argument(argument);
+        }
+        let Serving { program, api } = setup.start().await;
         Self {
-            url,
+            url: api.url,
             program,
             folder,
         }
@@ -81,7 +66,7 @@ impl Served {
     /// A client command that speaks to this registry as its admin.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.anonymous(arguments);
-        command.env("A2A_REGISTRY_TOKEN", ADMIN_TOKEN);
+        command.env("A2A_REGISTRY_TOKEN", ADMIN);
         command
     }
 
@@ -99,7 +84,7 @@ impl Served {
 
     /// A request to a path of this registry as its admin.
     pub fn admin(&self, method: Method, path: &str) -> RequestBuilder {
-        self.request(method, path).bearer_auth(ADMIN_TOKEN)
+        self.request(method, path).bearer_auth(ADMIN)
     }
 
     /// A request to a path of this registry as anyone.

@@ -13,31 +13,7 @@ use crate::finding::Findings;
 use crate::member::{MAX_LIST, is_spelling};
 use crate::pointer::Pointer;
 use crate::rules::Rule;
-
-/// The members of a card in any version.
-const CARD: [&str; 21] = [
-    "name",
-    "description",
-    "version",
-    "provider",
-    "url",
-    "preferredTransport",
-    "additionalInterfaces",
-    "supportedInterfaces",
-    "protocolVersion",
-    "capabilities",
-    "supportsAuthenticatedExtendedCard",
-    "authentication",
-    "securitySchemes",
-    "security",
-    "securityRequirements",
-    "defaultInputModes",
-    "defaultOutputModes",
-    "skills",
-    "documentationUrl",
-    "iconUrl",
-    "signatures",
-];
+use crate::wire::CARD_MEMBERS;
 
 /// The objects in a card, or lists of objects, and the members they have in any version.
 const PARTS: [(&str, &[&str]); 5] = [
@@ -82,7 +58,7 @@ pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     // What a nested card stands in is no card, and is reported as that.
     if subject.parsed.family != Family::Nested {
         let mut names = BTreeSet::new();
-        collect(subject.document, &CARD, &mut names);
+        collect(subject.document, &CARD_MEMBERS, &mut names);
         report(&names, &root, rule, out);
     }
     for (part, known) in PARTS {

@@ -1,118 +1,100 @@
 //! What a conversion notices: what it had to put in, and what the other version cannot say.
 
-use super::Rule;
-use crate::finding::Severity::{self, Error, Info, Warning};
+use super::{Rule, unchecked};
+use crate::finding::Severity::{Error, Info, Warning};
 
-/// A rule that conversions watch over.
-const fn conversion(
-    id: &'static str,
-    severity: Severity,
-    section: &'static str,
-    summary: &'static str,
-    hint: &'static str,
-) -> Rule {
-    Rule {
-        id,
-        severity,
-        section,
-        summary,
-        hint,
-        check: None,
-    }
-}
-
-pub(crate) const CONVERT_NO_ADDRESS: Rule = conversion(
+pub(crate) const CONVERT_NO_ADDRESS: Rule = unchecked(
     "convert.no-address",
     Error,
     "1.0 §4.4.6, 0.3 §5.5",
     "an address at which the agent can be called",
     "no version has a valid card without one; publish the agent's address",
 );
-pub(crate) const CONVERT_PROTOCOL: Rule = conversion(
+pub(crate) const CONVERT_PROTOCOL: Rule = unchecked(
     "convert.protocol",
     Warning,
     "1.0 §3.6",
     "an agent that speaks the protocol version its card is written in",
     "call the agent by the protocol version that its interfaces name: converting a card changes no agent",
 );
-pub(crate) const CONVERT_VERSION: Rule = conversion(
+pub(crate) const CONVERT_VERSION: Rule = unchecked(
     "convert.version-assumed",
     Warning,
     "1.0 §3.6",
     "interfaces that name their protocol version",
     "publish the version; the one given was told from the form of the card",
 );
-pub(crate) const CONVERT_INTERFACE: Rule = conversion(
+pub(crate) const CONVERT_INTERFACE: Rule = unchecked(
     "convert.interface",
     Warning,
     "0.3 §5.6",
     "one protocol version for all addresses of a 0.3 card",
     "read the original or the 1.0 form for the addresses left out, which speak another version",
 );
-pub(crate) const CONVERT_TENANT: Rule = conversion(
+pub(crate) const CONVERT_TENANT: Rule = unchecked(
     "convert.tenant",
     Warning,
     "1.0 §8.3.2",
     "addresses that need no tenant",
     "read the original or the 1.0 form: a 0.3 card cannot name the tenant a caller has to send",
 );
-pub(crate) const CONVERT_DEFAULT: Rule = conversion(
+pub(crate) const CONVERT_DEFAULT: Rule = unchecked(
     "convert.default",
     Warning,
     "1.0 §4.4, 0.3 §5.5",
     "the members that the version requires",
     "publish the member; what stands there now says nothing the card did not say",
 );
-pub(crate) const CONVERT_MODE: Rule = conversion(
+pub(crate) const CONVERT_MODE: Rule = unchecked(
     "convert.mode",
     Warning,
     "1.0 §4.4.1",
     "modes as media types",
     "write a media type; the mode is left out",
 );
-pub(crate) const CONVERT_STATE_HISTORY: Rule = conversion(
+pub(crate) const CONVERT_STATE_HISTORY: Rule = unchecked(
     "convert.state-history",
     Info,
     "1.0 §4.4.3",
     "capabilities that 1.0 knows",
     "nothing to do: 1.0 dropped `stateTransitionHistory`",
 );
-pub(crate) const CONVERT_SCHEME: Rule = conversion(
+pub(crate) const CONVERT_SCHEME: Rule = unchecked(
     "convert.scheme",
     Error,
     "1.0 §4.5.1",
     "one of the five kinds of security scheme, with a place for its key that clients know",
     "describe the scheme; requirements go on naming it, so that the card does not look open",
 );
-pub(crate) const CONVERT_SCHEME_ASSUMED: Rule = conversion(
+pub(crate) const CONVERT_SCHEME_ASSUMED: Rule = unchecked(
     "convert.scheme-assumed",
     Warning,
     "1.0 §4.5",
     "security schemes that say all a caller has to know",
     "publish the missing member; what stands there now is a guess and the scheme's description says so",
 );
-pub(crate) const CONVERT_FLOW: Rule = conversion(
+pub(crate) const CONVERT_FLOW: Rule = unchecked(
     "convert.flow",
     Warning,
     "1.0 §4.5.7, 0.3 §5.5.3",
     "OAuth flows that the version knows, complete; in 1.0 one for each scheme",
     "read the original, or publish one scheme for each flow with all its addresses",
 );
-pub(crate) const CONVERT_SECURITY: Rule = conversion(
+pub(crate) const CONVERT_SECURITY: Rule = unchecked(
     "convert.security",
     Error,
     "1.0 §4.4.1",
     "security that can be read",
     "read the original: the converted card may look open, though the agent is not",
 );
-pub(crate) const CONVERT_UNKNOWN: Rule = conversion(
+pub(crate) const CONVERT_UNKNOWN: Rule = unchecked(
     "convert.unknown-member",
     Info,
     "1.0 §4.4.1",
     "members that the version knows",
     "read the original for the member; an extension could carry it",
 );
-pub(crate) const CONVERT_UNSIGNED: Rule = conversion(
+pub(crate) const CONVERT_UNSIGNED: Rule = unchecked(
     "convert.unsigned",
     Info,
     "1.0 §8.4",

@@ -1,31 +1,31 @@
 //! The rules that a document breaks which is not read at all.
 
-use super::{Rule, reading};
+use super::{Rule, unchecked};
 use crate::ParseError;
 use crate::finding::Severity::Error;
 
-const TOO_LARGE: Rule = reading(
+const TOO_LARGE: Rule = unchecked(
     "document.too-large",
     Error,
     "registry",
     "at most 1 MiB",
     "shorten the card, or move details to an extended card",
 );
-const TOO_DEEP: Rule = reading(
+const TOO_DEEP: Rule = unchecked(
     "document.too-deep",
     Error,
     "registry",
     "arrays and objects at most 64 levels deep",
     "flatten the document",
 );
-const NOT_JSON: Rule = reading(
+const NOT_JSON: Rule = unchecked(
     "document.not-json",
     Error,
     "RFC 8259",
     "JSON in UTF-8",
     "correct the document where its reading ends",
 );
-const NOT_A_CARD: Rule = reading(
+const NOT_A_CARD: Rule = unchecked(
     "document.not-a-card",
     Error,
     "1.0 §4.4.1",

@@ -33,8 +33,8 @@ pub(crate) struct Read {
 /// Members under which a whole card, or the part with its name, is found in real documents.
 pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
 
-/// The top-level members of every version.
-const CARD_MEMBERS: [&str; 22] = [
+/// The members of a card in any version.
+pub(crate) const CARD_MEMBERS: [&str; 21] = [
     "name",
     "description",
     "version",
@@ -56,7 +56,6 @@ const CARD_MEMBERS: [&str; 22] = [
     "documentationUrl",
     "iconUrl",
     "signatures",
-    "tools",
 ];
 
 /// Reads the card from the members of its document.

@@ -71,12 +71,11 @@ impl App {
         let (Some(before), Some(after)) = (before, after) else {
             return Err(AppError::not_found("version"));
         };
-        let class = self.change_class(&before, &from.signature, &after, &to.signature);
         let difference = self.difference(&before, &after);
         Ok(Diff {
             from: from.digest.clone(),
             to: to.digest.clone(),
-            change_class: class,
+            change_class: change_class(difference.as_ref(), &from.signature, &to.signature),
             changes: difference
                 .iter()
                 .flat_map(|difference| &difference.changes)
@@ -106,29 +105,15 @@ impl App {
             bodies.extend(bytes_of(on, &key.digest, fresh).await?);
         }
         Ok(match bodies.as_slice() {
-            [old, new] => self.change_class(old, &before.signature, new, &after.signature),
+            [old, new] => {
+                let difference = self.difference(old, new);
+                change_class(difference.as_ref(), &before.signature, &after.signature)
+            }
             _ => ChangeClass::High,
         })
     }
 
-    /// The class of a change of bytes whose signatures were found to be in these states.
-    fn change_class(
-        &self,
-        before: &[u8],
-        signed_before: &str,
-        after: &[u8],
-        signed_after: &str,
-    ) -> ChangeClass {
-        let verified = |state: &str| matches!(state, "valid" | "untrusted");
-        // What nobody vouches for any more is not what was approved, though no member tells of it.
-        if verified(signed_before) && matches!(signed_after, "invalid" | "unsigned") {
-            return ChangeClass::Critical;
-        }
-        // A card that this build reads no more cannot be compared, and is looked at by a person.
-        self.difference(before, after)
-            .map_or(ChangeClass::High, |difference| difference.class.into())
-    }
-
+    /// What changed; `None` where this build does not read one of the two.
     fn difference(&self, before: &[u8], after: &[u8]) -> Option<CardDiff> {
         diff(before, after, Some(&self.owner_extension())).ok()
     }
@@ -137,6 +122,21 @@ impl App {
     fn owner_extension(&self) -> String {
         format!("{}/ext/owner/v1", self.config.public_url())
     }
+}
+
+/// The class of a change of a card whose signatures were found to be in these states.
+fn change_class(
+    difference: Option<&CardDiff>,
+    signed_before: &str,
+    signed_after: &str,
+) -> ChangeClass {
+    let verified = |state: &str| matches!(state, "valid" | "untrusted");
+    // What nobody vouches for any more is not what was approved, though no member tells of it.
+    if verified(signed_before) && matches!(signed_after, "invalid" | "unsigned") {
+        return ChangeClass::Critical;
+    }
+    // A card that this build reads no more cannot be compared, and is looked at by a person.
+    difference.map_or(ChangeClass::High, |difference| difference.class.into())
 }
 
 /// The bytes with that digest: of those that are about to be kept, or of those that are.

@@ -1,6 +1,6 @@
 //! Which of a card's interfaces to speak to, and how.
 
-use a2a_card::{AgentCard, Interface};
+use a2a_card::{AgentCard, Interface, RankedInterface, Spoken, ranked_interfaces};
 use url::Url;
 
 use super::TalkError;
@@ -40,97 +40,71 @@ pub(super) struct Route {
     pub dialect: Dialect,
 }
 
-/// The ways to reach the agent, in the order to try them: the card's own order (1.0 section 8.3.2,
-/// 0.3 section 5.6.3), dated interfaces before undated ones.
-///
-/// An undated JSON-RPC interface is first spoken to in the older shapes, since only cards before 0.2.5
-/// may leave the version out, then in the newer ones; an agent that does not know a method says so.
-pub(super) fn routes(card: &AgentCard) -> Result<Vec<Route>, TalkError> {
-    let mut dated = Vec::new();
-    let mut undated = Vec::new();
-    let mut bad_address = None;
-    for interface in &card.interfaces {
-        let dialects = dialects(interface);
-        if dialects.is_empty() {
-            continue;
-        }
-        let url = match address(&interface.url) {
-            Ok(url) => url,
-            Err(error) => {
-                bad_address.get_or_insert(error);
-                continue;
-            }
-        };
-        let list = if interface.protocol_version.is_some() {
-            &mut dated
-        } else {
-            &mut undated
-        };
-        list.extend(dialects.iter().map(|&dialect| Route {
-            interface: interface.clone(),
-            url: url.clone(),
-            dialect,
-        }));
-    }
-    dated.append(&mut undated);
-    if !dated.is_empty() {
-        return Ok(dated);
-    }
-    Err(match bad_address {
-        Some(error) => error,
-        None if card.interfaces.is_empty() => TalkError::NoInterface,
-        None => TalkError::NoneSpoken {
-            offered: offered(card),
+/// What this client speaks, each way with its dialect. An undated JSON-RPC interface is first spoken to in
+/// the older shapes, since only cards before 0.2.5 may leave the version out, then in the newer ones; an
+/// agent that does not know a method says so.
+const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
+    (
+        Spoken {
+            binding: "JSONRPC",
+            versions: &["0.2", "0.3"],
         },
+        Dialect::V0JsonRpc,
+    ),
+    (
+        Spoken {
+            binding: "JSONRPC",
+            versions: &["1"],
+        },
+        Dialect::V1JsonRpc,
+    ),
+    (
+        Spoken {
+            binding: "HTTP+JSON",
+            versions: &["1"],
+        },
+        Dialect::V1Rest,
+    ),
+];
+
+/// At most this many reasons are told where no interface can be used.
+const MAX_REASONS: usize = 4;
+
+/// The ways to reach the agent, in the order to try them.
+pub(super) fn routes(card: &AgentCard) -> Result<Vec<Route>, TalkError> {
+    if card.interfaces.is_empty() {
+        return Err(TalkError::NoInterface);
+    }
+    let ranked = ranked_interfaces(card, &SPOKEN.map(|(spoken, _)| spoken));
+    let routes: Vec<Route> = ranked.iter().filter_map(route).collect();
+    if routes.is_empty() {
+        return Err(TalkError::NoneUsable {
+            reasons: reasons(&ranked),
+        });
+    }
+    Ok(routes)
+}
+
+fn route(ranked: &RankedInterface<'_>) -> Option<Route> {
+    let (_, dialect) = SPOKEN.get(ranked.spoken?)?;
+    Some(Route {
+        interface: ranked.interface.clone(),
+        url: Url::parse(&ranked.interface.url).ok()?,
+        dialect: *dialect,
     })
 }
 
-fn dialects(interface: &Interface) -> &'static [Dialect] {
-    let binding = interface.binding.trim();
-    let json_rpc = binding.eq_ignore_ascii_case("JSONRPC");
-    let rest = binding.eq_ignore_ascii_case("HTTP+JSON");
-    let mut version = interface
-        .protocol_version
-        .as_deref()
-        .map(|text| text.trim().split('.'));
-    let major = version
-        .as_mut()
-        .map(|parts| parts.next().unwrap_or_default());
-    let minor = version.as_mut().and_then(Iterator::next);
-    match (major, minor) {
-        (Some("1"), _) if json_rpc => &[Dialect::V1JsonRpc],
-        (Some("1"), _) if rest => &[Dialect::V1Rest],
-        (Some("0"), Some("2" | "3")) if json_rpc => &[Dialect::V0JsonRpc],
-        (None, _) if json_rpc => &[Dialect::V0JsonRpc, Dialect::V1JsonRpc],
-        (None, _) if rest => &[Dialect::V1Rest],
-        _ => &[],
-    }
-}
-
-fn address(text: &str) -> Result<Url, TalkError> {
-    let bad = |reason: &str| TalkError::BadAddress {
-        url: shorten(text),
-        reason: reason.to_owned(),
-    };
-    let url = Url::parse(text.trim()).map_err(|error| bad(&error.to_string()))?;
-    match url.scheme() {
-        "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(bad("it is no http or https address")),
-    }
-}
-
-/// What the card offers, as far as it fits in a line.
-fn offered(card: &AgentCard) -> String {
-    let named: Vec<String> = card
-        .interfaces
+/// Why none of the interfaces can be used, as far as it fits in a line.
+fn reasons(ranked: &[RankedInterface<'_>]) -> String {
+    let named: Vec<&str> = ranked
         .iter()
-        .take(4)
-        .map(super::describe)
+        .take(MAX_REASONS)
+        .map(|one| one.reason.as_str())
         .collect();
-    let more = card.interfaces.len().saturating_sub(named.len());
-    let mut text = shorten(&named.join(", "));
+    let more = ranked.len().saturating_sub(named.len());
+    let mut text = shorten(&named.join("; "));
     if more > 0 {
-        text.push_str(&format!(" and {more} more"));
+        text.push_str(&format!("; and {more} more"));
     }
     text
 }
@@ -210,18 +184,18 @@ mod tests {
             ("JSONRPC", "1x"),
         ] {
             let error = routes(&card(&[("http://h/", binding, Some(version))])).unwrap_err();
-            let TalkError::NoneSpoken { offered } = &error else {
+            let TalkError::NoneUsable { reasons } = &error else {
                 panic!("{error:?}")
             };
             assert!(
-                offered.contains(binding) && offered.contains(version),
-                "{offered}"
+                reasons.contains(if binding == "GRPC" { binding } else { version }),
+                "{reasons}"
             );
         }
         for url in ["", "/relative", "ftp://h/", "host:443", "http://"] {
             let error = routes(&card(&[(url, "JSONRPC", Some("1.0"))])).unwrap_err();
             assert!(
-                matches!(error, TalkError::BadAddress { .. }),
+                error.to_string().contains("is no address to call"),
                 "{url}: {error:?}"
             );
         }

@@ -9,21 +9,13 @@ pub enum TalkError {
     /// The card lists no address at all.
     #[error("the card lists no interface, so there is no address to send to")]
     NoInterface,
-    /// The card lists interfaces, and this client speaks none of them.
+    /// The card lists interfaces, and this client can use none of them.
     #[error(
-        "the agent offers only {offered}; send speaks JSONRPC 0.2, 0.3 and 1.0 and HTTP+JSON 1.0"
+        "none of the card's interfaces can be used: {reasons}; send speaks JSONRPC 0.2, 0.3 and 1.0 and HTTP+JSON 1.0"
     )]
-    NoneSpoken {
-        /// What the card offers, shortened.
-        offered: String,
-    },
-    /// The only interfaces that could be spoken have no address that can be dialled.
-    #[error("the card's address {url} cannot be used: {reason}")]
-    BadAddress {
-        /// The address as the card writes it, shortened.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
+    NoneUsable {
+        /// Why not, interface by interface, shortened.
+        reasons: String,
     },
     /// The card asks for credentials, and what was given meets none of its alternatives.
     #[error("the agent asks for credentials: {needed}; {hint}")]

@@ -16,7 +16,7 @@ mod v1;
 
 use std::time::Duration;
 
-use a2a_card::{AgentCard, Interface};
+use a2a_card::AgentCard;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -190,10 +190,4 @@ async fn get_task(exchange: &Exchange, route: &Route, id: &str) -> Result<Value,
         }
         Dialect::V0JsonRpc => jsonrpc::call(exchange, route, v0::GET, v0::get_params(id)).await,
     }
-}
-
-/// An interface in the words of a message: `JSONRPC 1.0 at https://…`.
-fn describe(interface: &Interface) -> String {
-    let version = interface.protocol_version.as_deref().unwrap_or("undated");
-    format!("{} {version} at {}", interface.binding, interface.url)
 }
