@@ -1,7 +1,7 @@
 //! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +15,9 @@ use super::render::{hit, list};
 use super::{App, AppError, Caller, LookupQuery, SearchQuery, SuggestQuery};
 use crate::api::{Lookup, SuggestionView, Suggestions};
 use crate::domain::ids::Entropy;
-use crate::index::{Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue};
+use crate::index::{
+    FrozenOrder, Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue,
+};
 
 /// Ids of a relevance order that are frozen with its first page.
 const FROZEN: usize = 1000;
@@ -43,8 +45,34 @@ pub(super) struct SearchCache {
 /// The order a first page has shown.
 #[derive(Debug)]
 struct Frozen {
-    order: Vec<Uuid>,
+    order: Mutex<Held>,
     total: u64,
+}
+
+/// An order as it is held: to be worked out when a second page is asked for, then as ids.
+#[derive(Debug)]
+enum Held {
+    Unread(Arc<FrozenOrder>),
+    Read(Arc<[Uuid]>),
+}
+
+impl Frozen {
+    /// The first [`FROZEN`] ids. Two callers at once may both work them out, and find the same.
+    fn ids(&self) -> Result<Arc<[Uuid]>, IndexError> {
+        let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = match &*held() {
+            Held::Read(ids) => return Ok(Arc::clone(ids)),
+            Held::Unread(order) => Arc::clone(order),
+        };
+        let ids: Arc<[Uuid]> = unread.ids(FROZEN)?.into();
+        *held() = Held::Read(Arc::clone(&ids));
+        Ok(ids)
+    }
+
+    /// How many hits the order gives.
+    fn len(&self) -> usize {
+        usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
+    }
 }
 
 /// Where a page begins.
@@ -133,7 +161,7 @@ impl App {
     fn frozen_at(&self, position: &Position) -> Option<(Arc<Frozen>, usize)> {
         let (key, offset) = position.frozen?;
         let order = self.searches.frozen.get(&key)?;
-        (offset < order.order.len()).then_some((order, offset))
+        (offset < order.len()).then_some((order, offset))
     }
 
     /// A page straight from the index: the first one, or one after a position.
@@ -149,13 +177,13 @@ impl App {
         let resumed = by_relevance && position.is_some();
         request.after = position.map(Position::into_sort);
         if by_relevance && !resumed {
-            request.collect_order = FROZEN;
+            request.freeze = true;
         }
         let mut answer = self.run(move |index| index.search(&request)).await?;
         let more = answer.more;
-        let frozen = (by_relevance && !resumed && more).then(|| {
+        let frozen = answer.frozen.take().map(|order| {
             let key = random_key(self.entropy.as_ref());
-            let order = std::mem::take(&mut answer.order);
+            let order = Mutex::new(Held::Unread(order));
             let total = answer.total;
             self.searches
                 .frozen
@@ -190,12 +218,14 @@ impl App {
             })
             .and_then(|position| position.frozen)
             .map_or(0, |(key, _)| key);
-        let end = (offset + request.limit).min(order.order.len());
-        let ids = order.order[offset..end].to_vec();
         let counted = !request.facets.is_empty();
-        let mut answer = self
+        let held = Arc::clone(order);
+        let (mut answer, ids, end) = self
             .run(move |index| {
-                let hits = index.fetch(&ids, &request)?;
+                let ids = held.ids()?;
+                let end = (offset + request.limit).min(ids.len());
+                let page = ids.get(offset..end).unwrap_or_default();
+                let hits = index.fetch(page, &request)?;
                 let mut answer = SearchAnswer {
                     hits,
                     ..SearchAnswer::default()
@@ -204,15 +234,15 @@ impl App {
                     request.limit = 0;
                     answer.facets = index.search(&request)?.facets;
                 }
-                Ok(answer)
+                Ok((answer, ids, end))
             })
             .await?;
         answer.total = order.total;
-        let more = end < order.order.len() || order.total > end as u64;
+        let more = order.total > end as u64;
         // The whole page may have been hidden since; the order still says where the next one begins.
         let position = match answer.hits.last() {
             Some(last) => Some(Position::of(&last.position, Some((key, end)))),
-            None => order.order.get(end - 1).map(|id| Position {
+            None => ids.get(end.wrapping_sub(1)).map(|id| Position {
                 frozen: Some((key, end)),
                 last: Last::Score(0.0),
                 id: *id,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::frozen::FrozenOrder;
 use super::request::{FacetName, SortPosition};
 
 /// The most values a facet lists; the rest is in [`FacetCounts::other_count`].
@@ -21,10 +23,10 @@ pub struct SearchAnswer {
     pub total: u64,
     /// The facets asked for, counted over everything that matches.
     pub facets: BTreeMap<FacetName, FacetCounts>,
-    /// The first ids of the whole order, as many as were asked for; empty on a page that continues.
-    pub order: Vec<Uuid>,
     /// What may help when the answer is empty or the question was cut.
     pub hints: Vec<Hint>,
+    /// The order of the pages that follow, where it was to be held and there are any.
+    pub frozen: Option<Arc<FrozenOrder>>,
     /// The generation that was searched.
     pub generation: u64,
     /// The version of the overlay that was applied.

@@ -21,6 +21,7 @@ mod error;
 mod explained;
 mod facets;
 mod filter;
+mod frozen;
 mod generation;
 mod highlight;
 mod hints;
@@ -50,6 +51,7 @@ pub use answer::{
 };
 pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
 pub use error::IndexError;
+pub use frozen::FrozenOrder;
 pub use rebuild::Rebuild;
 pub use request::{
     FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, SearchRequest,

@@ -8,7 +8,7 @@ pub const MAX_QUERY_WORDS: usize = 32;
 /// The most hits one search gives.
 pub const MAX_LIMIT: usize = 1_000;
 
-/// The most ids of the order that one search gives.
+/// The most ids that [`FrozenOrder::ids`](super::FrozenOrder::ids) gives.
 pub const MAX_ORDER: usize = 1_000;
 
 /// The most values one search may name over all its filters.
@@ -33,8 +33,8 @@ pub struct SearchRequest {
     pub facets: Vec<FacetName>,
     /// Whether each hit says how its score came about.
     pub explain: bool,
-    /// How many ids of the order to give beside the hits, at most [`MAX_ORDER`].
-    pub collect_order: usize,
+    /// Whether the order is to be held for the pages that follow, where there are any.
+    pub freeze: bool,
 }
 
 /// Conditions on agents. Values inside one list are alternatives, different lists must all hold; an empty

@@ -13,11 +13,10 @@ use super::answer::{HitRow, SearchAnswer};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
 use super::filter::{Clause, Filter, clauses, keyed, listed, visible};
+use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
 use super::query::{FilteredQuery, text_query};
-use super::request::{
-    MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, SearchRequest, Sort, SortPosition, SortValue,
-};
+use super::request::{MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue};
 use super::schema::StoredTexts;
 use super::{Index, Inner, View, facets};
 
@@ -131,7 +130,6 @@ impl Index {
     pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
         for (asked, limit, what) in [
             (request.limit, MAX_LIMIT, "hits"),
-            (request.collect_order, MAX_ORDER, "ids of the order"),
             (
                 request.visible_to.len(),
                 MAX_FILTER_VALUES,
@@ -152,11 +150,6 @@ impl Index {
         {
             return Err(IndexError::Position);
         }
-        let collect_order = if request.after.is_some() {
-            0
-        } else {
-            request.collect_order
-        };
         let mut names = request.facets.clone();
         names.sort_unstable();
         names.dedup();
@@ -167,7 +160,7 @@ impl Index {
         };
         let page = Page {
             order,
-            top: top.max(collect_order),
+            top,
             after: request.after.clone(),
             facets: names,
         };
@@ -179,11 +172,6 @@ impl Index {
             facets,
         } = searcher.search(&query, &page)?;
 
-        let ids = entries
-            .iter()
-            .take(collect_order)
-            .map(|entry| entry.position.id)
-            .collect();
         let more = entries.len() > request.limit;
         entries.truncate(request.limit);
         let words = Highlighter::new(&prepared.words);
@@ -206,8 +194,9 @@ impl Index {
             more,
             total,
             facets,
-            order: ids,
             hints: inner.hints(request, &prepared, total)?,
+            frozen: (request.freeze && more)
+                .then(|| Arc::new(FrozenOrder::new(searcher.clone(), query, order))),
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })

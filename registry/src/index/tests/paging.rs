@@ -134,11 +134,13 @@ fn a_frozen_order_is_fetched_page_by_page() {
     let (index, _) = crowded(dir.path());
     let mut request = text("flight hotel");
     request.limit = 10;
-    request.collect_order = 50;
+    request.freeze = true;
     let first = index.search(&request).unwrap();
-    assert_eq!(first.order.len(), 50);
-    assert_eq!(first.order[..10], ids(&first));
-    let again = index.fetch(&first.order[..10], &request).unwrap();
+    let frozen = first.frozen.as_ref().unwrap();
+    let order = frozen.ids(50).unwrap();
+    assert_eq!(order.len(), 50);
+    assert_eq!(order[..10], ids(&first));
+    let again = index.fetch(&order[..10], &request).unwrap();
     for (one, other) in first.hits.iter().zip(&again) {
         assert_eq!(
             (one.id, &one.hit, &one.highlights, &one.position),
@@ -146,11 +148,15 @@ fn a_frozen_order_is_fetched_page_by_page() {
         );
     }
     // What is there twice, not at all, or no longer allowed makes no hit.
-    let [kept, hidden] = [first.order[10], first.order[11]];
+    let [kept, hidden] = [order[10], order[11]];
     let mut narrowed = agent(999, "narrowed");
     narrowed.id = hidden;
     narrowed.visible_to = vec!["group:x".to_owned()];
     index.apply(vec![narrowed], &[], 9).unwrap();
+    // What happened since leaves the order as the first page had it.
+    assert_eq!(frozen.ids(50).unwrap(), order);
+    assert!(frozen.ids(MAX_ORDER).unwrap().starts_with(&order));
+    assert!(frozen.ids(MAX_ORDER + 1).is_err());
     let rest = index
         .fetch(&[kept, hidden, kept, id(5_000)], &request)
         .unwrap();
@@ -167,9 +173,8 @@ fn bounds_are_errors() {
         change(&mut request);
         index.search(&request)
     };
-    let too_many: [fn(&mut SearchRequest); 4] = [
+    let too_many: [fn(&mut SearchRequest); 3] = [
         |request| request.limit = MAX_LIMIT + 1,
-        |request| request.collect_order = MAX_ORDER + 1,
         |request| request.filters.tag = vec!["x".to_owned(); MAX_FILTER_VALUES + 1],
         |request| request.visible_to = vec!["x".to_owned(); 257],
     ];
@@ -178,7 +183,6 @@ fn bounds_are_errors() {
     }
     let at_the_bound = bad(|request| {
         request.limit = MAX_LIMIT;
-        request.collect_order = MAX_ORDER;
         request.filters.label = vec!["x".to_owned(); MAX_FILTER_VALUES];
     });
     assert_eq!(at_the_bound.unwrap().total, 0);

@@ -1,0 +1,57 @@
+//! The state a first page was answered from, held so that the pages behind it follow its order.
+
+use tantivy::Searcher;
+use uuid::Uuid;
+
+use super::collect::{Entry, Order, Page};
+use super::error::IndexError;
+use super::query::FilteredQuery;
+use super::request::MAX_ORDER;
+
+/// A search with the state it ran on. It keeps that state's segments from being freed, so whoever holds many
+/// of them bounds their number and their time.
+pub struct FrozenOrder {
+    searcher: Searcher,
+    query: FilteredQuery,
+    order: Order,
+}
+
+impl FrozenOrder {
+    pub(super) fn new(searcher: Searcher, query: FilteredQuery, order: Order) -> Self {
+        Self {
+            searcher,
+            query,
+            order,
+        }
+    }
+
+    /// The first ids of the whole order, beginning with those of the first page. Most first pages are never
+    /// followed by a second one, so this is worked out only when one is asked for.
+    ///
+    /// # Errors
+    /// [`IndexError::TooMany`] beyond [`MAX_ORDER`]; where the search library fails.
+    pub fn ids(&self, limit: usize) -> Result<Vec<Uuid>, IndexError> {
+        if limit > MAX_ORDER {
+            return Err(IndexError::TooMany {
+                what: "ids of the order",
+                limit: MAX_ORDER,
+            });
+        }
+        let page = Page {
+            order: self.order,
+            top: limit,
+            after: None,
+            facets: Vec::new(),
+        };
+        let entries: Vec<Entry> = self.searcher.search(&self.query, &page)?.entries;
+        Ok(entries.iter().map(|entry| entry.position.id).collect())
+    }
+}
+
+impl std::fmt::Debug for FrozenOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrozenOrder")
+            .field("order", &self.order)
+            .finish_non_exhaustive()
+    }
+}
