@@ -24,6 +24,7 @@ mod interop;
 mod journey;
 mod leases;
 mod migrations;
+mod ownership;
 mod pages;
 mod store;
 mod tidy;

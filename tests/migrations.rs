@@ -220,7 +220,7 @@ both_databases! {
         let key = if store.is_postgres() { format!("'{id}'") } else { format!("X'{}'", id.simple()) };
         let orphans = [
             format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
-            "INSERT INTO proofs (domain_id, method, actor, proved_at) VALUES (77, '', '', 0)".into(),
+            "INSERT INTO proofs (domain_id, method, actor, proved_at, held_at, absent_looks) VALUES (77, '', '', 0, 0, 0)".into(),
             "INSERT INTO attempts (source_id, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, '', '', '', 0)".into(),
             format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
             format!(

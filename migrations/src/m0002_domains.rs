@@ -22,6 +22,11 @@ impl MigrationTrait for Migration {
                     .col(big_integer("generation"))
                     .col(uuid_null("account_id"))
                     .col(text_null("nominated_from"))
+                    .col(uuid_null("owner_id"))
+                    .col(text_null("contact"))
+                    .col(text_null("opted_out_by"))
+                    .col(big_integer_null("lapsed_at"))
+                    .col(big_integer_null("check_due_at"))
                     .col(big_integer("created_at"))
                     .col(big_integer_null("deleted_at"))
                     .col(big_integer_null("visit_due_at"))
@@ -30,6 +35,7 @@ impl MigrationTrait for Migration {
                     .col(big_integer_null("lease"))
                     .col(big_integer_null("leased_until"))
                     .foreign_key(&mut references("domains", "account_id", "accounts"))
+                    .foreign_key(&mut references("domains", "owner_id", "accounts"))
                     .take(),
             )
             .await?;
@@ -51,6 +57,9 @@ impl MigrationTrait for Migration {
             .create_index(index("domains", &["nominated_from"]))
             .await?;
         manager
+            .create_index(index("domains", &["check_due_at"]))
+            .await?;
+        manager
             .create_table(
                 Table::create()
                     .table("proofs")
@@ -58,15 +67,63 @@ impl MigrationTrait for Migration {
                     .col(big_integer("domain_id"))
                     .col(text("method"))
                     .col(text("actor"))
+                    .col(uuid_null("account_id"))
+                    .col(text_null("place"))
+                    .col(text_null("nonce"))
                     .col(text_null("reason"))
                     .col(big_integer("proved_at"))
+                    .col(big_integer("held_at"))
+                    .col(big_integer_null("absent_since"))
+                    .col(integer("absent_looks"))
                     .col(big_integer_null("ended_at"))
                     .foreign_key(&mut references("proofs", "domain_id", "domains"))
+                    .foreign_key(&mut references("proofs", "account_id", "accounts"))
                     .take(),
             )
             .await?;
         manager
             .create_index(index("proofs", &["domain_id"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("challenges")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("domain_id"))
+                    .col(uuid("account_id"))
+                    .col(text("nonce"))
+                    .col(big_integer("expires_at"))
+                    .foreign_key(&mut references("challenges", "domain_id", "domains"))
+                    .foreign_key(&mut references("challenges", "account_id", "accounts"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(
+                index("challenges", &["domain_id", "account_id"])
+                    .unique()
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("proof_checks")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("domain_id"))
+                    .col(uuid_null("account_id"))
+                    .col(text("actor"))
+                    .col(big_integer("at"))
+                    .col(text("method"))
+                    .col(text("place"))
+                    .col(text("outcome"))
+                    .col(text("detail"))
+                    .foreign_key(&mut references("proof_checks", "domain_id", "domains"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("proof_checks", &["domain_id", "id"]))
             .await?;
         manager
             .create_table(
@@ -139,7 +196,14 @@ impl MigrationTrait for Migration {
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for table in ["attempts", "sources", "proofs", "domains"] {
+        for table in [
+            "attempts",
+            "sources",
+            "proof_checks",
+            "challenges",
+            "proofs",
+            "domains",
+        ] {
             manager
                 .drop_table(Table::drop().table(table).take())
                 .await?;

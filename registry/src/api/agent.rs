@@ -338,3 +338,15 @@ impl From<a2a_card::Finding> for FindingView {
         }
     }
 }
+
+/// What may be changed of an agent beside its card. What is left out stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentPatch {
+    /// Who may find it; its owner may only narrow this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    /// All its labels; for curators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+}

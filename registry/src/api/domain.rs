@@ -32,8 +32,17 @@ pub struct DomainView {
     pub generation: i64,
     /// Proofs that hold.
     pub proofs: Vec<Proof>,
-    /// What to place to prove ownership.
+    /// Whose it is by the strongest proof: an account's name, for its owner and for those who see everything.
+    pub owner: Option<String>,
+    /// Where its owner wants to be told of trouble; for the same.
+    pub contact: Option<String>,
+    /// What the caller may place to prove ownership; one of them suffices.
     pub challenges: Vec<Challenge>,
+    /// What looking for proofs has found, newest first; for those who registered it and those who see everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ProofCheck>,
+    /// When proofs are looked for next.
+    pub next_check: Option<Timestamp>,
     /// What is asked of the domain.
     pub sources: Vec<SourceView>,
     /// Its agents.
@@ -45,10 +54,14 @@ pub struct DomainView {
 /// A proof of ownership.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Proof {
-    /// `dns`, `http` or `operator`.
+    /// `dns`, `dns-parent` (a record of a domain above, for all below it), `http` or `operator`.
     pub method: String,
     /// Since when it holds.
     pub at: Timestamp,
+    /// When it was last found.
+    pub seen: Timestamp,
+    /// Since when it is missing, where it is.
+    pub missing_since: Option<Timestamp>,
     /// An admin's reason; null for the others.
     pub reason: Option<String>,
 }
@@ -66,8 +79,52 @@ pub struct Challenge {
     pub value: Option<String>,
     /// The file's content.
     pub body: Option<String>,
-    /// Until when it can be checked.
-    pub expires: Timestamp,
+    /// Until when it counts; null for what stays.
+    pub expires: Option<Timestamp>,
+}
+
+/// One look for a proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofCheck {
+    /// When.
+    pub at: Timestamp,
+    /// `dns`, `dns-parent` or `http`.
+    pub method: String,
+    /// The DNS names or the URL asked.
+    pub place: String,
+    /// `held`, `absent`, `wrong`, `unknown` (nobody could tell, which is not absence) or `bogus`.
+    pub outcome: String,
+    /// One sentence: what was found instead, and what to do.
+    pub detail: String,
+}
+
+/// The answer to `:verify`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Verification {
+    /// The domain as it stands now.
+    pub domain: DomainView,
+    /// What was looked for, where, and what was found.
+    pub checks: Vec<ProofCheck>,
+}
+
+/// What a domain's owner may change. What is left out stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DomainPatch {
+    /// Where to tell of trouble: a `mailto:` or `https:` URL; an empty text for nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// Whether the domain is to be listed no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opt_out: Option<bool>,
+}
+
+/// To whom a domain goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The account's name.
+    pub account: String,
 }
 
 /// One URL of a domain that yields cards.

@@ -1,6 +1,7 @@
-//! What curators do to agents: suspend, resume, deprecate, retire.
+//! What is done to agents: suspend and resume by curators, deprecate and retire by their owners too.
 
 use serde_json::json;
+use uuid::Uuid;
 
 use super::error::ErrorKind;
 use super::ledger::{AgentState, Ledger};
@@ -74,7 +75,7 @@ impl App {
         agent: &str,
         act: &Act,
     ) -> Result<Agent, AppError> {
-        self.act(caller, agent, act, |ledger, state, account| {
+        self.owners_act(caller, agent, act, |ledger, state, account| {
             if state.agent.lifecycle != Lifecycle::Approved.as_str() {
                 return Err(AppError::new(
                     ErrorKind::Conflict,
@@ -108,7 +109,7 @@ impl App {
         agent: &str,
         act: &Act,
     ) -> Result<Agent, AppError> {
-        self.act(caller, agent, act, |ledger, state, account| {
+        self.owners_act(caller, agent, act, |ledger, state, account| {
             ledger.retire(state, &account.name, &act.reason);
             Ok(())
         })
@@ -123,8 +124,33 @@ impl App {
         change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
     ) -> Result<Agent, AppError> {
         let account = caller.demand(Permission::Curate)?;
-        check_reason(&act.reason)?;
         let id = self.agent_visible(caller, agent).await?.id;
+        self.change(caller, account, id, act, change).await
+    }
+
+    /// An act that whoever has proved the agent's domain may do too.
+    async fn owners_act(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+    ) -> Result<Agent, AppError> {
+        caller.demand(Permission::Register)?;
+        let row = self.agent_visible(caller, agent).await?;
+        let account = self.may_keep_agent(caller, &row).await?;
+        self.change(caller, account, row.id, act, change).await
+    }
+
+    async fn change(
+        &self,
+        caller: &Caller,
+        account: &Account,
+        id: Uuid,
+        act: &Act,
+        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+    ) -> Result<Agent, AppError> {
+        check_reason(&act.reason)?;
         let write = self.store.write().await?;
         let mut state = self.state_of(&write, id).await?;
         if state.agent.retired_at.is_some() {

@@ -28,6 +28,8 @@ pub(super) struct AgentRecord {
     pub(super) version: version::Model,
     pub(super) card: AgentCard,
     pub(super) domain_state: String,
+    /// Whether an account has proved the domain; an admin's word is no proof (model.md section 4).
+    domain_proved: bool,
     pub(super) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,
 }
@@ -64,11 +66,25 @@ impl AgentRecord {
             .unwrap_or(Visibility::Restricted)
     }
 
+    /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
+    /// card's own site, so a proof of the domain binds it.
     fn trust(&self) -> Trust {
+        let bound = self.domain_proved && self.version.signature == "untrusted";
+        let signature = if bound {
+            "valid"
+        } else {
+            self.version.signature.as_str()
+        };
+        let level = match (self.agent.tls, self.domain_proved, signature) {
+            (false, ..) => None,
+            (true, true, "valid") => Some("L2"),
+            (true, true, _) => Some("L1"),
+            (true, false, _) => Some("L0"),
+        };
         Trust {
-            level: self.agent.tls.then(|| "L0".to_owned()),
+            level: level.map(str::to_owned),
             domain: self.domain_state.clone(),
-            signature: self.version.signature.clone(),
+            signature: signature.to_owned(),
         }
     }
 
@@ -119,10 +135,13 @@ impl App {
             .into_iter()
             .map(|row| (row.id, row))
             .collect();
-        let states: HashMap<i64, String> = domains::domains_by_ids(on, &domain_ids)
+        let states: HashMap<i64, (String, bool)> = domains::domains_by_ids(on, &domain_ids)
             .await?
             .into_iter()
-            .map(|row| (row.id, row.state))
+            .map(|row| {
+                let proved = row.state == "verified" && row.owner_id.is_some();
+                (row.id, (row.state, proved))
+            })
             .collect();
         let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
         for row in agents::holds_of(on, &ids).await? {
@@ -145,8 +164,11 @@ impl App {
                     version.id
                 ))
             })?;
+            let (domain_state, domain_proved) =
+                states.get(&agent.domain_id).cloned().unwrap_or_default();
             records.push(AgentRecord {
-                domain_state: states.get(&agent.domain_id).cloned().unwrap_or_default(),
+                domain_state,
+                domain_proved,
                 holds: holds.remove(&agent.id).unwrap_or_default(),
                 sources: sources.remove(&agent.id).unwrap_or_default(),
                 agent,

@@ -4,18 +4,20 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
+use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
 use super::{App, AppError, Caller};
 use crate::api::{
-    AttemptView, DomainList, DomainView, Proof, Recrawl, RecrawlAccepted, SourceView, Vouch,
+    AttemptView, DomainList, DomainView, Proof, ProofCheck, Recrawl, RecrawlAccepted, SourceView,
+    Vouch,
 };
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{agent, attempt, domain, proof, source};
-use crate::store::{Write, agents, domains};
+use crate::store::entity::{agent, attempt, domain, proof, proof_check, source};
+use crate::store::{Write, accounts, agents, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +87,7 @@ impl App {
         let now = self.now();
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &row).await?;
+        let mut row = row;
         let standing = domains::proofs_of(&write, &[row.id]).await?;
         if standing.iter().all(|proof| proof.method != "operator") {
             write
@@ -93,16 +96,22 @@ impl App {
                     domain_id: row.id,
                     method: "operator".into(),
                     actor: admin.name.clone(),
+                    account_id: None,
+                    place: None,
+                    nonce: None,
                     reason: Some(vouch.reason.clone()),
                     proved_at: now.0,
+                    held_at: now.0,
+                    absent_since: None,
+                    absent_looks: 0,
                     ended_at: None,
                 })
                 .await?;
-            write.domain_set_state(row.id, "verified").await?;
             let mut ledger = Ledger::new(now, self.entropy.as_ref());
             let data = json!({"reason": vouch.reason});
             ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
-            self.decide_again(&write, &mut ledger, &row).await?;
+            self.follow_proofs(&write, &mut ledger, &mut row, &admin.name)
+                .await?;
             let touched = ledger.write(&write).await?;
             write.commit().await?;
             self.after_write(&touched);
@@ -122,6 +131,7 @@ impl App {
         wish: &Recrawl,
     ) -> Result<RecrawlAccepted, AppError> {
         let seen = self.domain_visible(caller, domain).await?;
+        refuse_opted_out(&seen)?;
         let now = self.now().0;
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &seen).await?;
@@ -172,7 +182,7 @@ impl App {
         let account = caller.demand(Permission::Register)?;
         let row = self.domain_visible(caller, domain).await?;
         let own_unverified = row.account_id == Some(account.id) && row.state == "unverified";
-        if !own_unverified {
+        if !own_unverified && row.owner_id != Some(account.id) {
             caller.demand(Permission::Curate)?;
         }
         let now = self.now();
@@ -198,7 +208,7 @@ impl App {
 
     /// A domain as it stands now, held until the write ends: before its agents, in the order in which
     /// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
-    async fn domain_locked(
+    pub(super) async fn domain_locked(
         &self,
         write: &Write,
         seen: &domain::Model,
@@ -210,13 +220,24 @@ impl App {
     }
 
     /// The row of a domain that the caller may see.
-    async fn domain_visible(&self, caller: &Caller, name: &str) -> Result<domain::Model, AppError> {
+    pub(super) async fn domain_visible(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<domain::Model, AppError> {
         let missing = || AppError::not_found("domain");
         let name = name.trim_end_matches('.').to_lowercase();
         let row = domains::domain_by_name(&self.store, &name)
             .await?
             .ok_or_else(missing)?;
         if sight(caller, &row) != Sight::Outside {
+            return Ok(row);
+        }
+        let claims = ownership::challenges_of(&self.store, &[row.id]).await?;
+        if claims
+            .iter()
+            .any(|claim| is(caller, Some(claim.account_id)))
+        {
             return Ok(row);
         }
         let labels = caller.labels();
@@ -279,6 +300,10 @@ impl App {
             attempts.entry(row.source_id).or_default().push(row);
         }
         let proofs = domains::proofs_of(&self.store, &ids).await?;
+        let challenges = ownership::challenges_of(&self.store, &ids).await?;
+        let checks = ownership::checks_of(&self.store, &ids).await?;
+        let owners: Vec<uuid::Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
         let all = agents::agents_of(&self.store, &ids).await?;
         let listed = self.listed_of(all.clone(), &caller.labels()).await?;
         let mut views = Vec::with_capacity(rows.len());
@@ -297,7 +322,25 @@ impl App {
                     .filter(|proof| proof.domain_id == row.id)
                     .map(|proof| proof_view(proof, sight))
                     .collect(),
-                challenges: Vec::new(),
+                owner: owners
+                    .iter()
+                    .find(|account| row.owner_id == Some(account.id))
+                    .filter(|_| sight != Sight::Outside)
+                    .map(|account| account.name.clone()),
+                contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+                challenges: challenges
+                    .iter()
+                    .filter(|challenge| challenge.domain_id == row.id)
+                    .filter(|challenge| is(caller, Some(challenge.account_id)))
+                    .flat_map(|challenge| self.challenge_views(&row.name, challenge))
+                    .collect(),
+                checks: checks
+                    .iter()
+                    .filter(|check| check.domain_id == row.id)
+                    .filter(|check| sight != Sight::Outside || is(caller, check.account_id))
+                    .map(check_view)
+                    .collect(),
+                next_check: row.check_due_at.map(Timestamp),
                 sources: sources
                     .iter()
                     .filter(|source| source.domain_id == row.id)
@@ -317,10 +360,7 @@ impl App {
 }
 
 fn sight(caller: &Caller, row: &domain::Model) -> Sight {
-    let own = caller
-        .account
-        .as_ref()
-        .is_some_and(|account| row.account_id == Some(account.id));
+    let own = is(caller, row.account_id) || is(caller, row.owner_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
     } else if own {
@@ -330,10 +370,39 @@ fn sight(caller: &Caller, row: &domain::Model) -> Sight {
     }
 }
 
+/// Whether the caller is that account.
+fn is(caller: &Caller, account: Option<uuid::Uuid>) -> bool {
+    let own = caller.account.as_ref().map(|account| account.id);
+    own.is_some() && own == account
+}
+
+/// A domain that wants not to be listed is not visited either.
+pub(super) fn refuse_opted_out(row: &domain::Model) -> Result<(), AppError> {
+    if row.opted_out_by.is_none() {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::DomainDenied,
+        format!("{} has opted out of being listed.", row.name),
+    ))
+}
+
+fn check_view(row: &proof_check::Model) -> ProofCheck {
+    ProofCheck {
+        at: Timestamp(row.at),
+        method: row.method.clone(),
+        place: row.place.clone(),
+        outcome: row.outcome.clone(),
+        detail: row.detail.clone(),
+    }
+}
+
 fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
         method: row.method.clone(),
         at: Timestamp(row.proved_at),
+        seen: Timestamp(row.held_at),
+        missing_since: row.absent_since.map(Timestamp),
         reason: row.reason.clone().filter(|_| sight != Sight::Outside),
     }
 }

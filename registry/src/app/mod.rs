@@ -18,6 +18,7 @@ mod indexing;
 mod ingest;
 mod ledger;
 mod offline;
+mod ownership;
 mod page;
 mod query;
 mod register;
@@ -29,9 +30,10 @@ mod signatures;
 mod start;
 mod tokens;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use a2a_crawler::Clock;
+use a2a_crawler::fetch::Fetcher;
 use a2a_crawler::guard::Guard;
 use tokio::sync::{Notify, watch};
 
@@ -62,6 +64,8 @@ pub struct App {
     pub(crate) store: Store,
     pub(crate) index: Index,
     pub(crate) guard: Arc<Guard>,
+    /// The way out, once there is one.
+    fetcher: OnceLock<Arc<Fetcher>>,
     rules: Rules,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -79,6 +83,8 @@ pub struct App {
 pub struct Wake {
     /// A visit may have become due.
     pub visits: Notify,
+    /// Proofs of a domain may have become due to be looked for.
+    pub checks: Notify,
     /// Another process may have appended an event.
     pub foreign: Notify,
     /// The highest event appended by this process.

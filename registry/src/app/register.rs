@@ -5,8 +5,10 @@ use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
+use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
+use super::ownership::is_provable;
 use super::reviews::person;
 use super::{App, AppError, Caller};
 use crate::api::{DomainView, Registration};
@@ -62,7 +64,10 @@ impl App {
         let write = self.store.write().await?;
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         let row = match domains::domain_by_name(&write, &new.domain.name).await? {
-            Some(row) => row,
+            Some(row) => {
+                refuse_opted_out(&row)?;
+                row
+            }
             None => self.new_domain(&write, caller, &new.domain, now).await?,
         };
         let added = self
@@ -82,10 +87,17 @@ impl App {
             self.approve_pending(&write, &mut ledger, caller, &row, &new)
                 .await?;
         }
+        if let Some(account) = &caller.account
+            && is_provable(&row)
+        {
+            self.challenge_where_none(&write, row.id, account.id)
+                .await?;
+        }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);
         self.wake.visits.notify_one();
+        self.wake.checks.notify_one();
         self.domain_view(caller, row.id).await
     }
 
@@ -178,6 +190,11 @@ impl App {
             generation: 1,
             account_id: caller.account.as_ref().map(|account| account.id),
             nominated_from: caller.network.map(|network| network.to_string()),
+            owner_id: None,
+            contact: None,
+            opted_out_by: None,
+            lapsed_at: None,
+            check_due_at: None,
             created_at: now.0,
             deleted_at: None,
             visit_due_at: Some(now.0),
@@ -185,6 +202,11 @@ impl App {
             wanted_at: None,
             lease: None,
             leased_until: None,
+        };
+        let check_due_at = is_provable(&row).then_some(now.0);
+        let row = domain::Model {
+            check_due_at,
+            ..row
         };
         Ok(write.domain_insert(row).await?)
     }

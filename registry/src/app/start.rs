@@ -1,6 +1,6 @@
 //! Putting the registry together.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use a2a_crawler::Clock;
 use a2a_crawler::guard::{self, Guard, GuardConfig};
@@ -112,10 +112,12 @@ impl App {
             changes: Changes::default(),
             wake: Wake {
                 visits: Notify::new(),
+                checks: Notify::new(),
                 foreign: Notify::new(),
                 events: watch::Sender::new(0),
                 reindex: Notify::new(),
             },
+            fetcher: OnceLock::new(),
             rules,
             signer,
             store,

@@ -11,9 +11,9 @@ use super::refusal::ClientError;
 use super::target::AgentName;
 use super::terminal;
 use crate::api::{
-    Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainView, FindingList, Hit, Lookup,
-    NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision, ReviewList,
-    TokenList, VersionList, Vouch,
+    Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainPatch, DomainView, FindingList,
+    Hit, Lookup, NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision,
+    ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
 };
 use crate::app::SearchQuery;
 
@@ -70,6 +70,36 @@ impl Client {
             reason: reason.to_owned(),
         };
         self.post(&format!("/v1/domains/{}:vouch", segment(domain)), &body)
+            .await
+    }
+
+    /// Has the caller's proof of a domain looked for.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn verify(&self, domain: &str) -> Answer<Verification> {
+        let path = format!("/v1/domains/{}:verify", segment(domain));
+        self.post(&path, &serde_json::json!({})).await
+    }
+
+    /// Gives a domain to another account.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn transfer(&self, domain: &str, account: &str) -> Answer<DomainView> {
+        let body = Transfer {
+            account: account.to_owned(),
+        };
+        let path = format!("/v1/domains/{}:transfer", segment(domain));
+        self.post(&path, &body).await
+    }
+
+    /// Changes how a domain is looked after.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn patch_domain(&self, domain: &str, patch: &DomainPatch) -> Answer<DomainView> {
+        self.patch(&format!("/v1/domains/{}", segment(domain)), patch)
             .await
     }
 

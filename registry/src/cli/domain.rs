@@ -7,7 +7,7 @@ use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
-use crate::api::{DomainView, SourceView};
+use crate::api::{DomainPatch, DomainView, SourceView, Verification};
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -34,9 +34,27 @@ pub enum DomainCommand {
     },
     /// Remove a domain; its agents retire for good
     Rm(DomainName),
-    /// Check ownership proofs (not available yet)
-    #[command(hide = true)]
+    /// Look for your proof of a domain now
     Verify(DomainName),
+    /// Give a domain to another account
+    Transfer {
+        #[command(flatten)]
+        name: DomainName,
+        /// The account's name
+        #[arg(long, value_name = "NAME")]
+        account: String,
+    },
+    /// Change a domain's contact, or whether it is listed at all
+    Set {
+        #[command(flatten)]
+        name: DomainName,
+        /// Where to tell of trouble, a mailto: or https: URL; empty for nowhere
+        #[arg(long, value_name = "URL", required_unless_present = "opt_out")]
+        contact: Option<String>,
+        /// Whether the domain is to be listed no more
+        #[arg(long, value_name = "BOOL")]
+        opt_out: Option<bool>,
+    },
 }
 
 /// A registered domain.
@@ -112,15 +130,58 @@ pub async fn run(
                 ))?;
             }
         }
-        DomainCommand::Verify(name) => {
-            return Err(Failure::new(format!(
-                "this version does not check ownership proofs; an admin can give a word for {0} with \
-                 `a2a-registry domain vouch {0} --reason TEXT`",
-                name.domain
-            )));
+        DomainCommand::Verify(name) => return verify(name, client, console).await,
+        DomainCommand::Transfer { name, account } => {
+            let reply = client.transfer(&name.domain, account).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                let domain = &reply.value;
+                console.line(&format!("{} is {account}'s to prove now", domain.domain))?;
+            }
+        }
+        DomainCommand::Set {
+            name,
+            contact,
+            opt_out,
+        } => {
+            let patch = DomainPatch {
+                contact: contact.clone(),
+                opt_out: *opt_out,
+            };
+            let reply = client.patch_domain(&name.domain, &patch).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                show(console, &reply.value)?;
+            }
         }
     }
     Ok(Outcome::Done)
+}
+
+async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let reply = client
+        .verify(&name.domain)
+        .await
+        .map_err(|error| error.into_answer())?;
+    let Verification { domain, checks } = &reply.value;
+    let proved = checks.iter().any(|check| check.outcome == "held");
+    if console.json {
+        console.raw_json(&reply.raw)?;
+    } else {
+        for check in checks {
+            console.line(&format!("{} at {}", check.outcome, check.place))?;
+            console.line(&format!("  {}", check.detail))?;
+        }
+        console.line(&format!("{} is {}", domain.domain, domain.state))?;
+        if !proved {
+            for challenge in &domain.challenges {
+                console.line(&format!("to place: {}", placed(challenge)))?;
+            }
+        }
+    }
+    Ok(if proved { Outcome::Done } else { Outcome::No })
 }
 
 async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
@@ -185,9 +246,15 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         .map(|proof| {
             let reason = proof.reason.as_ref().map(|reason| format!(" ({reason})"));
             format!(
-                "{} since {}{}",
+                "{} since {}{}{}",
                 proof.method,
                 proof.at.to_rfc3339(),
+                proof
+                    .missing_since
+                    .map_or_else(String::new, |since| format!(
+                        ", missing since {}",
+                        since.to_rfc3339()
+                    )),
                 reason.unwrap_or_default()
             )
         })
@@ -208,6 +275,13 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
                 },
             ),
             (
+                "owner",
+                domain
+                    .owner
+                    .clone()
+                    .unwrap_or_else(|| "not known".to_owned()),
+            ),
+            (
                 "agents",
                 if agents.is_empty() {
                     "none yet".to_owned()
@@ -222,6 +296,15 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         for line in source_lines(source) {
             console.line(&format!("  {line}"))?;
         }
+    }
+    for check in &domain.checks {
+        console.line(&format!(
+            "looked for a proof {}: {} at {}",
+            check.at.to_rfc3339(),
+            check.outcome,
+            check.place
+        ))?;
+        console.line(&format!("  {}", check.detail))?;
     }
     for challenge in &domain.challenges {
         console.line(&format!("to place: {}", placed(challenge)))?;

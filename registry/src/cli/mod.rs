@@ -88,7 +88,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Register domains or cards, by name or URL
     Register(register::RegisterArgs),
-    /// Show, vouch for, recrawl or remove registered domains
+    /// Show, prove, vouch for, recrawl or remove registered domains
     #[command(subcommand)]
     Domain(domain::DomainCommand),
     /// Find agents by words, skills, tags and more

@@ -336,6 +336,11 @@ fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
     for challenge in &domain.challenges {
         console.line(&format!("  {}", placed(challenge)))?;
     }
+    console.line(&format!(
+        "Then: {} domain verify {}",
+        super::invocation::program(),
+        super::invocation::quote(&domain.domain)
+    ))?;
     Ok(())
 }
 
@@ -358,7 +363,10 @@ pub fn placed(challenge: &Challenge) -> String {
             return format!("{}: {known}", challenge.method);
         }
     };
-    format!("{what} (until {})", challenge.expires.to_rfc3339())
+    match challenge.expires {
+        Some(expires) => format!("{what} (counts until {})", expires.to_rfc3339()),
+        None => format!("{what} (counts as long as it stays there)"),
+    }
 }
 
 #[cfg(test)]

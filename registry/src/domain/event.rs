@@ -9,6 +9,14 @@ text_enum! {
         DomainRegistered = "domain.registered",
         /// An admin vouched for a domain.
         DomainVouched = "domain.vouched",
+        /// An account has proved a domain.
+        DomainProved = "domain.proved",
+        /// A proof ended.
+        DomainProofEnded = "domain.proof_ended",
+        /// What a domain is, or whose, has changed: verified, lapsed, disputed, opted out.
+        DomainState = "domain.state",
+        /// A domain's owner changed how it is looked after.
+        DomainUpdated = "domain.updated",
         /// Somebody asked for a visit now.
         DomainRecrawl = "domain.recrawl",
         /// A domain was deleted and its agents retired.

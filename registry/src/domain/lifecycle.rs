@@ -33,6 +33,8 @@ text_enum! {
         KeyChanged = "key_changed",
         /// Its domain is on `deny_domains`.
         Denied = "denied",
+        /// Its domain wants not to be listed.
+        OptedOut = "opted_out",
     }
 }
 

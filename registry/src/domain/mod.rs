@@ -4,6 +4,7 @@ pub mod admission;
 pub mod event;
 pub mod ids;
 pub mod lifecycle;
+pub mod ownership;
 pub mod review;
 pub mod role;
 mod text_enum;

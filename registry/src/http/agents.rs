@@ -1,16 +1,16 @@
 //! One agent: what is known of it, and the acts on it.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 
 use super::State;
 use super::answer;
-use super::auth::{Anyone, Curate, Require};
+use super::auth::{Anyone, Curate, Register, Require};
 use super::body::Body;
 use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
-use crate::api::{Act, Agent, Diff, FindingList, VersionList};
+use crate::api::{Act, Agent, AgentPatch, Diff, FindingList, VersionList};
 use crate::app::{DiffQuery, PageRequest};
 
 /// Show an agent
@@ -152,7 +152,7 @@ pub async fn agent_resume(
 )]
 #[post("/v1/agents/{agent}:deprecate")]
 pub async fn agent_deprecate(
-    caller: Require<Curate>,
+    caller: Require<Register>,
     agent: AgentRef,
     act: Body<Act>,
     state: web::Data<State>,
@@ -171,11 +171,32 @@ pub async fn agent_deprecate(
 )]
 #[post("/v1/agents/{agent}:retire")]
 pub async fn agent_retire(
-    caller: Require<Curate>,
+    caller: Require<Register>,
     agent: AgentRef,
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let agent = state.app.agent_retire(&caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Set who may find an agent, or its labels
+///
+/// An owner may narrow who finds it; curators set it, and the labels.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = AgentPatch,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[patch("/v1/agents/{agent}")]
+pub async fn agent_patch(
+    caller: Require<Register>,
+    agent: AgentRef,
+    patch: Body<AgentPatch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state.app.agent_patch(&caller, &agent.0, &patch.0).await?;
     answer::json(StatusCode::OK, &agent)
 }

@@ -1,7 +1,7 @@
 //! Registering domains and looking after them.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
 
 use super::State;
 use super::answer;
@@ -10,7 +10,10 @@ use super::body::{Body, OptionalBody};
 use super::path::DomainRef;
 use super::problem::Problem;
 use super::query::Query;
-use crate::api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Registration, Vouch};
+use crate::api::{
+    DomainList, DomainPatch, DomainView, Recrawl, RecrawlAccepted, Registration, Transfer,
+    Verification, Vouch,
+};
 use crate::app::PageRequest;
 
 /// Register a domain, or one card by its URL
@@ -89,6 +92,70 @@ pub async fn domain_vouch(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let domain = state.app.domain_vouch(&caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Look for the caller's proof of a domain now
+///
+/// For curators: for everybody's. The answer says what was looked for, where, and what was found instead.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security(("token" = [])),
+    responses((status = 200, description = "What was found, and the domain as it stands now", body = Verification))
+)]
+#[post("/v1/domains/{domain}:verify")]
+pub async fn domain_verify(
+    caller: Require<Register>,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = state.app.domain_verify(&caller, &domain.0).await?;
+    answer::json(StatusCode::OK, &found)
+}
+
+/// Give a domain to another account
+///
+/// For its owner and for curators. The other account has to place a proof of its own.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = Transfer,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[post("/v1/domains/{domain}:transfer")]
+pub async fn domain_transfer(
+    caller: Require<Register>,
+    domain: DomainRef,
+    transfer: Body<Transfer>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state
+        .app
+        .domain_transfer(&caller, &domain.0, &transfer.0)
+        .await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Change how a domain is looked after
+///
+/// For its owner and for curators: its contact, and whether it is listed at all.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = DomainPatch,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[patch("/v1/domains/{domain}")]
+pub async fn domain_patch(
+    caller: Require<Register>,
+    domain: DomainRef,
+    patch: Body<DomainPatch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state.app.domain_patch(&caller, &domain.0, &patch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 

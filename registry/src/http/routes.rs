@@ -25,13 +25,17 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)
-        .service(agents::agent_show);
+        .service(agents::agent_show)
+        .service(agents::agent_patch);
     routes
         .service(domains::domain_register)
         .service(domains::domain_list)
         .service(domains::domain_vouch)
         .service(domains::domain_recrawl)
+        .service(domains::domain_verify)
+        .service(domains::domain_transfer)
         .service(domains::domain_show)
+        .service(domains::domain_patch)
         .service(domains::domain_delete);
     routes
         .service(reviews::review_list)

@@ -32,11 +32,10 @@ const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// Starts the crawler.
 pub(super) fn start(
     app: &Arc<App>,
-    resolver: Arc<dyn Resolver>,
+    fetcher: Arc<Fetcher>,
     on_outcome: OnOutcome,
     cancel: CancellationToken,
-) -> Result<JoinHandle<()>, StartError> {
-    let fetcher = Arc::new(fetcher(app, resolver)?);
+) -> JoinHandle<()> {
     let longest = fetcher.longest_visit() + LEASE_MARGIN;
     let lease_us = i64::try_from(longest.as_micros()).unwrap_or(i64::MAX / 2);
     let frontier = Arc::new(Visits {
@@ -51,12 +50,11 @@ pub(super) fn start(
         concurrency: app.config().crawler.concurrency,
         ..WorkerConfig::default()
     };
-    Ok(tokio::spawn(worker::run(
-        frontier, sink, fetcher, config, cancel,
-    )))
+    tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
 }
 
-fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher, StartError> {
+/// The one way out of this process.
+pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher, StartError> {
     let crawler = &app.config().crawler;
     let mut extra_ca = Vec::new();
     for path in &crawler.extra_ca {

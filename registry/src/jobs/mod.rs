@@ -1,8 +1,9 @@
-//! What runs beside the requests: crawling, following the events with the index, deriving again.
+//! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
 
 mod crawl;
 mod follow;
 mod listen;
+mod prove;
 mod upkeep;
 
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub struct Jobs {
     crawling: CancellationToken,
     following: CancellationToken,
     crawl: Option<JoinHandle<()>>,
+    prove: Option<JoinHandle<()>>,
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     listen: JoinHandle<()>,
@@ -72,25 +74,24 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
     let crawling = CancellationToken::new();
     let following = CancellationToken::new();
-    let crawl = if options.crawl {
-        let resolver: Arc<dyn Resolver> = match options.resolver {
-            Some(resolver) => resolver,
-            None => Arc::new(
-                HickoryResolver::from_system(FetchLimits::default().dns)
-                    .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
-            ),
-        };
-        Some(crawl::start(
-            app,
-            resolver,
-            options.on_outcome,
-            crawling.clone(),
-        )?)
+    let resolver: Arc<dyn Resolver> = match options.resolver {
+        Some(resolver) => resolver,
+        None => Arc::new(
+            HickoryResolver::from_system(FetchLimits::default().dns)
+                .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
+        ),
+    };
+    let fetcher = Arc::new(crawl::fetcher(app, resolver)?);
+    app.reach_out(Arc::clone(&fetcher));
+    let (crawl, prove) = if options.crawl {
+        let crawl = crawl::start(app, fetcher, options.on_outcome, crawling.clone());
+        (Some(crawl), Some(prove::start(app, crawling.clone())))
     } else {
-        None
+        (None, None)
     };
     Ok(Jobs {
         crawl,
+        prove,
         follow: follow::start(app, options.rebuild, following.clone()),
         upkeep: upkeep::start(app, following.clone()),
         listen: listen::start(app, following.clone()),
@@ -111,6 +112,9 @@ impl Jobs {
         self.crawling.cancel();
         if let Some(crawl) = self.crawl {
             finish("crawler", crawl).await;
+        }
+        if let Some(prove) = self.prove {
+            finish("prover", prove).await;
         }
         self.following.cancel();
         finish("index", self.follow).await;

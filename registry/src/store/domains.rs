@@ -204,22 +204,6 @@ impl Write {
         Ok(())
     }
 
-    /// Sets a domain's state.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn domain_set_state(&self, id: i64, state: &str) -> Result<(), StoreError> {
-        domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                state: Set(state.into()),
-                ..Default::default()
-            })
-            .filter(domain::Column::Id.eq(id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
-    }
-
     /// Makes the next visit of a domain due at this moment, or sooner where it is already.
     ///
     /// # Errors

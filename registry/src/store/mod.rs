@@ -13,6 +13,7 @@ pub mod domains;
 pub mod entity;
 pub mod events;
 mod listen;
+pub mod ownership;
 pub mod reviews;
 mod rows;
 pub mod settings;

@@ -32,6 +32,7 @@ pub(super) struct DomainPage {
     generation: i64,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
+    checks: Vec<CheckView>,
     sources: Vec<SourceView>,
     agents: Vec<AgentView>,
     more_agents: usize,
@@ -52,6 +53,7 @@ struct NothingPage {
 struct ProofView {
     method: String,
     since: Moment,
+    missing: Option<Moment>,
     reason: Option<String>,
 }
 
@@ -59,7 +61,14 @@ struct ChallengeView {
     method: String,
     place: String,
     content: String,
-    expires: Moment,
+    expires: Option<Moment>,
+}
+
+struct CheckView {
+    at: Moment,
+    outcome: String,
+    place: String,
+    detail: String,
 }
 
 struct SourceView {
@@ -189,6 +198,7 @@ impl DomainPage {
                 .map(|proof| ProofView {
                     method: text::line(&proof.method, LINE),
                     since: Moment::new(proof.at, now),
+                    missing: Moment::maybe(proof.missing_since, now),
                     reason: proof
                         .reason
                         .as_deref()
@@ -206,8 +216,19 @@ impl DomainPage {
                         method: text::line(&challenge.method, LINE),
                         place: text::line(place.map_or("", |place| place), ADDRESS),
                         content: text::line(content.map_or("", |content| content), BLOCK),
-                        expires: Moment::new(challenge.expires, now),
+                        expires: Moment::maybe(challenge.expires, now),
                     }
+                })
+                .collect(),
+            checks: view
+                .checks
+                .iter()
+                .take(LIST)
+                .map(|check| CheckView {
+                    at: Moment::new(check.at, now),
+                    outcome: text::line(&check.outcome, LINE),
+                    place: text::line(&check.place, ADDRESS),
+                    detail: text::line(&check.detail, BLOCK),
                 })
                 .collect(),
             sources: view

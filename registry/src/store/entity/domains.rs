@@ -23,6 +23,16 @@ pub mod domain {
         pub account_id: Option<Uuid>,
         /// The network it was named from, where nobody with an account did.
         pub nominated_from: Option<String>,
+        /// Whose proof of it holds, the strongest one's.
+        pub owner_id: Option<Uuid>,
+        /// Where its owner wants to be told of trouble.
+        pub contact: Option<String>,
+        /// `record` or `owner`, where it wants not to be listed.
+        pub opted_out_by: Option<String>,
+        /// When its last proof ended without another one standing.
+        pub lapsed_at: Option<i64>,
+        /// When its proofs are looked at next.
+        pub check_due_at: Option<i64>,
         /// Microseconds.
         pub created_at: i64,
         /// Set once it was deleted.
@@ -63,10 +73,22 @@ pub mod proof {
         pub method: String,
         /// Who gave it.
         pub actor: String,
+        /// Whose it is; nobody's where an admin vouches.
+        pub account_id: Option<Uuid>,
+        /// The name or URL it was found at.
+        pub place: Option<String>,
+        /// The challenge's random part.
+        pub nonce: Option<String>,
         /// An admin's reason.
         pub reason: Option<String>,
         /// Since when.
         pub proved_at: i64,
+        /// When it was last found.
+        pub held_at: i64,
+        /// Since when it is missing.
+        pub absent_since: Option<i64>,
+        /// How often it was missing in a row.
+        pub absent_looks: i32,
         /// Until when.
         pub ended_at: Option<i64>,
     }

@@ -4,8 +4,10 @@ mod accounts;
 mod agents;
 mod domains;
 mod governance;
+mod ownership;
 
 pub use accounts::{account, setting, token};
 pub use agents::{agent, body, hold, version};
 pub use domains::{attempt, domain, proof, source};
 pub use governance::{decision, event, review};
+pub use ownership::{challenge, proof_check};

@@ -1,0 +1,234 @@
+//! What the owner of a domain may do with it and its agents (model.md section 7).
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use url::Url;
+
+use crate::api::{Agent, AgentPatch, DomainPatch, DomainView, Transfer};
+use crate::app::error::ErrorKind;
+use crate::app::ledger::Ledger;
+use crate::app::{Account, App, AppError, Caller};
+use crate::domain::event::EventKind;
+use crate::domain::lifecycle::Visibility;
+use crate::domain::role::Permission;
+use crate::store::entity::{agent, domain};
+use crate::store::{accounts, domains};
+
+/// Characters of a contact.
+const MAX_CONTACT: usize = 300;
+/// Labels of an agent.
+const MAX_LABELS: usize = 20;
+/// Characters of a label's key and of its value.
+const MAX_LABEL: usize = 63;
+
+impl App {
+    /// Changes how a domain is looked after: its contact, and whether it is listed at all.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `Invalid`;
+    /// `NotFound`.
+    pub async fn domain_patch(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        patch: &DomainPatch,
+    ) -> Result<DomainView, AppError> {
+        let seen = self.domain_visible(caller, domain).await?;
+        let account = may_keep(caller, &seen)?;
+        let contact = patch.contact.as_deref().map(contact).transpose()?;
+        let write = self.store.write().await?;
+        let mut row = self.domain_locked(&write, &seen).await?;
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        if let Some(contact) = contact {
+            row.contact = contact;
+        }
+        match patch.opt_out {
+            Some(true) => row.opted_out_by = Some("owner".into()),
+            Some(false) if row.opted_out_by.as_deref() == Some("record") => {
+                return Err(AppError::new(
+                    ErrorKind::Conflict,
+                    "The domain opts out by a record of its own; remove policy=none from it.",
+                ));
+            }
+            Some(false) => row.opted_out_by = None,
+            None => {}
+        }
+        let data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
+        ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
+        self.follow_proofs(&write, &mut ledger, &mut row, &account.name)
+            .await?;
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.wake.visits.notify_one();
+        self.domain_view(caller, row.id).await
+    }
+
+    /// Gives a domain to another account. What has proved it goes on counting as the account's that proved it,
+    /// so the new one has to place a record of its own.
+    ///
+    /// # Errors
+    /// As [`App::domain_patch`]; `Invalid` for an account that there is not.
+    pub async fn domain_transfer(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        transfer: &Transfer,
+    ) -> Result<DomainView, AppError> {
+        let seen = self.domain_visible(caller, domain).await?;
+        let account = may_keep(caller, &seen)?;
+        let write = self.store.write().await?;
+        let mut row = self.domain_locked(&write, &seen).await?;
+        let to = accounts::account_by_name(&write, &transfer.account)
+            .await?
+            .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
+        let from = row.owner_id.or(row.account_id);
+        row.account_id = Some(to.id);
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        let data = json!({"transferred_to": to.name});
+        ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
+        // The one who gives it away claims it no more; a record left in place is no claim.
+        for mut proof in domains::proofs_of(&write, &[row.id]).await? {
+            if proof.account_id.is_some() && proof.account_id == from && from != Some(to.id) {
+                proof.ended_at = Some(ledger.now().0);
+                write.proof_update(&proof).await?;
+                let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
+                ledger.event(EventKind::DomainProofEnded, &row.name, &account.name, data);
+            }
+        }
+        if let Some(from) = from {
+            write.challenge_end(row.id, from).await?;
+        }
+        if super::is_provable(&row) {
+            self.challenge(&write, row.id, to.id).await?;
+        }
+        self.follow_proofs(&write, &mut ledger, &mut row, &account.name)
+            .await?;
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.domain_view(caller, row.id).await
+    }
+
+    /// Sets who may find an agent, which its owner may only narrow, and its labels, which curators set.
+    ///
+    /// # Errors
+    /// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
+    pub async fn agent_patch(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        patch: &AgentPatch,
+    ) -> Result<Agent, AppError> {
+        let seen = self.agent_visible(caller, agent).await?;
+        let account = self.may_keep_agent(caller, &seen).await?;
+        let write = self.store.write().await?;
+        let mut state = self.state_of(&write, seen.id).await?;
+        let curates = caller.may(Permission::Curate);
+        if let Some(visibility) = patch.visibility {
+            let now = state
+                .agent
+                .visibility
+                .parse()
+                .unwrap_or(Visibility::Restricted);
+            if !curates && visibility < now {
+                return Err(AppError::new(
+                    ErrorKind::Forbidden,
+                    format!(
+                        "An owner may only narrow who finds an agent; it is {now} now. Ask a curator."
+                    ),
+                ));
+            }
+            state.agent.visibility = visibility.as_str().into();
+        }
+        if let Some(labels) = &patch.labels {
+            caller.demand(Permission::Curate)?;
+            check_labels(labels)?;
+            state.agent.labels = serde_json::to_string(labels).unwrap_or_else(|_| "{}".into());
+        }
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        ledger.touch(&mut state);
+        let data = json!({"visibility": patch.visibility, "labels": patch.labels});
+        ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.agent_show(caller, &seen.id.to_string()).await
+    }
+
+    /// The caller, where it has proved an agent's domain or curates.
+    ///
+    /// # Errors
+    /// `Unauthenticated`, `Forbidden`, `Conflict` while the domain is disputed.
+    pub(in crate::app) async fn may_keep_agent<'a>(
+        &self,
+        caller: &'a Caller,
+        agent: &agent::Model,
+    ) -> Result<&'a Account, AppError> {
+        let row = domains::domains_by_ids(&self.store, &[agent.domain_id]).await?;
+        let row = row.first().ok_or_else(|| AppError::not_found("agent"))?;
+        may_keep(caller, row)
+    }
+}
+
+/// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
+fn may_keep<'a>(caller: &'a Caller, row: &domain::Model) -> Result<&'a Account, AppError> {
+    let account = caller.demand(Permission::Register)?;
+    if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
+        return Ok(account);
+    }
+    if row.state == "disputed" && row.account_id == Some(account.id) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "Two accounts have proved {}; nothing of it changes until that is settled.",
+                row.name
+            ),
+        ));
+    }
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!(
+            "This needs a proof that {} is yours: `a2a-registry domain verify {0}`.",
+            row.name
+        ),
+    ))
+}
+
+/// A contact as it is kept; nothing for an empty one.
+fn contact(text: &str) -> Result<Option<String>, AppError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let fits = text.len() <= MAX_CONTACT
+        && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "mailto" | "https"));
+    if fits {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(AppError::invalid(
+            "/contact",
+            format!("A contact is a mailto: or https: URL of at most {MAX_CONTACT} characters."),
+        ))
+    }
+}
+
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AppError> {
+    let word = |text: &str| {
+        !text.is_empty()
+            && text.len() <= MAX_LABEL
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+    };
+    if labels.len() > MAX_LABELS || !labels.iter().all(|(key, value)| word(key) && word(value)) {
+        return Err(AppError::invalid(
+            "/labels",
+            format!(
+                "An agent has at most {MAX_LABELS} labels; keys and values are 1 to {MAX_LABEL} letters, digits, - _ . and /."
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Whose a domain is: what is to be placed, looking for it, and what follows from what was found
+//! (model.md section 4).
+
+mod acts;
+mod challenges;
+mod look;
+mod settle;
+mod verify;
+
+use uuid::Uuid;
+
+use crate::domain::ownership::{Look, Method};
+
+pub(super) use challenges::is_provable;
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Question {
+    /// The domain, a host name.
+    host: String,
+    /// Those who say that it is theirs.
+    claimants: Vec<Claimant>,
+}
+
+/// Who says that a domain is theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Claimant {
+    /// The account.
+    account: Uuid,
+    /// Its URI, which records name.
+    uri: String,
+    /// The random parts of what it has placed or is to place; without any only the standing record counts.
+    nonces: Vec<String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Looked {
+    /// Whether the domain's own record says that it wants not to be listed; `None` where nobody could tell.
+    opted_out: Option<bool>,
+    /// What was found for each claimant at each place.
+    found: Vec<Found>,
+}
+
+/// What was found for a claimant at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    /// For whom.
+    account: Uuid,
+    /// How it would prove the domain.
+    method: Method,
+    /// The DNS name or URL.
+    place: String,
+    /// The random part of what was looked for.
+    nonce: Option<String>,
+    /// What it was.
+    look: Look,
+    /// One sentence: what was looked for, and what was there instead.
+    detail: String,
+}

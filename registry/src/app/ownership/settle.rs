@@ -1,0 +1,238 @@
+//! From what was found to proofs, the domain's state and owner, and its agents' holds.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Found, Looked};
+use crate::app::App;
+use crate::app::error::AppError;
+use crate::app::ledger::{Ledger, SYSTEM};
+use crate::domain::event::EventKind;
+use crate::domain::ids::unit_random;
+use crate::domain::lifecycle::Hold;
+use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::{domain, proof, proof_check};
+use crate::store::{Write, agents, domains};
+
+impl App {
+    /// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
+    /// the domain and its agents follow. `actor` asked for it.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn settle(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        row: &mut domain::Model,
+        looked: &Looked,
+        actor: &str,
+    ) -> Result<(), AppError> {
+        let now = ledger.now();
+        let checks = looked
+            .found
+            .iter()
+            .map(|found| check(row.id, found, actor, now));
+        write.checks_insert(row.id, checks.collect()).await?;
+        let mut standing = domains::proofs_of(write, &[row.id]).await?;
+        for ((account, method), found) in strongest(&looked.found) {
+            let known = standing
+                .iter_mut()
+                .find(|proof| proof.account_id == Some(account) && proof.method == method.as_str());
+            match known {
+                Some(proof) => self.look_again(write, ledger, row, proof, found).await?,
+                None if found.look == Look::Held => {
+                    let proof = new_proof(row.id, found, actor, now);
+                    let data = json!({"method": method, "place": found.place, "account": account});
+                    ledger.event(EventKind::DomainProved, &row.name, actor, data);
+                    write.proof_insert(proof).await?;
+                }
+                None => {}
+            }
+        }
+        match looked.opted_out {
+            Some(true) if row.opted_out_by.is_none() => row.opted_out_by = Some("record".into()),
+            Some(false) if row.opted_out_by.as_deref() == Some("record") => {
+                row.opted_out_by = None;
+            }
+            _ => {}
+        }
+        let random = unit_random(self.entropy.as_ref());
+        row.check_due_at = row.check_due_at.map(|_| next_check(now, random).0);
+        self.follow_proofs(write, ledger, row, actor).await
+    }
+
+    /// One more look for a proof that stands.
+    async fn look_again(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        row: &domain::Model,
+        proof: &mut proof::Model,
+        found: &Found,
+    ) -> Result<(), AppError> {
+        let now = ledger.now();
+        let before = Standing {
+            held_at: Timestamp(proof.held_at),
+            absent_since: proof.absent_since.map(Timestamp),
+            absent_looks: proof.absent_looks,
+        };
+        match before.after(found.look, now) {
+            Ok(after) => {
+                proof.held_at = after.held_at.0;
+                proof.absent_since = after.absent_since.map(|since| since.0);
+                proof.absent_looks = after.absent_looks;
+                if found.look == Look::Held {
+                    proof.place = Some(found.place.clone());
+                    proof.nonce.clone_from(&found.nonce);
+                }
+            }
+            Err(reason) => {
+                proof.ended_at = Some(now.0);
+                let data =
+                    json!({"method": proof.method, "account": proof.account_id, "reason": reason});
+                ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
+            }
+        }
+        Ok(write.proof_update(proof).await?)
+    }
+
+    /// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
+    /// opted out holds them, a proof lifts that and lets what waits be decided again.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(in crate::app) async fn follow_proofs(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        row: &mut domain::Model,
+        actor: &str,
+    ) -> Result<(), AppError> {
+        let now = ledger.now();
+        let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
+            .await?
+            .iter()
+            .filter_map(claim)
+            .collect();
+        row.lapsed_at = match (claims.is_empty(), row.state.as_str()) {
+            (true, "verified" | "disputed") => row.lapsed_at.or(Some(now.0)),
+            (true, _) => row.lapsed_at,
+            (false, _) => None,
+        };
+        let verdict = weigh(&claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
+        let before: DomainState = row.state.parse().unwrap_or(DomainState::Unverified);
+        let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
+        row.state = verdict.state.as_str().into();
+        row.owner_id = verdict.owner;
+        write.domain_update(row).await?;
+        if !changed {
+            return Ok(());
+        }
+        let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
+        ledger.event(EventKind::DomainState, &row.name, actor, data);
+        let (ended, begun) = (hold_of(before), hold_of(verdict.state));
+        for agent in agents::agents_of(write, &[row.id]).await? {
+            let mut state = self.state_of(write, agent.id).await?;
+            if let Some(hold) = ended.filter(|_| ended != begun) {
+                ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
+            }
+            if let Some(hold) = begun {
+                ledger.hold(&mut state, hold, SYSTEM, why(verdict.state));
+            }
+        }
+        if verdict.state == DomainState::OptedOut {
+            write.domain_rest(row.id).await?;
+        } else if before == DomainState::OptedOut {
+            write
+                .domain_make_visit_due(row.id, now.0.max(row.not_before))
+                .await?;
+        }
+        // Holds first: what is decided now is decided on agents as they stand now.
+        self.decide_again(write, ledger, row).await
+    }
+}
+
+/// The hold that a domain's state puts on its agents.
+fn hold_of(state: DomainState) -> Option<Hold> {
+    match state {
+        DomainState::Lapsed => Some(Hold::DomainLapsed),
+        DomainState::Disputed => Some(Hold::Disputed),
+        DomainState::OptedOut => Some(Hold::OptedOut),
+        DomainState::Unverified | DomainState::Verified => None,
+    }
+}
+
+fn why(state: DomainState) -> &'static str {
+    match state {
+        DomainState::Lapsed => "no proof of the domain holds any more",
+        DomainState::Disputed => "two accounts have proved the domain",
+        _ => "the domain wants not to be listed",
+    }
+}
+
+/// For each account and method what counts of all that was found: the proof where it was anywhere, then what
+/// leaves the question open, then what denies it.
+fn strongest(found: &[Found]) -> BTreeMap<(Uuid, Method), &Found> {
+    let weight = |look: Look| match look {
+        Look::Held => 4,
+        Look::Bogus => 3,
+        Look::Unknown => 2,
+        Look::Wrong => 1,
+        Look::Absent => 0,
+    };
+    let mut counts: BTreeMap<(Uuid, Method), &Found> = BTreeMap::new();
+    for one in found {
+        counts
+            .entry((one.account, one.method))
+            .and_modify(|known| {
+                if weight(one.look) > weight(known.look) {
+                    *known = one;
+                }
+            })
+            .or_insert(one);
+    }
+    counts
+}
+
+fn claim(row: &proof::Model) -> Option<Claim> {
+    Some(Claim {
+        method: row.method.parse().ok()?,
+        account: row.account_id,
+    })
+}
+
+fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::Model {
+    proof::Model {
+        id: 0,
+        domain_id: domain,
+        method: found.method.as_str().into(),
+        actor: actor.into(),
+        account_id: Some(found.account),
+        place: Some(found.place.clone()),
+        nonce: found.nonce.clone(),
+        reason: None,
+        proved_at: now.0,
+        held_at: now.0,
+        absent_since: None,
+        absent_looks: 0,
+        ended_at: None,
+    }
+}
+
+fn check(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof_check::Model {
+    proof_check::Model {
+        id: 0,
+        domain_id: domain,
+        account_id: Some(found.account),
+        actor: actor.into(),
+        at: now.0,
+        method: found.method.as_str().into(),
+        place: found.place.clone(),
+        outcome: found.look.as_str().into(),
+        detail: found.detail.clone(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Looking for proofs: when an account asks for it, and once a day.
+
+use std::sync::Arc;
+
+use a2a_crawler::fetch::Fetcher;
+
+use super::{Claimant, Looked, Question, is_provable, look};
+use crate::api::{ProofCheck, Verification};
+use crate::app::error::ErrorKind;
+use crate::app::ledger::{Ledger, SYSTEM};
+use crate::app::{Account, App, AppError, Caller};
+use crate::domain::ownership::FAILED_CHECKS;
+use crate::domain::role::Permission;
+use crate::domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
+use crate::store::entity::{domain, proof};
+use crate::store::{domains, ownership};
+
+/// For this long a domain that was taken for a look is nobody else's to look at.
+const TAKEN_FOR: i64 = 10 * MINUTE;
+/// Accounts whose proofs of one domain are looked for at once, the oldest claims first.
+const MAX_CLAIMANTS: usize = 5;
+/// Challenges of one account that are looked for at once: those that were proved by, and the newest.
+const MAX_NONCES: usize = 3;
+
+impl App {
+    /// Lets proofs be looked for through this fetcher from now on. The first one given stays.
+    pub fn reach_out(&self, fetcher: Arc<Fetcher>) {
+        // Whoever comes second reaches the same world by the same settings.
+        let _ = self.fetcher.set(fetcher);
+    }
+
+    /// Looks for the caller's proof of a domain now; a curator looks for everybody's.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
+    /// an hour; `Unavailable` where this process reaches nothing outside.
+    pub async fn domain_verify(
+        &self,
+        caller: &Caller,
+        domain: &str,
+    ) -> Result<Verification, AppError> {
+        let account = caller.demand(Permission::Register)?;
+        let row = self.domain_visible(caller, domain).await?;
+        if !is_provable(&row) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
+                    row.name
+                ),
+            ));
+        }
+        self.check_attempts(account, &row).await?;
+        let write = self.store.write().await?;
+        self.challenge_where_none(&write, row.id, account.id)
+            .await?;
+        write.commit().await?;
+        let question = self.question(&row, Some(caller)).await?;
+        let looked = self.look(&question).await?;
+        self.take_in(&row, &looked, &account.name).await?;
+        let at = self.now();
+        Ok(Verification {
+            domain: self.domain_view(caller, row.id).await?,
+            checks: looked
+                .found
+                .into_iter()
+                .map(|found| ProofCheck {
+                    at,
+                    method: found.method.as_str().into(),
+                    place: found.place,
+                    outcome: found.look.as_str().into(),
+                    detail: found.detail,
+                })
+                .collect(),
+        })
+    }
+
+    /// Looks at the proofs of one domain that is due; says whether there was one.
+    ///
+    /// # Errors
+    /// Where the database fails; the domain is due again ten minutes later then.
+    pub async fn check_next_domain(&self) -> Result<bool, AppError> {
+        let now = self.now();
+        let taken = self
+            .store
+            .checks_take(now.0, now.plus(TAKEN_FOR).0, 1)
+            .await?;
+        let Some(row) = taken.into_iter().next() else {
+            return Ok(false);
+        };
+        let question = self.question(&row, None).await?;
+        let looked = self.look(&question).await?;
+        self.take_in(&row, &looked, SYSTEM).await?;
+        Ok(true)
+    }
+
+    async fn look(&self, question: &Question) -> Result<Looked, AppError> {
+        let fetcher = self.fetcher.get().ok_or_else(|| {
+            AppError::unavailable("This process looks for no proofs; try again later.", 60)
+        })?;
+        let now = self.clock.now();
+        Ok(look::look(fetcher, &self.registry_host(), question, now).await)
+    }
+
+    async fn take_in(
+        &self,
+        seen: &domain::Model,
+        looked: &Looked,
+        actor: &str,
+    ) -> Result<(), AppError> {
+        let write = self.store.write().await?;
+        let mut row = self.domain_locked(&write, seen).await?;
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        self.settle(&write, &mut ledger, &mut row, looked, actor)
+            .await?;
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.wake.visits.notify_one();
+        Ok(())
+    }
+
+    /// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
+    async fn question(
+        &self,
+        row: &domain::Model,
+        caller: Option<&Caller>,
+    ) -> Result<Question, AppError> {
+        let now = self.now();
+        let challenges = ownership::challenges_of(&self.store, &[row.id]).await?;
+        let proofs = domains::proofs_of(&self.store, &[row.id]).await?;
+        let mut claimants: Vec<Claimant> = Vec::new();
+        let standing = proofs.iter().filter_map(standing_claim);
+        let open = challenges
+            .iter()
+            .filter(|challenge| challenge.expires_at > now.0)
+            .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone())));
+        for (account, nonce) in standing.chain(open) {
+            let known = claimants.iter_mut().find(|known| known.account == account);
+            if let Some(known) = known {
+                known.nonces.extend(nonce);
+            } else if claimants.len() < MAX_CLAIMANTS {
+                claimants.push(Claimant {
+                    account,
+                    uri: self.account_uri(account),
+                    nonces: nonce.into_iter().collect(),
+                });
+            }
+        }
+        for claimant in &mut claimants {
+            claimant.nonces.sort_unstable();
+            claimant.nonces.dedup();
+            claimant.nonces.truncate(MAX_NONCES);
+        }
+        if let Some(caller) = caller
+            && !caller.may(Permission::Curate)
+        {
+            let own = caller.account.as_ref().map(|account| account.id);
+            claimants.retain(|claimant| Some(claimant.account) == own);
+        }
+        Ok(Question {
+            host: row.name.clone(),
+            claimants,
+        })
+    }
+
+    /// Whether the account may have a domain checked once more.
+    async fn check_attempts(&self, account: &Account, row: &domain::Model) -> Result<(), AppError> {
+        let now = self.now();
+        let since = now.plus(-HOUR).0;
+        let failed = ownership::failed_checks(&self.store, row.id, &account.name, since).await?;
+        if (failed.len() as u64) < FAILED_CHECKS {
+            return Ok(());
+        }
+        let again = failed.first().copied().unwrap_or(now.0) + HOUR;
+        let seconds = (again - now.0).max(0) / SECOND + 1;
+        Err(AppError {
+            retry_after: u32::try_from(seconds).ok(),
+            ..AppError::new(
+                ErrorKind::TooManyRequests,
+                format!(
+                    "{FAILED_CHECKS} checks of {} have failed within an hour; the next one is possible at {}.",
+                    row.name,
+                    Timestamp(again).to_rfc3339()
+                ),
+            )
+        })
+    }
+}
+
+fn standing_claim(row: &proof::Model) -> Option<(uuid::Uuid, Option<String>)> {
+    Some((row.account_id?, row.nonce.clone()))
+}

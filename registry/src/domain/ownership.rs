@@ -1,0 +1,278 @@
+//! When a domain counts as proved, and whose it is (model.md section 4, trust.md section 1).
+
+use uuid::Uuid;
+
+use super::text_enum::text_enum;
+use super::timestamp::{DAY, HOUR, Timestamp};
+
+/// Proofs are looked at again after this, give or take a tenth.
+pub const CHECK_INTERVAL: i64 = DAY;
+/// A challenge can be proved with for this long.
+pub const CHALLENGE_LASTS: i64 = 7 * DAY;
+/// A proof that is missing ends after so many looks in a row,
+pub const ABSENT_LOOKS: i32 = 3;
+/// over at least this time.
+pub const ABSENT_FOR: i64 = 72 * HOUR;
+/// A proof that was not found for this long ends, whatever the reason.
+pub const UNSEEN_FOR: i64 = 10 * DAY;
+/// Failed checks that an account may ask for, of one domain within [`HOUR`].
+pub const FAILED_CHECKS: u64 = 5;
+
+text_enum! {
+    /// What a domain is to callers.
+    DomainState {
+        /// Nobody has proved it.
+        Unverified = "unverified",
+        /// A proof holds.
+        Verified = "verified",
+        /// A proof held and none does any more.
+        Lapsed = "lapsed",
+        /// Two accounts have proved it equally well.
+        Disputed = "disputed",
+        /// It wants not to be listed.
+        OptedOut = "opted_out",
+    }
+}
+
+text_enum! {
+    /// How a domain is proved. A later one is stronger.
+    Method {
+        /// An admin's word.
+        Operator = "operator",
+        /// A file on the site.
+        Http = "http",
+        /// A record of a parent domain, for its subdomains too.
+        DnsParent = "dns-parent",
+        /// A record of the domain itself.
+        Dns = "dns",
+    }
+}
+
+text_enum! {
+    /// What a look for a proof has found.
+    Look {
+        /// The proof is there.
+        Held = "held",
+        /// There is none.
+        Absent = "absent",
+        /// There is another one, or one that is no good.
+        Wrong = "wrong",
+        /// Nobody could tell: the name server or the site did not answer. This is not absence.
+        Unknown = "unknown",
+        /// The answer was forged (DNSSEC).
+        Bogus = "bogus",
+    }
+}
+
+/// A proof's standing between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// When it was last found.
+    pub held_at: Timestamp,
+    /// Since when it is missing.
+    pub absent_since: Option<Timestamp>,
+    /// How often it was missing in a row.
+    pub absent_looks: i32,
+}
+
+impl Standing {
+    /// A proof that has just been found.
+    pub const fn found(now: Timestamp) -> Self {
+        Self {
+            held_at: now,
+            absent_since: None,
+            absent_looks: 0,
+        }
+    }
+
+    /// The standing after one more look; a reason where the proof ends.
+    ///
+    /// # Errors
+    /// Why it ends: a phrase for people.
+    pub fn after(self, look: Look, now: Timestamp) -> Result<Self, &'static str> {
+        let standing = match look {
+            Look::Held => return Ok(Self::found(now)),
+            Look::Bogus => return Err("the answer about it was forged"),
+            Look::Unknown => self,
+            Look::Absent | Look::Wrong => Self {
+                absent_since: self.absent_since.or(Some(now)),
+                absent_looks: self.absent_looks.saturating_add(1),
+                ..self
+            },
+        };
+        let absent_for = standing.absent_since.map_or(0, |since| now.0 - since.0);
+        if standing.absent_looks >= ABSENT_LOOKS && absent_for >= ABSENT_FOR {
+            return Err("it was missing for three days");
+        }
+        if now.0 - standing.held_at.0 >= UNSEEN_FOR {
+            return Err("it was not found for ten days");
+        }
+        Ok(standing)
+    }
+}
+
+/// A proof that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// How.
+    pub method: Method,
+    /// Whose; nobody's where an admin vouches.
+    pub account: Option<Uuid>,
+}
+
+/// What the proofs that hold say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the domain is.
+    pub state: DomainState,
+    /// Whose it is, where one account has the strongest proof.
+    pub owner: Option<Uuid>,
+}
+
+/// Weighs the proofs that hold: the strongest one's account owns the domain, two accounts with equally strong
+/// ones dispute it. An admin's word verifies and gives it to nobody.
+pub fn weigh(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Verdict {
+    let owned = |claim: &&Claim| claim.account.is_some();
+    let best = claims.iter().filter(owned).map(|claim| claim.method).max();
+    let mut owners: Vec<Uuid> = claims
+        .iter()
+        .filter(|claim| Some(claim.method) == best)
+        .filter_map(|claim| claim.account)
+        .collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let owner = match owners.as_slice() {
+        [owner] => Some(*owner),
+        _ => None,
+    };
+    let state = if opted_out {
+        DomainState::OptedOut
+    } else if owners.len() > 1 {
+        DomainState::Disputed
+    } else if !claims.is_empty() {
+        DomainState::Verified
+    } else if has_lapsed {
+        DomainState::Lapsed
+    } else {
+        DomainState::Unverified
+    };
+    Verdict { state, owner }
+}
+
+/// When a domain's proofs are looked at next; `random` is in `0..1`.
+pub fn next_check(now: Timestamp, random: f64) -> Timestamp {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "a tenth of a day has few digits"
+    )]
+    let jitter = (CHECK_INTERVAL as f64 * 0.1 * (2.0 * random - 1.0)) as i64;
+    now.plus(CHECK_INTERVAL + jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_000 * DAY);
+
+    /// Looks every `hours` hours; gives after how many hours the proof ends.
+    fn ends(hours: i64, looks: impl Fn(i64) -> Look) -> Option<i64> {
+        let mut standing = Standing::found(START);
+        for number in 1..=60 {
+            let now = START.plus(number * hours * HOUR);
+            match standing.after(looks(number), now) {
+                Ok(next) => standing = next,
+                Err(_) => return Some(number * hours),
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_missing_record_ends_a_proof_after_three_looks_over_three_days() {
+        assert_eq!(ends(24, |_| Look::Absent), Some(4 * 24));
+        assert_eq!(ends(1, |_| Look::Absent), Some(73));
+        // Two looks far apart are not three.
+        assert_eq!(ends(72, |_| Look::Wrong), Some(9 * 24));
+        // One that comes back begins anew.
+        assert_eq!(
+            ends(24, |day| if day % 3 == 0 {
+                Look::Held
+            } else {
+                Look::Absent
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn silence_is_not_absence() {
+        assert_eq!(ends(24, |_| Look::Unknown), Some(240));
+        assert_eq!(
+            ends(24, |day| if day % 9 == 0 {
+                Look::Held
+            } else {
+                Look::Unknown
+            }),
+            None
+        );
+        // Absence goes on counting where it was.
+        let mixed = |day: i64| match day {
+            1 | 3 | 5 => Look::Absent,
+            _ => Look::Unknown,
+        };
+        assert_eq!(ends(24, mixed), Some(5 * 24));
+    }
+
+    #[test]
+    fn a_forged_answer_ends_it_at_once() {
+        assert_eq!(ends(24, |_| Look::Bogus), Some(24));
+    }
+
+    #[test]
+    fn the_strongest_proof_says_whose_it_is() {
+        let [one, other] = [Uuid::from_u128(1), Uuid::from_u128(2)];
+        let claim = |method, account| Claim { method, account };
+        let dns = |account| claim(Method::Dns, Some(account));
+        let http = |account| claim(Method::Http, Some(account));
+        let parent = |account| claim(Method::DnsParent, Some(account));
+        let vouched = claim(Method::Operator, None);
+        let cases: [(&[Claim], DomainState, Option<Uuid>); 8] = [
+            (&[], DomainState::Unverified, None),
+            (&[vouched], DomainState::Verified, None),
+            (&[dns(one)], DomainState::Verified, Some(one)),
+            (&[dns(one), http(other)], DomainState::Verified, Some(one)),
+            (&[dns(one), parent(other)], DomainState::Verified, Some(one)),
+            (
+                &[parent(one), http(other)],
+                DomainState::Verified,
+                Some(one),
+            ),
+            (&[dns(one), dns(other)], DomainState::Disputed, None),
+            (
+                &[dns(one), http(one), vouched],
+                DomainState::Verified,
+                Some(one),
+            ),
+        ];
+        for (claims, state, owner) in cases {
+            assert_eq!(
+                weigh(claims, false, false),
+                Verdict { state, owner },
+                "{claims:?}"
+            );
+        }
+        assert_eq!(weigh(&[], true, false).state, DomainState::Lapsed);
+        assert_eq!(weigh(&[dns(one)], true, true).state, DomainState::OptedOut);
+    }
+
+    #[test]
+    fn checks_are_a_day_apart_give_or_take_a_tenth() {
+        assert_eq!(next_check(START, 0.5), START.plus(DAY));
+        assert_eq!(next_check(START, 0.0), START.plus(DAY - DAY / 10));
+        assert!(next_check(START, 0.999).0 < START.plus(DAY + DAY / 10).0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Rows: what is to be placed to prove a domain, and what was found.
+
+/// What an account is to place to prove a domain.
+pub mod challenge {
+    use sea_orm::entity::prelude::*;
+
+    /// What an account is to place to prove a domain.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "challenges")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Of which domain.
+        pub domain_id: i64,
+        /// By whom.
+        pub account_id: Uuid,
+        /// The random part.
+        pub nonce: String,
+        /// Until when it can be proved with.
+        pub expires_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One look for a proof.
+pub mod proof_check {
+    use sea_orm::entity::prelude::*;
+
+    /// One look for a proof.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "proof_checks")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Of which domain.
+        pub domain_id: i64,
+        /// Whose proof was looked for.
+        pub account_id: Option<Uuid>,
+        /// Who asked for it, or `system`.
+        pub actor: String,
+        /// When.
+        pub at: i64,
+        /// `dns` or `http`.
+        pub method: String,
+        /// The name or URL.
+        pub place: String,
+        /// `held`, `absent`, `wrong`, `unknown`, `bogus`.
+        pub outcome: String,
+        /// One sentence.
+        pub detail: String,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

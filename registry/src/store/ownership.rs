@@ -1,0 +1,254 @@
+//! Challenges, proofs and what looking for them has found.
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::accounts::{unnumbered, unset};
+use super::entity::{challenge, domain, proof, proof_check};
+use super::{Handle, Store, StoreError, Write};
+
+/// Looks that are kept of a domain.
+const KEPT_CHECKS: u64 = 20;
+
+/// What accounts are to place to prove these domains, oldest first.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn challenges_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<challenge::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(challenge::Entity::find()
+        .filter(challenge::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_asc(challenge::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The looks that are kept of these domains, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn checks_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<proof_check::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(proof_check::Entity::find()
+        .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_desc(proof_check::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The moments at which an account has asked for checks of a domain since `since`, each once, oldest first;
+/// checks that have found a proof are left out.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn failed_checks(
+    on: &impl Handle,
+    domain: i64,
+    actor: &str,
+    since: i64,
+) -> Result<Vec<i64>, StoreError> {
+    let rows = proof_check::Entity::find()
+        .filter(proof_check::Column::DomainId.eq(domain))
+        .filter(proof_check::Column::Actor.eq(actor))
+        .filter(proof_check::Column::At.gt(since))
+        .order_by_asc(proof_check::Column::At)
+        .all(on.connection())
+        .await?;
+    let mut moments: Vec<i64> = rows.iter().map(|row| row.at).collect();
+    moments.dedup();
+    moments.retain(|at| {
+        rows.iter()
+            .filter(|row| row.at == *at)
+            .all(|row| row.outcome != "held")
+    });
+    Ok(moments)
+}
+
+/// How many live domains are looked at for proofs at all.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn checked_domains(on: &impl Handle) -> Result<u64, StoreError> {
+    Ok(domain::Entity::find()
+        .filter(domain::Column::CheckDueAt.is_not_null())
+        .filter(domain::Column::DeletedAt.is_null())
+        .count(on.connection())
+        .await?)
+}
+
+impl Store {
+    /// Takes live domains whose proofs are due to be looked at, and puts the next look off until `until`, so
+    /// that nobody else takes them meanwhile.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn checks_take(
+        &self,
+        now: i64,
+        until: i64,
+        limit: u64,
+    ) -> Result<Vec<domain::Model>, StoreError> {
+        let due = domain::Entity::find()
+            .filter(domain::Column::CheckDueAt.lte(now))
+            .filter(domain::Column::DeletedAt.is_null())
+            .order_by_asc(domain::Column::CheckDueAt)
+            .limit(limit)
+            .all(self.connection())
+            .await?;
+        let mut taken = Vec::with_capacity(due.len());
+        for row in due {
+            let write = self.write().await?;
+            let outcome = domain::Entity::update_many()
+                .col_expr(domain::Column::CheckDueAt, Expr::value(until))
+                .filter(domain::Column::Id.eq(row.id))
+                .filter(domain::Column::CheckDueAt.eq(row.check_due_at))
+                .exec(write.connection())
+                .await?;
+            write.commit().await?;
+            if outcome.rows_affected > 0 {
+                taken.push(row);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl Write {
+    /// Sets what an account is to place to prove a domain, instead of what it was to place before.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn challenge_put(&self, row: challenge::Model) -> Result<(), StoreError> {
+        let active = unnumbered(row, |active: &mut challenge::ActiveModel| {
+            active.id = unset()
+        });
+        let known =
+            OnConflict::columns([challenge::Column::DomainId, challenge::Column::AccountId])
+                .update_columns([challenge::Column::Nonce, challenge::Column::ExpiresAt])
+                .to_owned();
+        challenge::Entity::insert(active)
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Keeps what looking for proofs of a domain has found; of older looks only the newest stay.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn checks_insert(
+        &self,
+        domain: i64,
+        rows: Vec<proof_check::Model>,
+    ) -> Result<(), StoreError> {
+        for row in rows {
+            let active = unnumbered(row, |active: &mut proof_check::ActiveModel| {
+                active.id = unset()
+            });
+            proof_check::Entity::insert(active)
+                .exec_without_returning(self.connection())
+                .await?;
+        }
+        let oldest = proof_check::Entity::find()
+            .filter(proof_check::Column::DomainId.eq(domain))
+            .order_by_desc(proof_check::Column::Id)
+            .offset(KEPT_CHECKS - 1)
+            .limit(1)
+            .one(self.connection())
+            .await?;
+        if let Some(oldest) = oldest {
+            proof_check::Entity::delete_many()
+                .filter(proof_check::Column::DomainId.eq(domain))
+                .filter(proof_check::Column::Id.lt(oldest.id))
+                .exec(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a proof's standing, or its end.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
+        proof::Entity::update_many()
+            .set(proof::ActiveModel {
+                place: Set(row.place.clone()),
+                nonce: Set(row.nonce.clone()),
+                held_at: Set(row.held_at),
+                absent_since: Set(row.absent_since),
+                absent_looks: Set(row.absent_looks),
+                ended_at: Set(row.ended_at),
+                ..Default::default()
+            })
+            .filter(proof::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Writes what the proofs of a domain say of it: its state, owner, generation, contact, opt-out, and when
+    /// they are looked at next.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                state: Set(row.state.clone()),
+                generation: Set(row.generation),
+                account_id: Set(row.account_id),
+                owner_id: Set(row.owner_id),
+                contact: Set(row.contact.clone()),
+                opted_out_by: Set(row.opted_out_by.clone()),
+                lapsed_at: Set(row.lapsed_at),
+                check_due_at: Set(row.check_due_at),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends what an account was to place to prove a domain.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
+        challenge::Entity::delete_many()
+            .filter(challenge::Column::DomainId.eq(domain))
+            .filter(challenge::Column::AccountId.eq(account))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Visits a domain no more, until it is made due again.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,442 @@
+//! Whose a domain is: proofs, their ends, disputes, opting out, and what an owner may do (model.md section 4).
+//!
+//! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
+
+use std::sync::Arc;
+
+use a2a_crawler::Clock as _;
+use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{Guard, GuardConfig};
+use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, NewToken, Recrawl, Registration, Transfer};
+use a2a_registry::app::{AppError, Caller, ErrorKind};
+use a2a_registry::domain::lifecycle::Visibility;
+use a2a_registry::domain::role::Role;
+use time::Duration;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+const DOMAIN: &str = "travel.agents-test.com";
+const STANDING: &str = "_a2a-registry.travel.agents-test.com";
+
+/// A registry with a name server that says what it is told.
+struct House {
+    stage: Stage,
+    names: Arc<StaticResolver>,
+}
+
+impl House {
+    async fn new(url: &str) -> Self {
+        let stage = Stage::new(url).await;
+        let names = Arc::new(StaticResolver::new());
+        let config = FetcherConfig {
+            guard: Guard::new(GuardConfig::default()),
+            limits: FetchLimits::default(),
+            contact: None,
+            extra_ca: Vec::new(),
+        };
+        let fetcher = Fetcher::new(config, names.clone(), stage.app.clock()).unwrap();
+        stage.app.reach_out(Arc::new(fetcher));
+        Self { stage, names }
+    }
+
+    /// A publisher of that name.
+    async fn account(&self, name: &str) -> Caller {
+        let new = NewToken {
+            account: name.into(),
+            role: Some(Role::Publisher),
+            name: "a test".into(),
+            expires_in_days: None,
+        };
+        let made = self.stage.app.token_create(&self.stage.admin, &new).await.unwrap();
+        self.stage.app.authenticate(&made.secret).await.unwrap()
+    }
+
+    async fn register(&self, caller: &Caller, domain: &str) -> DomainView {
+        let what = Registration { domain: Some(domain.into()), ..Registration::default() };
+        self.stage.app.register(caller, &what).await.unwrap()
+    }
+
+    /// Places a TXT record at a name, instead of what was there.
+    fn place(&self, name: &str, text: &str) {
+        let mut records = TxtRecords::default();
+        records.push([text]);
+        self.names.set_texts(name, TxtAnswer::Records(records));
+    }
+
+    fn remove(&self, name: &str) {
+        self.names.set_texts(name, TxtAnswer::Absent);
+    }
+
+    /// Places what an account is told to place to stay: the first thing it is shown.
+    fn place_standing(&self, view: &DomainView) {
+        let challenge = &view.challenges[0];
+        self.place(challenge.name.as_ref().unwrap(), challenge.value.as_ref().unwrap());
+    }
+
+    /// Looks at whatever is due a day and a bit later.
+    async fn next_day(&self) -> String {
+        self.stage.advance(Duration::hours(27));
+        while self.stage.app.check_next_domain().await.unwrap() {}
+        self.state().await
+    }
+
+    async fn shown(&self, caller: &Caller) -> DomainView {
+        self.stage.app.domain_show(caller, DOMAIN).await.unwrap()
+    }
+
+    async fn state(&self) -> String {
+        self.shown(&self.stage.admin).await.state
+    }
+
+    /// An account that has proved the domain, with an agent that a curator approved.
+    async fn proved(&self) -> (Caller, Uuid) {
+        let owner = self.account("acme").await;
+        let view = self.register(&owner, DOMAIN).await;
+        self.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        self.place_standing(&view);
+        let found = self.stage.app.domain_verify(&owner, DOMAIN).await.unwrap();
+        assert_eq!(found.domain.state, "verified", "{:#?}", found.checks);
+        (owner, self.stage.agent(DOMAIN).await.id)
+    }
+
+    async fn verify(&self, caller: &Caller) -> Result<Vec<(String, String)>, AppError> {
+        let found = self.stage.app.domain_verify(caller, DOMAIN).await?;
+        Ok(found.checks.into_iter().map(|check| (check.outcome, check.place)).collect())
+    }
+}
+
+both_databases! {
+    /// Registering says what to place; looking for it says where it was looked for and what was there.
+    async fn a_record_that_is_placed_proves_a_domain(url: &str) {
+        let house = House::new(url).await;
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        let account = acme.account.as_ref().unwrap().id;
+        let value = view.challenges[0].value.clone().unwrap();
+        assert_eq!(view.challenges[0].name.as_deref(), Some(STANDING));
+        assert_eq!(
+            value,
+            format!("127.0.0.1:8080; accounturi=http://127.0.0.1:8080/accounts/{account}; policy=exact")
+        );
+        let methods: Vec<_> = view.challenges.iter().map(|one| one.method.as_str()).collect();
+        assert_eq!(methods, ["dns", "dns", "http"]);
+        // Registered again it is the same thing to place.
+        assert_eq!(house.register(&acme, DOMAIN).await.challenges, view.challenges);
+
+        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        let agent = house.stage.agent(DOMAIN).await;
+        assert_eq!(agent.lifecycle, "pending");
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("absent".into(), STANDING.into())), "{looked:?}");
+        assert_eq!(house.state().await, "unverified");
+
+        house.place(STANDING, &value.replace("accounts/", "accounts/x"));
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("wrong".into(), STANDING.into())), "{looked:?}");
+
+        house.place(STANDING, &value);
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("held".into(), STANDING.into())), "{looked:?}");
+        let view = house.shown(&acme).await;
+        assert_eq!((view.state.as_str(), view.owner.as_deref()), ("verified", Some("acme")));
+        assert_eq!(view.proofs[0].method, "dns");
+        assert!(view.next_check.is_some());
+        // The shipped policy approves what waited, and the ladder is one step higher.
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "approved");
+        let hit = house.stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+        house.stage.index_equals_database().await;
+        // Anyone may see that and how it is proved, and neither by whom nor what was looked for.
+        let outside = house.shown(&Caller::default()).await;
+        assert_eq!(outside.proofs[0].method, "dns");
+        assert_eq!((outside.owner, outside.contact, outside.checks.len()), (None, None, 0));
+        assert!(outside.challenges.is_empty());
+    }
+
+    /// The one-off record proves as well, below its own name, until it expires.
+    async fn a_one_off_record_proves_for_its_time(url: &str) {
+        let house = House::new(url).await;
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        let one_off = &view.challenges[1];
+        house.place(one_off.name.as_ref().unwrap(), one_off.value.as_ref().unwrap());
+        house.verify(&acme).await.unwrap();
+        for _ in 0..6 {
+            assert_eq!(house.next_day().await, "verified");
+        }
+        let mut days = 6;
+        while house.next_day().await == "verified" {
+            days += 1;
+            assert!(days < 20, "an expired record proves nothing");
+        }
+        assert_eq!(house.state().await, "lapsed");
+    }
+
+    /// Another account cannot prove a domain with what was given to the first.
+    async fn a_challenge_is_its_accounts_own(url: &str) {
+        let house = House::new(url).await;
+        let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
+        let view = house.register(&acme, DOMAIN).await;
+        let missing = house.stage.app.domain_verify(&mallory, DOMAIN).await.unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        let theirs = house.register(&mallory, DOMAIN).await;
+        assert_ne!(view.challenges, theirs.challenges);
+        for challenge in view.challenges.iter().filter(|one| one.method == "dns") {
+            house.place(challenge.name.as_ref().unwrap(), challenge.value.as_ref().unwrap());
+        }
+        let looked = house.verify(&mallory).await.unwrap();
+        assert!(looked.iter().all(|(outcome, _)| outcome != "held"), "{looked:?}");
+        house.verify(&acme).await.unwrap();
+        assert_eq!(house.shown(&acme).await.owner.as_deref(), Some("acme"));
+    }
+
+    /// Five checks may fail in an hour; then the answer says when the next one is possible.
+    async fn failed_checks_are_limited(url: &str) {
+        let house = House::new(url).await;
+        let acme = house.account("acme").await;
+        house.register(&acme, DOMAIN).await;
+        for _ in 0..5 {
+            house.stage.advance(Duration::seconds(1));
+            house.verify(&acme).await.unwrap();
+        }
+        let refused = house.verify(&acme).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::TooManyRequests);
+        let wait = refused.retry_after.unwrap();
+        assert!((3_500..=3_601).contains(&wait), "{wait}");
+        house.stage.advance(Duration::seconds(i64::from(wait)));
+        house.verify(&acme).await.unwrap();
+        assert_eq!(house.shown(&acme).await.checks.len(), 20, "older looks are not kept");
+    }
+
+    /// A record that goes away ends the proof after three days, the agents are withheld until it is back.
+    async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        assert!(house.stage.served(agent).await.is_some());
+        house.remove(STANDING);
+        for _ in 0..3 {
+            assert_eq!(house.next_day().await, "verified");
+        }
+        assert!(house.shown(&owner).await.proofs[0].missing_since.is_some());
+        assert_eq!(house.next_day().await, "lapsed");
+        assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
+        assert_eq!(house.stage.served(agent).await, None);
+        house.stage.index_equals_database().await;
+        let view = house.shown(&owner).await;
+        assert_eq!((view.proofs.len(), view.owner), (0, None));
+
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        assert_eq!(house.state().await, "verified");
+        assert!(house.stage.holds(agent).await.is_empty());
+        assert!(house.stage.served(agent).await.is_some());
+        house.stage.index_equals_database().await;
+    }
+
+    /// A name server that does not answer says nothing about the record, for ten days.
+    async fn silence_is_not_absence(url: &str) {
+        let house = House::new(url).await;
+        let (_, agent) = house.proved().await;
+        let down = || TxtAnswer::Failed("SERVFAIL".into());
+        for name in [STANDING, "_a2a-registry.agents-test.com"] {
+            house.names.set_texts(name, down());
+        }
+        for day in 1..=8 {
+            assert_eq!(house.next_day().await, "verified", "day {day}");
+        }
+        assert_eq!(house.next_day().await, "lapsed");
+        assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
+    }
+
+    /// An admin's word keeps a domain verified whatever becomes of its record, and is no step of the ladder.
+    async fn an_admins_word_stands_beside_a_record(url: &str) {
+        let house = House::new(url).await;
+        let (_, agent) = house.proved().await;
+        let word = a2a_registry::api::Vouch { reason: "a partner".into() };
+        house.stage.app.domain_vouch(&house.stage.admin, DOMAIN, &word).await.unwrap();
+        house.remove(STANDING);
+        for _ in 0..5 {
+            assert_eq!(house.next_day().await, "verified");
+        }
+        let view = house.shown(&house.stage.admin).await;
+        assert_eq!(view.proofs.iter().map(|proof| proof.method.as_str()).collect::<Vec<_>>(), ["operator"]);
+        assert_eq!(view.owner, None);
+        let hit = house.stage.app.agent_show(&Caller::default(), &agent.to_string()).await.unwrap();
+        assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L0"));
+    }
+
+    /// Two accounts that prove a domain equally well dispute it: its agents are withheld and neither may change
+    /// anything, until one of the records is gone.
+    async fn two_proofs_are_a_dispute(url: &str) {
+        let house = House::new(url).await;
+        let (acme, agent) = house.proved().await;
+        let other = house.account("other").await;
+        let theirs = house.register(&other, DOMAIN).await;
+        let ours = house.shown(&acme).await.challenges[0].value.clone().unwrap();
+        let mut records = TxtRecords::default();
+        records.push([ours.as_str()]);
+        records.push([theirs.challenges[0].value.as_ref().unwrap().as_str()]);
+        house.names.set_texts(STANDING, TxtAnswer::Records(records));
+        house.verify(&other).await.unwrap();
+        assert_eq!(house.state().await, "disputed");
+        assert_eq!(house.stage.holds(agent).await, ["disputed"]);
+        let patch = DomainPatch { contact: Some("mailto:ops@acme.example".into()), opt_out: None };
+        let frozen = house.stage.app.domain_patch(&acme, DOMAIN, &patch).await.unwrap_err();
+        assert_eq!(frozen.kind, ErrorKind::Conflict);
+        assert!(house.stage.app.domain_patch(&other, DOMAIN, &patch).await.is_err());
+        // Both are shown the state; both go on being looked for.
+        assert_eq!(house.shown(&other).await.state, "disputed");
+        house.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
+        for _ in 0..3 {
+            assert_eq!(house.next_day().await, "disputed");
+        }
+        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(house.shown(&other).await.owner.as_deref(), Some("other"));
+        assert!(house.stage.holds(agent).await.is_empty());
+        house.stage.index_equals_database().await;
+    }
+
+    /// A record of the domain above counts for those below it where it says so, and less than one of their own.
+    async fn a_parents_record_counts_where_it_says_so(url: &str) {
+        let house = House::new(url).await;
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        let exact = view.challenges[0].value.clone().unwrap();
+        let parent = "_a2a-registry.agents-test.com";
+        house.place(parent, &exact);
+        house.verify(&acme).await.unwrap();
+        assert_eq!(house.state().await, "unverified", "policy=exact is for its own host");
+        house.place(parent, &exact.replace("policy=exact", "policy=subdomains"));
+        house.verify(&acme).await.unwrap();
+        let view = house.shown(&acme).await;
+        assert_eq!((view.state.as_str(), view.proofs[0].method.as_str()), ("verified", "dns-parent"));
+        // A tenant with a record of its own has the better claim.
+        let tenant = house.account("tenant").await;
+        let theirs = house.register(&tenant, DOMAIN).await;
+        house.place_standing(&theirs);
+        house.verify(&tenant).await.unwrap();
+        let view = house.shown(&tenant).await;
+        assert_eq!((view.state.as_str(), view.owner.as_deref()), ("verified", Some("tenant")));
+    }
+
+    /// `policy=none` is honoured for everybody, proved or not, and ends with the record.
+    async fn a_domain_opts_out_by_its_own_record(url: &str) {
+        let house = House::new(url).await;
+        let agent = house.stage.publish_approved(DOMAIN, &card("Travel", "Books flights")).await.id;
+        house.place(STANDING, "any.registry.example; policy=none");
+        house.next_day().await;
+        house.place(STANDING, "127.0.0.1:8080; policy=none");
+        assert_eq!(house.next_day().await, "opted_out");
+        assert_eq!(house.stage.holds(agent).await, ["opted_out"]);
+        assert_eq!(house.stage.served(agent).await, None);
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0, "it is visited no more");
+        let admin = &house.stage.admin;
+        let again = Registration { domain: Some(DOMAIN.into()), ..Registration::default() };
+        let refused = house.stage.app.register(admin, &again).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::DomainDenied);
+        let refused = house.stage.app.domain_recrawl(admin, DOMAIN, &Recrawl::default()).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::DomainDenied);
+        house.stage.index_equals_database().await;
+
+        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+        assert_eq!(house.next_day().await, "opted_out", "nobody could tell otherwise");
+        house.remove(STANDING);
+        assert_eq!(house.next_day().await, "unverified");
+        assert!(house.stage.holds(agent).await.is_empty());
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+        house.stage.index_equals_database().await;
+    }
+
+    /// Whoever has proved a domain looks after it and its agents; a stranger does not.
+    async fn an_owner_looks_after_its_agents(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        let stranger = house.account("stranger").await;
+        let app = &house.stage.app;
+        let id = agent.to_string();
+        let contact = |text: &str| DomainPatch { contact: Some(text.into()), opt_out: None };
+        let act = Act { reason: "moved".into(), hold: None };
+        let narrow = |visibility| AgentPatch { visibility: Some(visibility), labels: None };
+        for refused in [
+            app.domain_patch(&stranger, DOMAIN, &contact("")).await.unwrap_err(),
+            app.agent_deprecate(&stranger, &id, &act).await.unwrap_err(),
+            app.agent_retire(&stranger, &id, &act).await.unwrap_err(),
+            app.agent_patch(&stranger, &id, &narrow(Visibility::Internal)).await.unwrap_err(),
+            app.agent_suspend(&owner, &id, &act).await.unwrap_err(),
+        ] {
+            assert_eq!(refused.kind, ErrorKind::Forbidden, "{refused:?}");
+        }
+        let view = app.domain_patch(&owner, DOMAIN, &contact("mailto:ops@acme.example")).await.unwrap();
+        assert_eq!(view.contact.as_deref(), Some("mailto:ops@acme.example"));
+        for bad in ["javascript:alert(1)", "ops", &format!("https://{}", "x".repeat(400))] {
+            let refused = app.domain_patch(&owner, DOMAIN, &contact(bad)).await.unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
+        }
+        let agent = app.agent_patch(&owner, &id, &narrow(Visibility::Internal)).await.unwrap();
+        assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
+        house.stage.settle().await;
+        assert!(house.stage.found_by_anyone().await.is_empty());
+        let wider = app.agent_patch(&owner, &id, &narrow(Visibility::Public)).await.unwrap_err();
+        assert_eq!(wider.kind, ErrorKind::Forbidden);
+        app.agent_patch(&house.stage.admin, &id, &narrow(Visibility::Public)).await.unwrap();
+        let labels = AgentPatch { visibility: None, labels: Some([("tier".into(), "gold".into())].into()) };
+        assert_eq!(app.agent_patch(&owner, &id, &labels).await.unwrap_err().kind, ErrorKind::Forbidden);
+        let labelled = app.agent_patch(&house.stage.admin, &id, &labels).await.unwrap();
+        assert_eq!(labelled.hit.summary.labels["tier"], "gold");
+        app.agent_deprecate(&owner, &id, &act).await.unwrap();
+        house.stage.index_equals_database().await;
+        app.agent_retire(&owner, &id, &act).await.unwrap();
+        assert!(house.stage.served(id.parse().unwrap()).await.is_none());
+    }
+
+    /// An owner opts its domain out and in again by itself.
+    async fn an_owner_opts_out_and_in(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        let set = |opt_out| DomainPatch { contact: None, opt_out: Some(opt_out) };
+        let app = &house.stage.app;
+        let view = app.domain_patch(&owner, DOMAIN, &set(true)).await.unwrap();
+        assert_eq!(view.state, "opted_out");
+        assert_eq!(house.stage.served(agent).await, None);
+        assert_eq!(house.next_day().await, "opted_out", "no record says so, and none has to");
+        let view = app.domain_patch(&owner, DOMAIN, &set(false)).await.unwrap();
+        assert_eq!((view.state.as_str(), view.owner.as_deref()), ("verified", Some("acme")));
+        assert!(house.stage.served(agent).await.is_some());
+        house.stage.index_equals_database().await;
+    }
+
+    /// A domain that is given away is the other account's to prove; the old record counts no more.
+    async fn a_domain_is_given_away(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        let heir = house.account("heir").await;
+        let app = &house.stage.app;
+        let to = |name: &str| Transfer { account: name.into() };
+        let refused = app.domain_transfer(&owner, DOMAIN, &to("nobody")).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Invalid);
+        app.domain_transfer(&owner, DOMAIN, &to("heir")).await.unwrap();
+        assert_eq!(house.state().await, "lapsed");
+        assert_eq!(house.next_day().await, "lapsed", "what is left in place is no claim");
+        let view = house.shown(&heir).await;
+        house.place_standing(&view);
+        house.verify(&heir).await.unwrap();
+        assert_eq!(house.shown(&heir).await.owner.as_deref(), Some("heir"));
+        assert!(house.stage.served(agent).await.is_some());
+        assert_eq!(app.domain_patch(&owner, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
+    }
+
+    /// Only a host name on port 443 can be proved; an admin's word is for the others.
+    async fn addresses_and_ports_cannot_be_proved(url: &str) {
+        let stage = Stage::with(url, |config| {
+            config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+        })
+        .await;
+        let view = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
+        assert!(view.challenges.is_empty());
+        let refused = stage.app.domain_verify(&stage.admin, &view.domain).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+    }
+}
