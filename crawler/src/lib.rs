@@ -1,9 +1,10 @@
 //! Guarded, polite fetching of agent cards.
 //!
-//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`schedule`] says when to ask
-//! again, [`liveness`] what came of it, and [`worker`] is the loop around it all. Who owns the sources
+//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`challenge`] looks for proofs
+//! that a domain is somebody's, [`schedule`] says when to ask again, [`liveness`] what came of it, and [`worker`] is the loop around it all. Who owns the sources
 //! implements [`Frontier`] and [`Sink`].
 
+pub mod challenge;
 mod clock;
 pub mod dns;
 pub mod fetch;

@@ -1,17 +1,19 @@
 //! The system's name servers, asked through hickory.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{NameServerConfig, ProtocolConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::lookup::Lookup;
-use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::net::{DnsError as WireError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
 
-use super::{DnsError, MAX_ADDRESSES, Resolver};
+use super::{DnsError, MAX_ADDRESSES, Resolver, TxtAnswer, TxtRecords, reason};
 
 /// Answers kept in memory. Most hosts are asked once in hours, so more would not be hit.
 const CACHE_ENTRIES: u64 = 4096;
@@ -21,7 +23,11 @@ const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 /// Resolves through the name servers and the hosts file that the system is configured with.
 #[derive(Clone)]
 pub struct HickoryResolver {
-    inner: TokioResolver,
+    addresses: TokioResolver,
+    /// Remembers nothing, so that an owner who asks for a check gets one.
+    texts: TokioResolver,
+    servers: Vec<SocketAddr>,
+    timeout: Duration,
 }
 
 impl std::fmt::Debug for HickoryResolver {
@@ -34,16 +40,15 @@ impl HickoryResolver {
     /// Reads the system's configuration. Where there is none, a name server on this machine is asked,
     /// as the C library does. `timeout` bounds a whole look-up; a lost packet is sent again half-way.
     pub fn from_system(timeout: Duration) -> Result<Self, DnsError> {
-        let provider = TokioRuntimeProvider::default;
-        let builder = TokioResolver::builder(provider()).unwrap_or_else(|error| {
+        let (config, options) = read_system_conf().unwrap_or_else(|error| {
             tracing::warn!(%error, "no DNS configuration found, asking 127.0.0.1");
             let server = NameServerConfig::udp_and_tcp(Ipv4Addr::LOCALHOST.into());
-            TokioResolver::builder_with_config(
+            (
                 ResolverConfig::from_name_servers(vec![server]),
-                provider(),
+                ResolverOpts::default(),
             )
         });
-        Self::build(builder, timeout)
+        Self::build(&config, &options, timeout)
     }
 
     /// Asks the given name servers only.
@@ -51,45 +56,103 @@ impl HickoryResolver {
         servers: Vec<NameServerConfig>,
         timeout: Duration,
     ) -> Result<Self, DnsError> {
-        let builder = TokioResolver::builder_with_config(
-            ResolverConfig::from_name_servers(servers),
-            TokioRuntimeProvider::default(),
-        );
-        Self::build(builder, timeout)
+        let config = ResolverConfig::from_name_servers(servers);
+        Self::build(&config, &ResolverOpts::default(), timeout)
     }
 
     fn build(
-        mut builder: hickory_resolver::ResolverBuilder<TokioRuntimeProvider>,
+        config: &ResolverConfig,
+        options: &ResolverOpts,
         timeout: Duration,
     ) -> Result<Self, DnsError> {
-        set_options(builder.options_mut(), timeout);
-        let inner = builder
-            .build()
-            .map_err(|error| DnsError::Failure(error.to_string()))?;
-        Ok(Self { inner })
+        let resolver = |cache_size| {
+            let provider = TokioRuntimeProvider::default();
+            let mut builder = TokioResolver::builder_with_config(config.clone(), provider);
+            let chosen = builder.options_mut();
+            *chosen = options.clone();
+            chosen.timeout = timeout / 2;
+            chosen.attempts = 1;
+            chosen.cache_size = cache_size;
+            chosen.negative_max_ttl = Some(NEGATIVE_TTL);
+            // So that it can be seen whether an alias led to an answer.
+            chosen.preserve_intermediates = true;
+            builder
+                .build()
+                .map_err(|error| DnsError::Failure(error.to_string()))
+        };
+        let plain = |server: &NameServerConfig| {
+            let connection = server
+                .connections
+                .iter()
+                .find(|connection| matches!(connection.protocol, ProtocolConfig::Udp))?;
+            Some(SocketAddr::new(server.ip, connection.port))
+        };
+        Ok(Self {
+            addresses: resolver(CACHE_ENTRIES)?,
+            texts: resolver(0)?,
+            servers: config.name_servers.iter().filter_map(plain).collect(),
+            timeout,
+        })
     }
 }
 
-fn set_options(options: &mut ResolverOpts, timeout: Duration) {
-    options.timeout = timeout / 2;
-    options.attempts = 1;
-    options.cache_size = CACHE_ENTRIES;
-    options.negative_max_ttl = Some(NEGATIVE_TTL);
+/// A rooted name is not tried below the system's search domains.
+fn rooted(name: &str) -> Result<Name, String> {
+    let mut name = Name::from_ascii(name).map_err(|error| error.to_string())?;
+    name.set_fqdn(true);
+    Ok(name)
 }
 
 #[async_trait]
 impl Resolver for HickoryResolver {
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
-        let failure = |error: String| DnsError::Failure(error);
-        let mut name = Name::from_ascii(host).map_err(|error| failure(error.to_string()))?;
-        // A rooted name is not tried below the system's search domains.
-        name.set_fqdn(true);
+        let name = rooted(host).map_err(DnsError::Failure)?;
         let (v4, v6) = tokio::join!(
-            self.inner.lookup(name.clone(), RecordType::A),
-            self.inner.lookup(name, RecordType::AAAA),
+            self.addresses.lookup(name.clone(), RecordType::A),
+            self.addresses.lookup(name, RecordType::AAAA),
         );
         merge(v4, v6)
     }
+
+    async fn texts(&self, name: &str) -> TxtAnswer {
+        let name = match rooted(name) {
+            Ok(name) => name,
+            Err(error) => return TxtAnswer::Failed(error),
+        };
+        match self.texts.lookup(name.clone(), RecordType::TXT).await {
+            Ok(lookup) => read_texts(&lookup),
+            Err(error) if error.is_no_records_found() => TxtAnswer::Absent,
+            Err(NetError::Dns(WireError::DnssecBogus)) => {
+                TxtAnswer::Bogus("the answer does not pass DNSSEC validation".to_owned())
+            }
+            Err(NetError::Dns(WireError::ResponseCode(ResponseCode::ServFail))) => {
+                let why =
+                    reason::of_failure(&self.servers, &name, RecordType::TXT, self.timeout / 2);
+                match why.await {
+                    Some(reason) => TxtAnswer::Bogus(reason),
+                    None => TxtAnswer::Failed("the name servers failed (SERVFAIL)".to_owned()),
+                }
+            }
+            Err(error) => TxtAnswer::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The TXT records of an answer. One without any did not come to its end, as where aliases go in a circle:
+/// absence has a form of its own.
+fn read_texts(lookup: &Lookup) -> TxtAnswer {
+    let mut found = TxtRecords::default();
+    for record in lookup.answers() {
+        match &record.data {
+            RData::TXT(text) => found.push(text.txt_data.iter()),
+            RData::CNAME(_) => found.aliased = true,
+            _ => {}
+        }
+    }
+    if found.records.is_empty() && found.left_out == 0 {
+        return TxtAnswer::Failed("the aliases of the name lead to no answer".to_owned());
+    }
+    TxtAnswer::Records(found)
 }
 
 /// One answer of the two look-ups: absence only where both say so.

@@ -1,7 +1,9 @@
-//! Names to addresses.
+//! Names to addresses, and to the texts that owners place under them.
 
 mod hickory;
+mod reason;
 mod scripted;
+mod txt;
 
 use std::net::IpAddr;
 
@@ -9,17 +11,25 @@ use async_trait::async_trait;
 
 pub use hickory::HickoryResolver;
 pub use scripted::StaticResolver;
+pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtAnswer, TxtRecords};
 
 /// Most addresses of one answer that are looked at; a longer answer is a failure, because what is not
 /// looked at must not be dialled.
 pub const MAX_ADDRESSES: usize = 64;
 
-/// Turns a host name into addresses. Implementations neither judge nor filter them: the fetcher refuses
-/// the whole answer when the guard refuses one address of it.
+/// Looks names up. Implementations neither judge nor filter addresses: the fetcher refuses the whole
+/// answer when the guard refuses one address of it.
 #[async_trait]
 pub trait Resolver: Send + Sync + std::fmt::Debug {
     /// Every address of `host`, which is a lower-case A-label name without a trailing dot. Never empty.
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError>;
+
+    /// The TXT records of `name`, which may hold underscores, as the name servers have them now: what an
+    /// earlier look saw is not remembered here. A resolver that only knows addresses says so, which is a
+    /// failure and no absence.
+    async fn texts(&self, name: &str) -> TxtAnswer {
+        TxtAnswer::Failed(format!("TXT records cannot be looked up here, nor {name}"))
+    }
 }
 
 /// Why a name has no addresses.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{DnsError, Resolver};
+use super::{DnsError, Resolver, TxtAnswer};
 
 type Answer = Result<Vec<IpAddr>, DnsError>;
 
@@ -15,6 +15,7 @@ type Answer = Result<Vec<IpAddr>, DnsError>;
 #[derive(Debug, Default)]
 pub struct StaticResolver {
     hosts: Mutex<HashMap<String, Script>>,
+    texts: Mutex<HashMap<String, TxtAnswer>>,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +39,12 @@ impl StaticResolver {
     pub fn script(&self, host: &str, answers: Vec<Result<Vec<IpAddr>, DnsError>>) {
         let script = Script { answers, asked: 0 };
         self.hosts().insert(host.to_owned(), script);
+    }
+
+    /// Gives `name` this answer to look-ups of its TXT records, from now on.
+    pub fn set_texts(&self, name: &str, answer: TxtAnswer) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.insert(name.to_owned(), answer);
     }
 
     /// How often `host` was looked up since it was set.
@@ -64,5 +71,10 @@ impl Resolver for StaticResolver {
             .get(turn)
             .cloned()
             .unwrap_or(Err(DnsError::NoSuchHost))
+    }
+
+    async fn texts(&self, name: &str) -> TxtAnswer {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.get(name).cloned().unwrap_or(TxtAnswer::Absent)
     }
 }

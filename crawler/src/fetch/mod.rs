@@ -28,9 +28,9 @@ pub use failure::FetchError;
 pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
 pub use keys::MAX_KEY_SETS;
 pub use limits::FetchLimits;
-pub use sentence::{MAX_DETAIL, bounded};
+pub use sentence::{MAX_DETAIL, bounded, visible};
 
-use crate::dns::Resolver;
+use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;
 use crate::{AttemptOutcome, Clock, Validators};
 
@@ -68,6 +68,7 @@ pub struct Fetcher {
     guard: Arc<Guard>,
     limits: FetchLimits,
     client: reqwest::Client,
+    resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
 }
 
@@ -144,7 +145,7 @@ impl Fetcher {
         let agent = user_agent(config.contact.as_ref());
         let client = client::build(
             Arc::clone(&guard),
-            resolver,
+            Arc::clone(&resolver),
             &config.limits,
             &agent,
             &config.extra_ca,
@@ -153,6 +154,7 @@ impl Fetcher {
             guard,
             limits: config.limits,
             client,
+            resolver,
             clock,
         })
     }
@@ -160,6 +162,15 @@ impl Fetcher {
     /// The guard that every request passes.
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// The TXT records of a name, through the resolver of this fetcher and within [`FetchLimits::dns`].
+    pub async fn texts(&self, name: &str) -> TxtAnswer {
+        tokio::time::timeout(self.limits.dns, self.resolver.texts(name))
+            .await
+            .unwrap_or_else(|_| {
+                TxtAnswer::Failed(format!("no answer within {:?}", self.limits.dns))
+            })
     }
 
     /// The longest that a visit can take: a lease that is shorter may be given to two crawlers.

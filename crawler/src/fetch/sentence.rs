@@ -28,6 +28,30 @@ pub fn bounded(text: &str, limit: usize) -> String {
     out
 }
 
+/// `text` with its control, format and escape characters written out, as in `\\u{1b}`, cut at `limit`
+/// characters. For quoting what was found to somebody who has to see what is wrong with it.
+pub fn visible(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    for c in text.chars() {
+        let hidden = is_hidden(c) || (c.is_whitespace() && c != ' ');
+        let written = if hidden {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        };
+        length += written.chars().count();
+        if length > limit {
+            // What was written whole gives way to the mark, so that the bound holds.
+            while out.chars().count() >= limit && out.pop().is_some() {}
+            out.extend((limit > 0).then_some('…'));
+            break;
+        }
+        out.push_str(&written);
+    }
+    out
+}
+
 /// Whether a character is invisible or changes how others are shown.
 const fn is_hidden(c: char) -> bool {
     matches!(c,
@@ -53,7 +77,26 @@ mod tests {
         assert!(cut.ends_with('…'));
     }
 
+    #[test]
+    fn what_cannot_be_seen_is_written_out() {
+        assert_eq!(
+            visible("a\u{1b}[31m\r\n\u{202e}b c", 100),
+            "a\\u{1b}[31m\\r\\n\\u{202e}b c"
+        );
+        assert_eq!(visible("abc", 3), "abc");
+        assert_eq!(visible("abcd", 3), "ab…");
+        assert_eq!(visible("ab\u{1b}", 3), "ab…");
+        assert_eq!(visible("abc", 0), "");
+    }
+
     proptest::proptest! {
+        #[test]
+        fn nothing_hidden_is_quoted(text in "\\PC*|[\\x00-\\x{2fff}]*", limit in 0_usize..400) {
+            let out = visible(&text, limit);
+            proptest::prop_assert!(out.chars().count() <= limit);
+            proptest::prop_assert!(!out.chars().any(|c| c.is_control() || is_hidden(c)));
+        }
+
         #[test]
         fn nothing_hidden_comes_through(text in "\\PC*|[\\x00-\\x{2fff}]*", limit in 1_usize..400) {
             let out = bounded(&text, limit);

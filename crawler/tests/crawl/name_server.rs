@@ -1,117 +1,138 @@
 //! The real resolver against a scripted name server.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::Refused;
-use a2a_crawler::dns::{DnsError, HickoryResolver, MAX_ADDRESSES, Resolver};
+use a2a_crawler::dns::{DnsError, MAX_ADDRESSES, Resolver, TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, GetOptions};
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
-use hickory_resolver::proto::op::{Message, MessageType, OpCode, ResponseCode};
-use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME};
-use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
-use tokio::net::UdpSocket;
-use tokio::task::JoinHandle;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::RecordType;
 
-use crate::support::{Canary, OPEN, Reply, Server, config, fetcher_with};
+use crate::support::{
+    Canary, FORBIDDEN, NameServer, OPEN, Reply, Server, Zone, address, alias, config, fetcher_with,
+    text,
+};
+
+fn v4(last: u8) -> [u8; 4] {
+    [8, 8, 8, last]
+}
 
 /// Answers by the first label of the name.
-fn answer(label: &str, kind: RecordType) -> (ResponseCode, Vec<RData>) {
-    let v4 = |address: [u8; 4]| RData::A(A(Ipv4Addr::from(address)));
-    let data = match (label, kind) {
-        ("both", RecordType::A) => vec![v4([8, 8, 8, 8])],
-        ("both", RecordType::AAAA) => {
-            vec![RData::AAAA(AAAA(Ipv6Addr::new(
-                0x2a00, 0x1450, 0, 0, 0, 0, 0, 1,
-            )))]
-        }
-        ("open", RecordType::A) => vec![v4(OPEN.octets())],
-        ("mixed", RecordType::A) => vec![v4(OPEN.octets()), v4([127, 0, 0, 2])],
-        ("half", RecordType::A) => vec![v4([8, 8, 8, 8])],
-        ("half" | "broken", _) => return (ResponseCode::ServFail, Vec::new()),
-        ("unsure", RecordType::AAAA) => return (ResponseCode::ServFail, Vec::new()),
-        ("alias", _) => vec![RData::CNAME(CNAME(
-            Name::from_ascii("both.example.com.").unwrap(),
-        ))],
-        ("circle", _) => vec![RData::CNAME(CNAME(
-            Name::from_ascii("circle.example.com.").unwrap(),
-        ))],
-        ("most", RecordType::A) => (0..MAX_ADDRESSES as u8).map(|n| v4([8, 8, 8, n])).collect(),
-        ("beyond", RecordType::A) => (0..=MAX_ADDRESSES as u8)
-            .map(|n| v4([8, 8, 8, n]))
-            .collect(),
-        ("empty" | "unsure" | "open" | "mixed" | "most" | "beyond", _) => Vec::new(),
-        _ => return (ResponseCode::NXDomain, Vec::new()),
-    };
-    (ResponseCode::NoError, data)
-}
-
-struct NameServer {
-    at: SocketAddr,
-    task: JoinHandle<()>,
-}
-
-impl Drop for NameServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl NameServer {
-    async fn start() -> Self {
-        let socket = UdpSocket::bind((OPEN, 0)).await.unwrap();
-        let at = socket.local_addr().unwrap();
-        let task = tokio::spawn(async move {
-            let mut buffer = [0; 4096];
-            loop {
-                let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
-                let request = Message::from_vec(&buffer[..length]).unwrap();
-                if let Some(response) = respond(&request) {
-                    socket
-                        .send_to(&response.to_vec().unwrap(), from)
-                        .await
-                        .unwrap();
-                }
-            }
-        });
-        Self { at, task }
-    }
-
-    fn resolver(&self) -> HickoryResolver {
-        let mut udp = ConnectionConfig::udp();
-        udp.port = self.at.port();
-        let server = NameServerConfig::new(self.at.ip(), true, vec![udp]);
-        HickoryResolver::from_servers(vec![server], Duration::from_secs(2)).unwrap()
-    }
-}
-
-fn respond(request: &Message) -> Option<Message> {
-    let query = request.queries.first()?.clone();
-    let name = query.name().to_ascii().to_ascii_lowercase();
-    let label = name.split('.').next()?.to_owned();
-    if label == "silent" {
-        return None;
-    }
+fn zone(name: &str, kind: RecordType) -> Option<Zone> {
     // The search list of the system must not be tried: every name asked is rooted at the test's own.
-    assert!(name.ends_with(".example.com."), "{name} was asked");
-    let (code, data) = answer(&label, query.query_type());
-    let mut response = Message::new(request.id, MessageType::Response, OpCode::Query);
-    response.metadata.response_code = code;
-    response.metadata.recursion_available = true;
-    for data in data {
-        response.add_answer(Record::from_rdata(query.name().clone(), 60, data));
-    }
-    response.add_query(query);
-    Some(response)
+    let label = name
+        .strip_suffix(".example.com")
+        .expect("another name was asked");
+    let data = match (label, kind) {
+        ("silent", _) => return None,
+        ("both", RecordType::A) => vec![address(v4(8))],
+        ("both", RecordType::AAAA) => vec![address([0x2a00, 0x1450, 0, 0, 0, 0, 0, 1])],
+        ("open", RecordType::A) => vec![address(OPEN)],
+        ("mixed", RecordType::A) => vec![address(OPEN), address(FORBIDDEN)],
+        ("half", RecordType::A) => vec![address(v4(8))],
+        ("half" | "broken", _) | ("unsure", RecordType::AAAA) => {
+            return Some(Zone::code(ResponseCode::ServFail));
+        }
+        ("alias", _) => vec![alias("both.example.com")],
+        ("circle", _) => vec![alias("circle.example.com")],
+        ("most", RecordType::A) => (0..MAX_ADDRESSES as u8).map(|n| address(v4(n))).collect(),
+        ("beyond", RecordType::A) => (0..=MAX_ADDRESSES as u8).map(|n| address(v4(n))).collect(),
+        ("empty" | "unsure" | "open" | "mixed" | "most" | "beyond" | "both", _) => Vec::new(),
+        ("_said", RecordType::TXT) => vec![text(&["one ", "record"]), text(&["two"])],
+        ("_delegated", _) => vec![alias("_said.example.com")],
+        ("_forged", _) => {
+            return Some(Zone {
+                extended: Some((7, "signature expired \u{1b}[2J")),
+                ..Zone::code(ResponseCode::ServFail)
+            });
+        }
+        ("_busy", _) => {
+            return Some(Zone {
+                extended: Some((23, "network error")),
+                ..Zone::code(ResponseCode::ServFail)
+            });
+        }
+        ("_refused", _) => return Some(Zone::code(ResponseCode::Refused)),
+        ("_cut", _) => {
+            return Some(Zone {
+                truncated: true,
+                ..Zone::of(vec![text(&["part"])])
+            });
+        }
+        _ => return Some(Zone::code(ResponseCode::NXDomain)),
+    };
+    Some(Zone::of(data))
 }
 
 async fn resolve(label: &str) -> Result<Vec<IpAddr>, DnsError> {
-    let server = NameServer::start().await;
+    let server = NameServer::start(zone).await;
     server
         .resolver()
         .resolve(&format!("{label}.example.com"))
         .await
+}
+
+async fn texts(label: &str) -> TxtAnswer {
+    let server = NameServer::start(zone).await;
+    server
+        .resolver()
+        .texts(&format!("{label}.example.com"))
+        .await
+}
+
+#[tokio::test]
+async fn texts_are_records_absence_failure_or_forgery() {
+    let said = |aliased| {
+        TxtAnswer::Records(TxtRecords {
+            records: vec!["one record".to_owned(), "two".to_owned()],
+            left_out: 0,
+            aliased,
+        })
+    };
+    assert_eq!(texts("_said").await, said(false));
+    assert_eq!(texts("_delegated").await, said(true));
+    assert_eq!(texts("_nothing").await, TxtAnswer::Absent);
+    // A name without this type, an alias to such a name, and one that leads to itself.
+    assert_eq!(texts("both").await, TxtAnswer::Absent);
+    assert_eq!(texts("alias").await, TxtAnswer::Absent);
+    assert_eq!(texts("circle").await, TxtAnswer::Absent);
+    for failing in ["broken", "_busy", "_refused", "_cut"] {
+        let answer = texts(failing).await;
+        assert!(
+            matches!(answer, TxtAnswer::Failed(_)),
+            "{failing}: {answer:?}"
+        );
+    }
+    let TxtAnswer::Bogus(reason) = texts("_forged").await else {
+        panic!("the extended error was not seen");
+    };
+    assert!(reason.contains("expired"), "{reason}");
+    assert!(!reason.contains('\u{1b}'), "{reason}");
+    let long = "x".repeat(64);
+    assert!(matches!(texts(&long).await, TxtAnswer::Failed(_)));
+}
+
+/// A check is a look, and not what an earlier look remembers.
+#[tokio::test]
+async fn texts_are_asked_for_each_time() {
+    let server = NameServer::start(zone).await;
+    let resolver = server.resolver();
+    for name in ["_said.example.com", "_nothing.example.com"] {
+        let before = server.asked();
+        let first = resolver.texts(name).await;
+        assert_eq!(first, resolver.texts(name).await);
+        assert_eq!(server.asked() - before, 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_name_server_is_no_absence_of_texts() {
+    let server = NameServer::start(zone).await;
+    let resolver = server.hasty_resolver(Duration::from_millis(200));
+    let answer = resolver.texts("silent.example.com").await;
+    assert!(matches!(answer, TxtAnswer::Failed(_)), "{answer:?}");
 }
 
 #[tokio::test]
@@ -144,7 +165,7 @@ async fn aliases_are_followed_and_circles_end() {
 
 #[tokio::test]
 async fn the_whole_way_from_name_server_to_answer() {
-    let names = NameServer::start().await;
+    let names = NameServer::start(zone).await;
     let resolver = Arc::new(names.resolver());
     let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
     let server = Server::always(Reply::json("{}")).await;
@@ -170,11 +191,8 @@ async fn the_whole_way_from_name_server_to_answer() {
 
 #[tokio::test]
 async fn a_name_server_that_is_silent_is_a_failure() {
-    let server = NameServer::start().await;
-    let mut udp = ConnectionConfig::udp();
-    udp.port = server.at.port();
-    let config = NameServerConfig::new(server.at.ip(), true, vec![udp]);
-    let resolver = HickoryResolver::from_servers(vec![config], Duration::from_millis(200)).unwrap();
+    let server = NameServer::start(zone).await;
+    let resolver = server.hasty_resolver(Duration::from_millis(200));
     let answer = resolver.resolve("silent.example.com").await;
     assert!(matches!(answer, Err(DnsError::Failure(_))), "{answer:?}");
 }

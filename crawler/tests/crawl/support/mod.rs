@@ -1,5 +1,6 @@
 //! A small server that lies as scripted, a canary that must never be touched, and ready-made fetchers.
 
+mod names;
 mod server;
 mod trust;
 
@@ -13,6 +14,7 @@ use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use url::Url;
 
+pub use names::{NameServer, Zone, address, alias, text};
 pub use server::{Reply, Request, Server};
 pub use trust::{Authority, Identity};
 

@@ -1,0 +1,201 @@
+//! What an owner is told to place.
+
+use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
+use ring::digest::{Digest, SHA256, digest};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use url::Url;
+
+use super::standing::Policy;
+
+/// The label below which a one-off record stands.
+pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";
+/// The label below which a standing record stands.
+pub const STANDING_LABEL: &str = "_a2a-registry";
+/// The folder in which the file of a challenge lies.
+pub const CHALLENGE_PATH: &str = "/.well-known/a2a-registry-challenge/";
+
+/// Bytes of a nonce.
+const NONCE_BYTES: usize = 32;
+/// Bytes of an account's digest that its label is made of, as in ACME's `dns-account-01`.
+const LABEL_BYTES: usize = 10;
+
+/// 32 random bytes in base64url, 43 characters: what makes one challenge another than the next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Nonce(String);
+
+/// A text that is no [`Nonce`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a nonce is 32 bytes in base64url without padding")]
+pub struct InvalidNonce;
+
+impl Nonce {
+    /// From 32 bytes, which the caller draws from a source that nobody can foresee.
+    pub fn from_bytes(bytes: &[u8; NONCE_BYTES]) -> Self {
+        Self(BASE64URL_NOPAD.encode(bytes))
+    }
+
+    /// Reads what [`as_str`](Self::as_str) wrote, in its one spelling.
+    pub fn parse(text: &str) -> Result<Self, InvalidNonce> {
+        let bytes = BASE64URL_NOPAD
+            .decode(text.as_bytes())
+            .map_err(|_| InvalidNonce)?;
+        if bytes.len() != NONCE_BYTES {
+            return Err(InvalidNonce);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// 43 characters of base64url.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What one challenge of one account expects; pure.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    /// The account's URI, which enters every value byte for byte.
+    pub account: &'a str,
+    /// The challenge's nonce.
+    pub nonce: &'a Nonce,
+}
+
+impl Expected<'_> {
+    /// What the file holds: the nonce, a dot, and the thumbprint of the account, base64url(SHA-256(account)).
+    /// A server that merely echoes its path does not know the second half.
+    pub fn file(&self) -> String {
+        let thumbprint = BASE64URL_NOPAD.encode(sha256(self.account).as_ref());
+        format!("{}.{thumbprint}", self.nonce.as_str())
+    }
+
+    /// The token of the one-off record: base64url(SHA-256(what the [`file`](Self::file) holds)).
+    pub fn dns_token(&self) -> String {
+        BASE64URL_NOPAD.encode(sha256(&self.file()).as_ref())
+    }
+
+    /// The one-off record, to be copied. `expiry` is the challenge's end, written to the second.
+    pub fn one_off_record(&self, expiry: OffsetDateTime) -> String {
+        let expiry = expiry.replace_nanosecond(0).unwrap_or(expiry);
+        // Years beyond 9999 alone cannot be written; such a challenge never ends, and is none.
+        let expiry = expiry.format(&Rfc3339).unwrap_or_default();
+        format!("token={} expiry={expiry}", self.dns_token())
+    }
+
+    /// The two names below which the one-off record is looked for: the plain one, and the one that only
+    /// this account uses, for a host that several accounts prove at once.
+    pub fn one_off_names(&self, host: &str) -> [String; 2] {
+        let plain = format!("{CHALLENGE_LABEL}.{host}");
+        let own = format!("{}.{plain}", account_label(self.account));
+        [plain, own]
+    }
+
+    /// Where the file is looked for, on this origin (scheme, host and port).
+    pub fn file_url(&self, origin: &Url) -> Url {
+        let mut url = origin.clone();
+        url.set_path(&format!("{CHALLENGE_PATH}{}", self.nonce.as_str()));
+        url.set_query(None);
+        url.set_fragment(None);
+        url
+    }
+}
+
+/// `_` and the lower-case base32 of the first 10 bytes of SHA-256(account): 17 characters.
+pub fn account_label(account: &str) -> String {
+    let digest = sha256(account);
+    let bytes = digest.as_ref().get(..LABEL_BYTES).unwrap_or_default();
+    format!("_{}", BASE32_NOPAD.encode(bytes).to_ascii_lowercase())
+}
+
+/// The name of the standing record of a host.
+pub fn standing_name(host: &str) -> String {
+    format!("{STANDING_LABEL}.{host}")
+}
+
+/// The standing record, to be copied. `registry` is the registry's host, with `:port` where it has one.
+pub fn standing_record(
+    registry: &str,
+    account: &str,
+    policy: Policy,
+    until: Option<OffsetDateTime>,
+) -> String {
+    let mut record = format!(
+        "{registry}; accounturi={account}; policy={}",
+        policy.as_str()
+    );
+    if let Some(until) = until {
+        record.push_str(&format!("; persistuntil={}", until.unix_timestamp()));
+    }
+    record
+}
+
+fn sha256(text: &str) -> Digest {
+    digest(&SHA256, text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use time::macros::datetime;
+
+    use super::*;
+
+    /// Worked out by hand with `sha256sum`, `base64` and `base32`.
+    #[test]
+    fn values_are_those_of_other_tools() {
+        let nonce = Nonce::from_bytes(&[0; 32]);
+        assert_eq!(nonce.as_str(), "A".repeat(43));
+        assert_eq!(Nonce::parse(nonce.as_str()), Ok(nonce.clone()));
+        let expected = Expected {
+            account: "https://registry.example.com/accounts/acme",
+            nonce: &nonce,
+        };
+        assert_eq!(
+            expected.file(),
+            format!(
+                "{}.znMOkL7MAFAp9BcB5Nrnt3er8cY7GfOSTAU21vmTdGY",
+                "A".repeat(43)
+            )
+        );
+        assert_eq!(
+            expected.dns_token(),
+            "fBVlPoVNYCME-Kt7mpW4q4SosmkLv8h23aTa-K1fC8o"
+        );
+        assert_eq!(account_label(expected.account), "_zzzq5ef6zqafakpu");
+        assert_eq!(
+            expected.one_off_names("agents.example.com"),
+            [
+                "_a2a-registry-challenge.agents.example.com",
+                "_zzzq5ef6zqafakpu._a2a-registry-challenge.agents.example.com"
+            ]
+        );
+        assert_eq!(
+            expected.one_off_record(datetime!(2026-10-01 12:00:00.5 UTC)),
+            "token=fBVlPoVNYCME-Kt7mpW4q4SosmkLv8h23aTa-K1fC8o expiry=2026-10-01T12:00:00Z"
+        );
+        let origin = "https://agents.example.com:8443/x?y".parse().unwrap();
+        assert_eq!(
+            expected.file_url(&origin).as_str(),
+            format!(
+                "https://agents.example.com:8443/.well-known/a2a-registry-challenge/{}",
+                nonce.as_str()
+            )
+        );
+    }
+
+    #[test]
+    fn a_nonce_has_one_spelling() {
+        for wrong in [
+            "",
+            "AAAA",
+            &"A".repeat(42),
+            &"A".repeat(44),
+            &"=".repeat(43),
+        ] {
+            assert_eq!(Nonce::parse(wrong), Err(InvalidNonce), "{wrong}");
+        }
+        // The last character holds two bits that belong to no byte.
+        assert!(Nonce::parse(&format!("{}B", "A".repeat(42))).is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! Looking for proofs in the network.
+
+use time::OffsetDateTime;
+use url::Url;
+
+use super::check::{Check, Format, Reach, Verdict};
+use super::expected::{Expected, standing_name};
+use super::file::{FileAnswer, MAX_FILE_BYTES};
+use super::standing::Word;
+use super::{one_off, standing};
+use crate::dns::{TxtAnswer, TxtRecords};
+use crate::fetch::{Fetcher, GetOptions};
+
+/// What a look at one name says about a proof.
+struct Sight {
+    verdict: Verdict,
+    detail: String,
+}
+
+impl Fetcher {
+    /// Looks for the one-off record of a host, at both of its names. A record at either proves; else what
+    /// is no answer outweighs what is one.
+    ///
+    /// `host` is a name as a domain has it, without port. A host that the guard refuses, a public suffix
+    /// above all, is not looked up.
+    pub async fn check_dns_one_off(
+        &self,
+        host: &str,
+        expected: &Expected<'_>,
+        now: OffsetDateTime,
+    ) -> Check {
+        let names = expected.one_off_names(host);
+        let token = expected.dns_token();
+        let wanted = format!("token={token} expiry=<date>");
+        let mut check = Check::new(Format::DnsOneOff, names.to_vec(), wanted);
+        if let Err(refused) = self.host_is_asked(host) {
+            return check.ended(Verdict::Refused, &refused);
+        }
+        let [plain, own] = &names;
+        let (first, second) = tokio::join!(self.texts(plain), self.texts(own));
+        let judge = |text: &str| match one_off::judge(text, &token, now) {
+            Ok(record) => Word::Proves {
+                reach: Reach::Exact,
+                until: Some(record.expiry),
+            },
+            Err(reason) => Word::Fails(reason),
+        };
+        let sights = [
+            sight(&mut check, plain, first, judge),
+            sight(&mut check, own, second, judge),
+        ];
+        match sights.into_iter().min_by_key(|sight| weight(sight.verdict)) {
+            Some(sight) => check.ended(sight.verdict, &sight.detail),
+            None => check,
+        }
+    }
+
+    /// Looks for the standing record of exactly this host: an account's proof, or an opt-out, which
+    /// outweighs every proof. With no account, only an opt-out is looked for.
+    ///
+    /// `registry` is the host by which records name this registry, with `:port` where it has one. For a
+    /// host below, the caller asks again with the parent and wants [`Reach::Subdomains`].
+    pub async fn check_dns_standing(
+        &self,
+        host: &str,
+        registry: &str,
+        account: Option<&str>,
+        now: OffsetDateTime,
+    ) -> Check {
+        let name = standing_name(host);
+        let wanted = match account {
+            Some(account) => {
+                super::standing_record(registry, account, standing::Policy::Exact, None)
+            }
+            None => format!("{registry}; policy=none"),
+        };
+        let mut check = Check::new(Format::DnsStanding, vec![name.clone()], wanted);
+        if let Err(refused) = self.host_is_asked(host) {
+            return check.ended(Verdict::Refused, &refused);
+        }
+        let answer = self.texts(&name).await;
+        let judge = |text: &str| standing::judge(text, registry, account, now);
+        let Sight { verdict, detail } = sight(&mut check, &name, answer, judge);
+        check.ended(verdict, &detail)
+    }
+
+    /// Looks for the file of a challenge: 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], the
+    /// expected text. White space at its end is passed over (RFC 8555 section 8.3), because editors put it there.
+    ///
+    /// `origin` is scheme, host and port; http and other ports are asked only where the guard's settings
+    /// allow them.
+    pub async fn check_https_file(&self, origin: &Url, expected: &Expected<'_>) -> Check {
+        let url = expected.file_url(origin);
+        let wanted = expected.file();
+        let mut check = Check::new(Format::HttpsFile, vec![url.to_string()], wanted.clone());
+        match self.ask_for_file(&url).await {
+            FileAnswer::Body(body) => {
+                if body.trim_ascii_end() == wanted.as_bytes() {
+                    let proved = Verdict::Proved {
+                        reach: Reach::Exact,
+                        until: None,
+                    };
+                    check.quote(&wanted);
+                    return check.ended(proved, "the file holds what it should");
+                }
+                let text = String::from_utf8_lossy(&body);
+                check.quote(&text);
+                let detail = match check.found.first() {
+                    Some(found) if !found.trim().is_empty() => {
+                        format!("the file holds {found:?} instead of the expected text")
+                    }
+                    _ => "the file is empty".to_owned(),
+                };
+                check.ended(Verdict::Wrong, &detail)
+            }
+            FileAnswer::Absent(why) => {
+                check.ended(Verdict::Absent, &format!("there is no file: {why}"))
+            }
+            FileAnswer::Wrong(why) => {
+                check.quote(&why);
+                check.ended(Verdict::Wrong, &format!("there is no such file: {why}"))
+            }
+            FileAnswer::Failed(why) => check.ended(
+                Verdict::Failed,
+                &format!("the file could not be asked for: {why}"),
+            ),
+            FileAnswer::Refused(why) => check.ended(Verdict::Refused, &why),
+        }
+    }
+
+    /// Asks for the file at a URL, and does not judge what it holds.
+    pub async fn ask_for_file(&self, url: &Url) -> FileAnswer {
+        let options = GetOptions {
+            accept: "text/plain",
+            redirects: 0,
+            body: MAX_FILE_BYTES,
+            ..GetOptions::default()
+        };
+        FileAnswer::of(self.get(url, &options).await.answer)
+    }
+
+    /// Whether records below this host may count: a public suffix belongs to nobody who registers.
+    fn host_is_asked(&self, host: &str) -> Result<(), String> {
+        let domain = self
+            .guard()
+            .check_domain(host)
+            .map_err(|refusal| refusal.to_string())?;
+        match domain.origin.domain() {
+            Some(name) if name == host => Ok(()),
+            _ => Err("records can only be placed below a host name, without a port".to_owned()),
+        }
+    }
+}
+
+/// Which of several sights decides: a proof, an opt-out before it, then what is no answer, then what is.
+const fn weight(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::OptedOut => 0,
+        Verdict::Proved { .. } => 1,
+        Verdict::Bogus => 2,
+        Verdict::Failed | Verdict::Refused => 3,
+        Verdict::Wrong => 4,
+        Verdict::Absent => 5,
+    }
+}
+
+/// Judges the records at one name, and quotes what is found there.
+fn sight(check: &mut Check, name: &str, answer: TxtAnswer, judge: impl Fn(&str) -> Word) -> Sight {
+    let (verdict, detail) = match answer {
+        TxtAnswer::Records(records) => {
+            check.aliased |= records.aliased;
+            for record in &records.records {
+                check.quote(record);
+            }
+            read_records(name, &records, judge)
+        }
+        TxtAnswer::Absent => (
+            Verdict::Absent,
+            format!("there is no TXT record at {name}; a new one can take its old TTL to be seen"),
+        ),
+        TxtAnswer::Failed(why) => (
+            Verdict::Failed,
+            format!("the TXT records at {name} could not be looked up: {why}"),
+        ),
+        TxtAnswer::Bogus(why) => (
+            Verdict::Bogus,
+            format!("DNSSEC does not vouch for the TXT records at {name}: {why}"),
+        ),
+    };
+    Sight { verdict, detail }
+}
+
+fn read_records(name: &str, found: &TxtRecords, judge: impl Fn(&str) -> Word) -> (Verdict, String) {
+    let mut proved = None;
+    let mut reason = None;
+    for record in &found.records {
+        match judge(record) {
+            Word::OptsOut => {
+                let detail = format!("the record at {name} wants no registry to list this host");
+                return (Verdict::OptedOut, detail);
+            }
+            Word::Proves { reach, until } => proved = Some(Verdict::Proved { reach, until }),
+            Word::Fails(why) => reason = reason.or(Some(why)),
+            Word::OfOthers => {}
+        }
+    }
+    if let Some(proved) = proved {
+        return (proved, format!("the record is at {name}"));
+    }
+    let count = found.records.len() + found.left_out;
+    let what = match (count, reason) {
+        (1, Some(reason)) => format!("the TXT record at {name} is not the expected one: {reason}"),
+        (_, Some(reason)) => {
+            format!(
+                "none of the {count} TXT records at {name} is the expected one; of one, {reason}"
+            )
+        }
+        (_, None) => format!("the TXT records at {name} are not for this registry"),
+    };
+    if found.left_out > 0 {
+        let left_out = found.left_out;
+        return (
+            Verdict::Wrong,
+            format!("{what}; {left_out} of them are too many or too long and were not looked at"),
+        );
+    }
+    (Verdict::Wrong, what)
+}

@@ -1,0 +1,162 @@
+//! The one-off record: `token=<token> expiry=<RFC 3339>`, as the IETF's draft on domain control validation
+//! by DNS writes such records: `token=` first, further `key=value` pairs after spaces.
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::fetch::visible;
+
+/// A one-off record as it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneOff {
+    /// What is to be the expected token.
+    pub token: String,
+    /// The moment after which the record says nothing.
+    pub expiry: OffsetDateTime,
+}
+
+/// Why a text is no one-off record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It does not begin with `token=`.
+    #[error("it does not begin with token=")]
+    NoToken,
+    /// A part is no `key=value`.
+    #[error("{0:?} is no key=value")]
+    NotAPair(String),
+    /// A key stands twice.
+    #[error("{0:?} stands there twice")]
+    Twice(String),
+    /// There is no `expiry=`.
+    #[error("it has no expiry=")]
+    NoExpiry,
+    /// The expiry is no date.
+    #[error("its expiry is no date such as 2026-12-31T23:59:59Z")]
+    Expiry,
+}
+
+/// Reads a record. Pairs of other keys are passed over, each key at most once.
+pub fn parse(text: &str) -> Result<OneOff, Malformed> {
+    if !text.starts_with("token=") {
+        return Err(Malformed::NoToken);
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    let (mut token, mut expiry) = ("", None);
+    for part in text.split(' ').filter(|part| !part.is_empty()) {
+        let Some((key, value)) = part.split_once('=') else {
+            return Err(Malformed::NotAPair(visible(part, 40)));
+        };
+        if seen.contains(&key) {
+            return Err(Malformed::Twice(visible(key, 40)));
+        }
+        seen.push(key);
+        match key {
+            "token" => token = value,
+            "expiry" => {
+                let date = OffsetDateTime::parse(value, &Rfc3339).map_err(|_| Malformed::Expiry)?;
+                expiry = Some(date);
+            }
+            _ => {}
+        }
+    }
+    Ok(OneOff {
+        token: token.to_owned(),
+        expiry: expiry.ok_or(Malformed::NoExpiry)?,
+    })
+}
+
+/// Whether a record is the expected one at this moment, or what is wrong with it. The end of the expiry's
+/// second still counts.
+pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOff, String> {
+    let record = parse(text).map_err(|error| error.to_string())?;
+    if record.token != token {
+        return Err("its token is another".to_owned());
+    }
+    if now > record.expiry {
+        let date = record.expiry.date();
+        return Err(format!("it expired on {date}"));
+    }
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
+
+    #[test]
+    fn records_are_judged_word_by_word() {
+        for (text, expected) in [
+            ("token=abc expiry=2026-10-02T00:00:00Z", Ok(())),
+            ("token=abc expiry=2026-10-01T14:00:00+02:00", Ok(())),
+            ("token=abc  expiry=2026-10-02T00:00:00Z ", Ok(())),
+            ("token=abc note=x=y expiry=2026-10-02T00:00:00Z", Ok(())),
+            ("token=abc expiry=2026-10-01T11:59:59Z", Err("expired")),
+            ("token=ABC expiry=2026-10-02T00:00:00Z", Err("another")),
+            ("token= expiry=2026-10-02T00:00:00Z", Err("another")),
+            (
+                "token=abc\u{200b} expiry=2026-10-02T00:00:00Z",
+                Err("another"),
+            ),
+            ("token=abc", Err("no expiry")),
+            ("token=abc expiry=never", Err("no date")),
+            ("token=abc expiry=2026-13-02T00:00:00Z", Err("no date")),
+            ("token=abc expiry=2026-10-02", Err("no date")),
+            (
+                "token=abc token=abc expiry=2026-10-02T00:00:00Z",
+                Err("twice"),
+            ),
+            (
+                "token=abc expiry=2026-10-02T00:00:00Z expiry=2026-10-02T00:00:00Z",
+                Err("twice"),
+            ),
+            (
+                "token=abc x=1 x=1 expiry=2026-10-02T00:00:00Z",
+                Err("twice"),
+            ),
+            ("token=abc expiry=2026-10-02T00:00:00Z;", Err("no date")),
+            (
+                "token=abc word expiry=2026-10-02T00:00:00Z",
+                Err("no key=value"),
+            ),
+            ("expiry=2026-10-02T00:00:00Z token=abc", Err("begin")),
+            (" token=abc expiry=2026-10-02T00:00:00Z", Err("begin")),
+            ("Token=abc expiry=2026-10-02T00:00:00Z", Err("begin")),
+            ("\"token=abc expiry=2026-10-02T00:00:00Z\"", Err("begin")),
+            ("abc", Err("begin")),
+            ("", Err("begin")),
+        ] {
+            match (judge(text, "abc", NOW), expected) {
+                (Ok(_), Ok(())) => {}
+                (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{text}: {found}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_a_panic(text in "(token=)?\\PC*|[\\x00-\\x{ffff}]*|(token|expiry|[ =;0-9TZ:-])*") {
+            if let Ok(record) = parse(&text) {
+                proptest::prop_assert!(text.starts_with("token="));
+                proptest::prop_assert!(text.contains(&record.token));
+                proptest::prop_assert!(judge(&text, "not this one", NOW).is_err());
+            }
+        }
+
+        #[test]
+        fn what_is_told_is_what_is_read(account in "\\PC{0,60}", nonce: [u8; 32], seconds in 0_i64..2_000_000_000) {
+            let nonce = super::super::Nonce::from_bytes(&nonce);
+            let expected = super::super::Expected { account: &account, nonce: &nonce };
+            let expiry = OffsetDateTime::from_unix_timestamp(seconds).expect("in range");
+            let record = expected.one_off_record(expiry);
+            let read = judge(&record, &expected.dns_token(), expiry);
+            proptest::prop_assert_eq!(read, Ok(OneOff { token: expected.dns_token(), expiry }));
+            let later = expiry + time::Duration::seconds(1);
+            proptest::prop_assert!(judge(&record, &expected.dns_token(), later).is_err());
+        }
+    }
+}

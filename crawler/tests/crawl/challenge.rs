@@ -1,0 +1,336 @@
+//! Proofs looked for over the wire: records through the real resolver, files through the real client.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_crawler::challenge::{
+    Check, Expected, MAX_FILE_BYTES, MAX_FOUND, Nonce, Reach, Verdict, standing_name,
+};
+use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use hickory_resolver::proto::op::ResponseCode;
+use time::OffsetDateTime;
+use time::macros::datetime;
+
+use crate::support::{
+    Authority, Canary, HOST, NameServer, OPEN, Reply, Server, Zone, alias, config, fetcher,
+    fetcher_with, hasty_fetcher, resolver, text,
+};
+
+const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
+const ACCOUNT: &str = "https://registry.example.org/accounts/acme";
+const REGISTRY: &str = "registry.example.org";
+
+fn nonce() -> Nonce {
+    Nonce::from_bytes(&[7; 32])
+}
+
+#[track_caller]
+fn fit_for_people(check: &Check) {
+    assert!(!check.detail.is_empty(), "{check:?}");
+    assert!(check.detail.chars().count() <= 300, "{check:?}");
+    for text in check.found.iter().chain([&check.detail]) {
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+    }
+    assert!(check.found.len() <= MAX_FOUND);
+}
+
+/// A fetcher whose TXT records are these, everything else being absent.
+fn told(records: &[(&str, TxtAnswer)]) -> Fetcher {
+    let resolver = StaticResolver::new();
+    for (name, answer) in records {
+        resolver.set_texts(name, answer.clone());
+    }
+    fetcher_with(config(FetchLimits::default()), Arc::new(resolver))
+}
+
+fn said(records: &[&str]) -> TxtAnswer {
+    let mut found = TxtRecords::default();
+    for record in records {
+        found.push([record]);
+    }
+    TxtAnswer::Records(found)
+}
+
+#[tokio::test]
+async fn a_one_off_record_proves_at_either_name() {
+    let nonce = nonce();
+    let expected = Expected {
+        account: ACCOUNT,
+        nonce: &nonce,
+    };
+    let expiry = datetime!(2026-10-08 12:00 UTC);
+    let record = expected.one_off_record(expiry);
+    let foreign = Expected {
+        account: "https://registry.example.org/accounts/other",
+        nonce: &nonce,
+    }
+    .one_off_record(expiry);
+    let late = expected.one_off_record(datetime!(2026-09-30 12:00 UTC));
+    let [plain, own] = expected.one_off_names(HOST);
+    let proved = Verdict::Proved {
+        reach: Reach::Exact,
+        until: Some(expiry),
+    };
+    let failed = || TxtAnswer::Failed("SERVFAIL".to_owned());
+    let bogus = || TxtAnswer::Bogus("a signature is missing".to_owned());
+    for (at_plain, at_own, verdict) in [
+        (said(&[&record]), TxtAnswer::Absent, proved),
+        (TxtAnswer::Absent, said(&["other", &record]), proved),
+        // One name's proof stands whatever the other one says.
+        (failed(), said(&[&record]), proved),
+        (bogus(), said(&[&record]), proved),
+        (said(&[&foreign]), TxtAnswer::Absent, Verdict::Wrong),
+        (said(&[&late]), TxtAnswer::Absent, Verdict::Wrong),
+        (said(&[&foreign]), failed(), Verdict::Failed),
+        (said(&[&foreign]), bogus(), Verdict::Bogus),
+        (TxtAnswer::Absent, failed(), Verdict::Failed),
+        (TxtAnswer::Absent, TxtAnswer::Absent, Verdict::Absent),
+    ] {
+        let fetcher = told(&[(&plain, at_plain.clone()), (&own, at_own.clone())]);
+        let check = fetcher.check_dns_one_off(HOST, &expected, NOW).await;
+        assert_eq!(check.verdict, verdict, "{at_plain:?} {at_own:?} {check:?}");
+        assert_eq!(check.places, [plain.clone(), own.clone()]);
+        assert!(check.wanted.contains(&expected.dns_token()));
+        fit_for_people(&check);
+    }
+}
+
+#[tokio::test]
+async fn a_standing_record_proves_or_opts_out() {
+    let ours = format!("{REGISTRY}; accounturi={ACCOUNT}; policy=subdomains");
+    let proved = Verdict::Proved {
+        reach: Reach::Subdomains,
+        until: None,
+    };
+    let opted_out = format!("{REGISTRY}; policy=none");
+    let hostile = format!("{REGISTRY}; \u{1b}[2J\u{202e}{}", "x".repeat(500));
+    for (answer, verdict, found) in [
+        (said(&[&ours]), proved, "the record is at"),
+        (said(&["v=spf1 -all", &ours]), proved, "the record is at"),
+        (said(&[&ours, &opted_out]), Verdict::OptedOut, "no registry"),
+        (said(&[&opted_out, &ours]), Verdict::OptedOut, "no registry"),
+        (
+            said(&["v=spf1 -all"]),
+            Verdict::Wrong,
+            "not for this registry",
+        ),
+        (said(&[&hostile]), Verdict::Wrong, "tag=value"),
+        (said(&["x"; 51]), Verdict::Wrong, "not looked at"),
+        (TxtAnswer::Absent, Verdict::Absent, "no TXT record"),
+        (
+            TxtAnswer::Failed("x".to_owned()),
+            Verdict::Failed,
+            "looked up",
+        ),
+        (TxtAnswer::Bogus("x".to_owned()), Verdict::Bogus, "DNSSEC"),
+    ] {
+        let fetcher = told(&[(&standing_name(HOST), answer.clone())]);
+        let check = fetcher
+            .check_dns_standing(HOST, REGISTRY, Some(ACCOUNT), NOW)
+            .await;
+        assert_eq!(check.verdict, verdict, "{answer:?} {check:?}");
+        assert!(check.detail.contains(found), "{check:?}");
+        fit_for_people(&check);
+    }
+    // Whoever asks, an opt-out is seen; and a proof is nothing to one who asks for no account.
+    let fetcher = told(&[(&standing_name(HOST), said(&[&opted_out]))]);
+    let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
+    assert_eq!(check.verdict, Verdict::OptedOut);
+    let fetcher = told(&[(&standing_name(HOST), said(&[&ours]))]);
+    let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
+    assert_eq!(check.verdict, Verdict::Wrong);
+}
+
+/// Nobody proves a public suffix, an address or a special name, so nothing is looked up.
+#[tokio::test]
+async fn hosts_that_cannot_be_proved_are_refused() {
+    let names = NameServer::start(|name, _| panic!("{name} was asked")).await;
+    let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(names.resolver()));
+    let nonce = nonce();
+    let expected = Expected {
+        account: ACCOUNT,
+        nonce: &nonce,
+    };
+    for host in [
+        "co.uk",
+        "github.io",
+        "localhost",
+        "127.0.0.1",
+        "a.example.com:8443",
+        "A.example.com",
+        "",
+        "a b",
+    ] {
+        let check = fetcher.check_dns_one_off(host, &expected, NOW).await;
+        assert_eq!(check.verdict, Verdict::Refused, "{host}");
+        fit_for_people(&check);
+        let check = fetcher
+            .check_dns_standing(host, REGISTRY, Some(ACCOUNT), NOW)
+            .await;
+        assert_eq!(check.verdict, Verdict::Refused, "{host}");
+    }
+    assert_eq!(names.asked(), 0);
+}
+
+#[tokio::test]
+async fn records_come_through_the_real_resolver() {
+    let record = format!("{REGISTRY}; accounturi={ACCOUNT}; policy=exact");
+    let names = NameServer::start(move |name, _| {
+        Some(match name {
+            "_a2a-registry.agents.example.com" => Zone::of(vec![alias("kept.example.net")]),
+            "kept.example.net" => Zone::of(vec![text(&[&record[..30], &record[30..]])]),
+            "_a2a-registry.broken.example.com" => Zone::code(ResponseCode::ServFail),
+            _ => Zone::code(ResponseCode::NXDomain),
+        })
+    })
+    .await;
+    let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(names.resolver()));
+    let check = async |host| {
+        fetcher
+            .check_dns_standing(host, REGISTRY, Some(ACCOUNT), NOW)
+            .await
+    };
+    let found = check(HOST).await;
+    assert!(matches!(found.verdict, Verdict::Proved { .. }), "{found:?}");
+    assert!(found.aliased);
+    assert_eq!(check("broken.example.com").await.verdict, Verdict::Failed);
+    assert_eq!(check("nowhere.example.com").await.verdict, Verdict::Absent);
+}
+
+/// Serves the reply over TLS that the fetcher trusts.
+async fn checked_file(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Check, String) {
+    let authority = Authority::new("challenge");
+    let identity = authority.identity(HOST);
+    let nonce = nonce();
+    let expected = Expected {
+        account: ACCOUNT,
+        nonce: &nonce,
+    };
+    let path = expected.file_url(&"https://x.example.com/".parse().unwrap());
+    let path = path.path().to_owned();
+    let wanted = expected.file();
+    let server = Server::bind(OPEN.into(), Some(identity.acceptor(None)), move |request| {
+        assert_eq!(request.path, path);
+        reply(&wanted)
+    })
+    .await;
+    let fetcher = fetcher_with(
+        FetcherConfig {
+            extra_ca: vec![authority.pem()],
+            ..config(FetchLimits::default())
+        },
+        resolver(),
+    );
+    let check = fetcher.check_https_file(&server.url("/"), &expected).await;
+    assert_eq!(server.requests().len(), 1);
+    fit_for_people(&check);
+    (check, expected.file())
+}
+
+#[tokio::test]
+async fn a_file_proves_byte_for_byte() {
+    let plain = |body: &str| Reply::new(200, "content-type: text/plain\r\n", body);
+    let (check, wanted) = checked_file(move |wanted| plain(wanted)).await;
+    let proved = Verdict::Proved {
+        reach: Reach::Exact,
+        until: None,
+    };
+    assert_eq!((check.verdict, check.wanted), (proved, wanted));
+    let (check, _) = checked_file(move |wanted| plain(&format!("{wanted}\r\n"))).await;
+    assert_eq!(check.verdict, proved);
+    let echo = nonce().as_str().to_owned();
+    let wanted = check.wanted;
+    let wrong = [
+        echo,
+        String::new(),
+        format!(" {wanted}"),
+        format!("{wanted}x"),
+        format!("{wanted}\u{0}"),
+        wanted.to_uppercase(),
+        "\u{1b}[2J\u{202e}<html>".to_owned(),
+    ];
+    for body in wrong {
+        let (check, _) = checked_file(move |_| plain(&body)).await;
+        assert_eq!(check.verdict, Verdict::Wrong, "{check:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_answers_than_the_file_are_told_apart() {
+    let padded = |bytes: usize| {
+        move |wanted: &str| {
+            let body = format!("{wanted}{}", " ".repeat(bytes - wanted.len()));
+            Reply::new(200, "", body)
+        }
+    };
+    let (check, _) = checked_file(padded(MAX_FILE_BYTES)).await;
+    assert!(matches!(check.verdict, Verdict::Proved { .. }), "{check:?}");
+    let (check, _) = checked_file(padded(MAX_FILE_BYTES + 1)).await;
+    assert_eq!(check.verdict, Verdict::Wrong, "{check:?}");
+    for (reply, verdict) in [
+        (Reply::new(404, "", ""), Verdict::Absent),
+        (Reply::new(410, "", ""), Verdict::Absent),
+        (Reply::new(403, "", ""), Verdict::Wrong),
+        (Reply::new(204, "", ""), Verdict::Wrong),
+        (Reply::redirect("/elsewhere"), Verdict::Wrong),
+        (Reply::new(500, "", ""), Verdict::Failed),
+        (Reply::new(503, "retry-after: 5\r\n", ""), Verdict::Failed),
+        (Reply::new(429, "", ""), Verdict::Failed),
+        (Reply::raw("").then_close(), Verdict::Failed),
+    ] {
+        let (check, _) = checked_file(move |_| reply.clone()).await;
+        assert_eq!(check.verdict, verdict, "{check:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
+    let nonce = nonce();
+    let expected = Expected {
+        account: ACCOUNT,
+        nonce: &nonce,
+    };
+    // TLS that nobody vouches for.
+    let stranger = Authority::new("stranger").identity(HOST);
+    let server = Server::with_tls(&stranger, Reply::json(expected.file())).await;
+    let check = fetcher()
+        .check_https_file(&server.url("/"), &expected)
+        .await;
+    assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
+    // A server that never answers.
+    let server = Server::always(Reply::raw("").then_hang()).await;
+    let check = hasty_fetcher()
+        .check_https_file(&server.url("/"), &expected)
+        .await;
+    assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
+    // A host that does not exist, and one at a forbidden address.
+    let canary = Canary::new();
+    let names = StaticResolver::new();
+    names.set("inside.example.com", [canary.at.ip()]);
+    let fetcher = fetcher_with(
+        config(FetchLimits {
+            dns: Duration::from_millis(500),
+            ..FetchLimits::default()
+        }),
+        Arc::new(names),
+    );
+    let port = canary.at.port();
+    for (host, verdict) in [
+        ("nowhere.example.com", Verdict::Absent),
+        ("inside.example.com", Verdict::Refused),
+        ("127.0.0.2", Verdict::Refused),
+    ] {
+        let origin = format!("http://{host}:{port}/").parse().unwrap();
+        let check = fetcher.check_https_file(&origin, &expected).await;
+        assert_eq!(check.verdict, verdict, "{check:?}");
+        let shown = format!("{} {:?}", check.detail, check.found);
+        let address: IpAddr = canary.at.ip();
+        assert!(
+            host == "127.0.0.2" || !shown.contains(&address.to_string()),
+            "{shown}"
+        );
+    }
+    canary.assert_untouched();
+}
