@@ -346,9 +346,21 @@ pub fn domain(text: &str) -> DomainView {
         domain: "agents.northwind.example".into(),
         state: "verified".into(),
         generation: 1,
+        owner: Some(text.into()),
+        contact: Some(text.into()),
+        checks: vec![ProofCheck {
+            at: NOW,
+            method: "dns".into(),
+            place: text.into(),
+            outcome: "wrong".into(),
+            detail: text.into(),
+        }],
+        next_check: None,
         proofs: vec![Proof {
             method: "operator".into(),
             at: NOW.plus(-9 * DAY),
+            seen: NOW.plus(-9 * DAY),
+            missing_since: Some(NOW.plus(-9 * DAY)),
             reason: Some(text.into()),
         }],
         challenges: vec![Challenge {
@@ -357,7 +369,7 @@ pub fn domain(text: &str) -> DomainView {
             url: None,
             value: Some(text.into()),
             body: None,
-            expires: NOW.plus(7 * DAY),
+            expires: Some(NOW.plus(7 * DAY)),
         }],
         sources: vec![
             SourceView {
