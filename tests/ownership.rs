@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
@@ -13,6 +14,8 @@ use a2a_registry::api::{
 use a2a_registry::app::{AppError, Caller, ErrorKind};
 use a2a_registry::domain::lifecycle::Visibility;
 use a2a_registry::domain::role::Role;
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
 use time::Duration;
 use uuid::Uuid;
 
@@ -456,5 +459,44 @@ both_databases! {
         assert!(view.challenges.is_empty());
         let refused = stage.app.domain_verify(&stage.admin, &view.domain).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
+    }
+
+    /// A key that its owner names verifies cards that do not say where their keys lie, and is a step of the
+    /// ladder; taken back it is none.
+    async fn an_owner_names_its_keys(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        let app = &house.stage.app;
+        let random = SystemRandom::new();
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+        let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
+        let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
+        let stranger = house.account("stranger").await;
+        let refused = app.key_enrol(&stranger, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Forbidden);
+        for bad in [serde_json::json!({}), serde_json::json!("k"), serde_json::json!({"kty": "oct", "k": "AAAA"})] {
+            let refused = app.key_enrol(&owner, DOMAIN, "k1", &bad).await.unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
+        }
+        let view = app.key_enrol(&owner, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap();
+        assert_eq!(view.keys[0].kid, "k1");
+
+        let header = ProtectedHeader { kid: "k1".into(), jku: None };
+        let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
+        let trust = async || {
+            let shown = app.agent_show(&house.stage.admin, &agent.to_string()).await.unwrap();
+            let trust = shown.hit.summary.trust;
+            (trust.level.unwrap_or_default(), trust.signature)
+        };
+        house.stage.look(DOMAIN, Answer::Card(bytes.clone())).await;
+        if house.stage.open_review(agent).await.is_some() {
+            house.stage.approve(agent).await;
+        }
+        assert_eq!(trust().await, ("L3".into(), "valid".into()));
+        house.stage.index_equals_database().await;
+        app.key_withdraw(&owner, DOMAIN, "k1").await.unwrap();
+        assert_eq!(app.key_withdraw(&owner, DOMAIN, "k1").await.unwrap_err().kind, ErrorKind::NotFound);
+        house.stage.index_equals_database().await;
+        assert_ne!(trust().await.0, "L3");
     }
 }

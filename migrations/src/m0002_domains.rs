@@ -128,6 +128,28 @@ impl MigrationTrait for Migration {
         manager
             .create_table(
                 Table::create()
+                    .table("enrolled_keys")
+                    .col(big_pk_auto("id"))
+                    .col(big_integer("domain_id"))
+                    .col(text("kid"))
+                    .col(text("thumbprint"))
+                    .col(text("jwk"))
+                    .col(text("actor"))
+                    .col(big_integer("created_at"))
+                    .foreign_key(&mut references("enrolled_keys", "domain_id", "domains"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(
+                index("enrolled_keys", &["domain_id", "kid"])
+                    .unique()
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_table(
+                Table::create()
                     .table("sources")
                     .col(big_pk_auto("id"))
                     .col(big_integer("domain_id"))
@@ -199,6 +221,7 @@ impl MigrationTrait for Migration {
         for table in [
             "attempts",
             "sources",
+            "enrolled_keys",
             "proof_checks",
             "challenges",
             "proofs",

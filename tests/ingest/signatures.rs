@@ -3,6 +3,7 @@
 use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::FetchedKeySet;
 use a2a_registry::domain::event::EventKind;
+use a2a_registry::domain::lifecycle::Hold;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 
@@ -157,6 +158,66 @@ both_databases! {
             let review = stage.open_review(agent.id).await.unwrap();
             assert_eq!(review.change_class.unwrap().as_str(), "critical", "{name}");
         }
+        stage.index_equals_database().await;
+    }
+
+    /// Another key of the same name on the same host: nothing of the card changes, and still it is withheld
+    /// until somebody accepts the key, which is then the one it is known by.
+    async fn another_key_of_the_same_name_is_noticed(url: &str) {
+        let stage = Stage::new(url).await;
+        let [first, second] = [Signer::new(), Signer::new()];
+        let bytes = card("Signing", "By a key it is known by");
+        let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
+        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
+        stage.approve(agent).await;
+        assert_eq!(signature(&stage, agent).await, "untrusted");
+        let pinned = stage.agent(DOMAIN).await.pins;
+        assert!(!pinned.is_empty());
+        // Signed anew by the same key, as SDKs do at every start: nothing.
+        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
+        assert!(stage.holds(agent).await.is_empty());
+
+        let versions = stage.versions(agent).await.len();
+        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found())).await;
+        assert_eq!(stage.versions(agent).await.len(), versions);
+        assert_eq!(stage.holds(agent).await, ["key_changed"]);
+        assert_eq!(stage.served(agent).await, None);
+        stage.index_equals_database().await;
+        // It does not go away by itself, and not while the keys are away.
+        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), away())).await;
+        assert_eq!(stage.holds(agent).await, ["key_changed"]);
+        let act = a2a_registry::api::Act { reason: "rolled over".into(), hold: Some(Hold::KeyChanged) };
+        stage.app.agent_resume(&stage.admin, &agent.to_string(), &act).await.unwrap();
+        assert!(stage.holds(agent).await.is_empty());
+        assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
+        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found())).await;
+        assert!(stage.holds(agent).await.is_empty());
+        // And the first one would be another key again.
+        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
+        assert_eq!(stage.holds(agent).await, ["key_changed"]);
+        stage.index_equals_database().await;
+    }
+
+    /// A new key together with a new card is a critical change, and approving it accepts the key.
+    async fn a_new_key_with_a_new_card_is_critical(url: &str) {
+        let stage = Stage::new(url).await;
+        let [first, second] = [Signer::new(), Signer::new()];
+        let old = card("Signing", "One text");
+        let new = card("Signing", "One text more");
+        stage.register(DOMAIN).await;
+        stage.visit(|_| Answer::Signed(first.sign(&old), first.found())).await;
+        let agent = stage.agent(DOMAIN).await.id;
+        stage.approve(agent).await;
+        stage.look(DOMAIN, Answer::Signed(second.sign(&new), second.found())).await;
+        let mut holds = stage.holds(agent).await;
+        holds.sort_unstable();
+        assert_eq!(holds, ["critical_change", "key_changed"]);
+        let review = stage.open_review(agent).await.unwrap();
+        assert_eq!(review.change_class.unwrap().as_str(), "critical");
+        stage.approve(agent).await;
+        assert!(stage.holds(agent).await.is_empty());
+        stage.look(DOMAIN, Answer::Signed(second.sign(&new), second.found())).await;
+        assert!(stage.holds(agent).await.is_empty());
         stage.index_equals_database().await;
     }
 }

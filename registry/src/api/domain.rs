@@ -36,6 +36,10 @@ pub struct DomainView {
     pub owner: Option<String>,
     /// Where its owner wants to be told of trouble; for the same.
     pub contact: Option<String>,
+    /// The keys that were named for its cards, by their names; for those who registered it and those who see
+    /// everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<EnrolledKey>,
     /// What the caller may place to prove ownership; one of them suffices.
     pub challenges: Vec<Challenge>,
     /// What looking for proofs has found, newest first; for those who registered it and those who see everything.
@@ -81,6 +85,17 @@ pub struct Challenge {
     pub body: Option<String>,
     /// Until when it counts; null for what stays.
     pub expires: Option<Timestamp>,
+}
+
+/// A key that was named for a domain's cards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EnrolledKey {
+    /// What signatures call it.
+    pub kid: String,
+    /// Its RFC 7638 thumbprint, with SHA-256, in base64url.
+    pub thumbprint: String,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 /// One look for a proof.

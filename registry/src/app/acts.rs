@@ -6,11 +6,12 @@ use uuid::Uuid;
 use super::error::ErrorKind;
 use super::ledger::{AgentState, Ledger};
 use super::reviews::check_reason;
-use super::{Account, App, AppError, Caller};
+use super::{Account, App, AppError, Caller, pins};
 use crate::api::{Act, Agent};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::role::Permission;
+use crate::store::versions;
 
 impl App {
     /// Withholds an agent until it is resumed.
@@ -42,6 +43,9 @@ impl App {
         act: &Act,
     ) -> Result<Agent, AppError> {
         let hold = act.hold.unwrap_or(Hold::Operator);
+        let newest = self.agent_visible(caller, agent).await?.newest_version;
+        let newest: Vec<Uuid> = newest.into_iter().collect();
+        let newest = versions::version_keys(&self.store, &newest).await?.pop();
         self.act(caller, agent, act, |ledger, state, account| {
             if !matches!(
                 hold,
@@ -59,6 +63,10 @@ impl App {
                     ErrorKind::Conflict,
                     format!("The agent does not stand under the hold {hold}."),
                 ));
+            }
+            if let (Hold::KeyChanged, Some(newest)) = (hold, newest) {
+                pins::accept(&mut state.agent, &newest.thumbprints);
+                ledger.put_agent(&state.agent);
             }
             Ok(())
         })

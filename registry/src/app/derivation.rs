@@ -160,6 +160,7 @@ fn rederive(row: &version::Model, bytes: Option<&[u8]>, around: &Surroundings) -
         content_digest: content_digest(bytes),
         signing: signatures.summary(),
         signature: signatures.state().into(),
+        thumbprints: signatures.thumbprints(),
         wire_family: parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,

@@ -1,6 +1,6 @@
 //! Agents as the index keeps them and as callers see them: one way from the rows to both.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use a2a_card::{
     AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
@@ -18,7 +18,7 @@ use crate::domain::lifecycle::{
 use crate::domain::timestamp::Timestamp;
 use crate::index::{Document, SkillText};
 use crate::store::entity::{agent, hold, source, version};
-use crate::store::{Handle, agents, domains, versions};
+use crate::store::{Handle, agents, domains, ownership, versions};
 
 /// An agent with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub(super) struct AgentRecord {
     pub(super) domain_state: String,
     /// Whether an account has proved the domain; an admin's word is no proof (model.md section 4).
     domain_proved: bool,
+    /// Whether its signature is by a key that was named for the domain.
+    key_enrolled: bool,
     pub(super) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,
 }
@@ -69,7 +71,8 @@ impl AgentRecord {
     /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
     /// card's own site, so a proof of the domain binds it.
     fn trust(&self) -> Trust {
-        let bound = self.domain_proved && self.version.signature == "untrusted";
+        let bound =
+            (self.domain_proved || self.key_enrolled) && self.version.signature == "untrusted";
         let signature = if bound {
             "valid"
         } else {
@@ -77,6 +80,7 @@ impl AgentRecord {
         };
         let level = match (self.agent.tls, self.domain_proved, signature) {
             (false, ..) => None,
+            (true, true, "valid") if self.key_enrolled => Some("L3"),
             (true, true, "valid") => Some("L2"),
             (true, true, _) => Some("L1"),
             (true, false, _) => Some("L0"),
@@ -143,6 +147,11 @@ impl App {
                 (row.id, (row.state, proved))
             })
             .collect();
+        let enrolled: HashSet<(i64, String)> = ownership::enrolled_of(on, &domain_ids)
+            .await?
+            .into_iter()
+            .map(|row| (row.domain_id, row.thumbprint))
+            .collect();
         let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
         for row in agents::holds_of(on, &ids).await? {
             holds.entry(row.agent_id).or_default().push(row);
@@ -164,11 +173,16 @@ impl App {
                     version.id
                 ))
             })?;
+            let key_enrolled = version
+                .thumbprints
+                .split_whitespace()
+                .any(|key| enrolled.contains(&(agent.domain_id, key.to_owned())));
             let (domain_state, domain_proved) =
                 states.get(&agent.domain_id).cloned().unwrap_or_default();
             records.push(AgentRecord {
                 domain_state,
                 domain_proved,
+                key_enrolled,
                 holds: holds.remove(&agent.id).unwrap_or_default(),
                 sources: sources.remove(&agent.id).unwrap_or_default(),
                 agent,

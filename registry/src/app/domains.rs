@@ -10,8 +10,8 @@ use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
 use super::{App, AppError, Caller};
 use crate::api::{
-    AttemptView, DomainList, DomainView, Proof, ProofCheck, Recrawl, RecrawlAccepted, SourceView,
-    Vouch,
+    AttemptView, DomainList, DomainView, EnrolledKey, Proof, ProofCheck, Recrawl, RecrawlAccepted,
+    SourceView, Vouch,
 };
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
@@ -302,6 +302,7 @@ impl App {
         let proofs = domains::proofs_of(&self.store, &ids).await?;
         let challenges = ownership::challenges_of(&self.store, &ids).await?;
         let checks = ownership::checks_of(&self.store, &ids).await?;
+        let keys = ownership::enrolled_of(&self.store, &ids).await?;
         let owners: Vec<uuid::Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
         let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
         let all = agents::agents_of(&self.store, &ids).await?;
@@ -328,6 +329,15 @@ impl App {
                     .filter(|_| sight != Sight::Outside)
                     .map(|account| account.name.clone()),
                 contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+                keys: keys
+                    .iter()
+                    .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
+                    .map(|key| EnrolledKey {
+                        kid: key.kid.clone(),
+                        thumbprint: key.thumbprint.clone(),
+                        at: Timestamp(key.created_at),
+                    })
+                    .collect(),
                 challenges: challenges
                     .iter()
                     .filter(|challenge| challenge.domain_id == row.id)

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::AppError;
+use super::pins;
 use crate::domain::admission::Rule;
 use crate::domain::event::EventKind;
 use crate::domain::ids::{Entropy, new_id};
@@ -165,6 +166,8 @@ impl<'a> Ledger<'a> {
         if class != Some(ChangeClass::None) || state.agent.approved_version.is_none() {
             state.agent.approved_version = Some(version.id);
         }
+        // Who approves what a card says also accepts the keys that it is signed with.
+        pins::accept(&mut state.agent, &version.thumbprints);
         if matches!(state.agent.lifecycle.as_str(), "pending" | "rejected") {
             state.agent.lifecycle = Lifecycle::Approved.as_str().into();
         }

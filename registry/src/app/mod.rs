@@ -20,6 +20,7 @@ mod ledger;
 mod offline;
 mod ownership;
 mod page;
+mod pins;
 mod query;
 mod register;
 mod render;

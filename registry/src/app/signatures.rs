@@ -1,11 +1,25 @@
 //! What the signatures of a card are worth with the keys that were found for them.
 
+use std::collections::BTreeSet;
+
 use a2a_card::{
-    Finding, KeySet, Parsed, Severity, SignatureEntry, uncovered_findings, verified_state,
+    Finding, KeySet, Parsed, Severity, SignatureEntry, Verdict, uncovered_findings, verified_state,
     verified_summary, verify,
 };
 use a2a_crawler::FetchedKeySet;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::store::entity::enrolled_key;
+
+/// What stands in the place of a URL where keys were named to the registry itself.
+const ENROLLED: &str = "enrolled";
+
+/// A JWK Set as it is written.
+#[derive(Serialize)]
+struct Enrolled<'a> {
+    keys: Vec<&'a RawValue>,
+}
 
 /// A key set that a card's signatures name, as it was found when the card was fetched. It is kept with the
 /// version, so that its signatures can be judged again from what was received.
@@ -19,6 +33,21 @@ pub(super) struct KeptKeySet {
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+impl KeptKeySet {
+    /// The keys that a domain's owner or the operator has named; nothing where there are none.
+    pub(super) fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
+        let keys: Vec<&RawValue> = keys
+            .iter()
+            .filter_map(|row| serde_json::from_str(&row.jwk).ok())
+            .collect();
+        (!keys.is_empty()).then(|| Self {
+            url: ENROLLED.into(),
+            keys: serde_json::to_string(&Enrolled { keys }).ok(),
+            error: None,
+        })
+    }
 }
 
 impl From<&FetchedKeySet> for KeptKeySet {
@@ -76,6 +105,19 @@ impl Signatures {
     /// without the card, and is looked at where the state is shown.
     pub(super) fn state(&self) -> &'static str {
         verified_state(&self.entries, |_| false).as_str()
+    }
+
+    /// The thumbprints of the keys with which they verify, each once, with spaces between.
+    pub(super) fn thumbprints(&self) -> String {
+        let valid = self
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.verdict {
+                Verdict::Valid { thumbprint, .. } => Some(thumbprint.as_str()),
+                _ => None,
+            });
+        let each: BTreeSet<&str> = valid.collect();
+        each.into_iter().collect::<Vec<_>>().join(" ")
     }
 
     /// The key sets as they are kept.

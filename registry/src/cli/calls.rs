@@ -103,6 +103,24 @@ impl Client {
             .await
     }
 
+    /// Names a key for a domain's cards.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn enrol_key(&self, domain: &str, kid: &str, jwk: &Value) -> Answer<DomainView> {
+        let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
+        self.put(&path, jwk).await
+    }
+
+    /// Takes a named key back.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn withdraw_key(&self, domain: &str, kid: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
+        self.delete(&path).await
+    }
+
     /// Asks for a visit now.
     ///
     /// # Errors

@@ -133,6 +133,20 @@ impl Client {
         self.read(path, raw)
     }
 
+    /// Puts something in its place, with a JSON body.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Reply<T>, ClientError> {
+        let request = self.request(Method::PUT, path).json(body);
+        let raw = self.send(request, path).await?;
+        self.read(path, raw)
+    }
+
     /// Asks for something to be changed, with a JSON body.
     ///
     /// # Errors

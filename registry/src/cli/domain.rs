@@ -1,6 +1,9 @@
 //! `domain`: what is registered, and what becomes of it.
 
+use std::io::Read;
+
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
@@ -43,6 +46,20 @@ pub enum DomainCommand {
         /// The account's name
         #[arg(long, value_name = "NAME")]
         account: String,
+    },
+    /// Name a key that signs a domain's cards, or take it back
+    Key {
+        #[command(flatten)]
+        name: DomainName,
+        /// What signatures call the key
+        #[arg(value_name = "KID")]
+        kid: String,
+        /// The public key as a JWK, or a key set that holds it; `-` reads standard input
+        #[arg(long, value_name = "FILE", required_unless_present = "withdraw")]
+        jwk: Option<std::path::PathBuf>,
+        /// Take the key back
+        #[arg(long, conflicts_with = "jwk")]
+        withdraw: bool,
     },
     /// Change a domain's contact, or whether it is listed at all
     Set {
@@ -140,6 +157,23 @@ pub async fn run(
                 console.line(&format!("{} is {account}'s to prove now", domain.domain))?;
             }
         }
+        DomainCommand::Key { name, kid, jwk, .. } => match jwk {
+            Some(file) => {
+                let jwk = jwk_in(file, kid)?;
+                let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
+                if console.json {
+                    console.raw_json(&reply.raw)?;
+                } else {
+                    console.line(&format!("{kid} counts for {} now", reply.value.domain))?;
+                }
+            }
+            None => {
+                client.withdraw_key(&name.domain, kid).await?;
+                if !console.json {
+                    console.line(&format!("{kid} counts for {} no more", name.domain))?;
+                }
+            }
+        },
         DomainCommand::Set {
             name,
             contact,
@@ -158,6 +192,33 @@ pub async fn run(
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Bytes of a file with keys.
+const KEY_FILE_LIMIT: u64 = 64 * 1024;
+
+/// The key of that name in a file that holds one key, or a set.
+fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
+    let failed =
+        |reason: String| Failure::new(format!("{} cannot be used: {reason}", file.display()));
+    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(|error| failed(error.to_string()))?)
+    };
+    let mut text = String::new();
+    source
+        .take(KEY_FILE_LIMIT)
+        .read_to_string(&mut text)
+        .map_err(|error| failed(error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    let Some(keys) = value.get("keys").and_then(Value::as_array) else {
+        return Ok(value);
+    };
+    keys.iter()
+        .find(|key| key["kid"] == kid)
+        .cloned()
+        .ok_or_else(|| failed(format!("it holds no key {kid}")))
 }
 
 async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {

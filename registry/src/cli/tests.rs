@@ -28,6 +28,8 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry domain transfer a.example --account acme",
         "a2a-registry domain set a.example --contact mailto:ops@a.example",
         "a2a-registry domain set a.example --opt-out true",
+        "a2a-registry domain key a.example k1 --jwk jwks.json",
+        "a2a-registry domain key a.example k1 --withdraw",
         "a2a-registry domain recrawl a.example --full",
         "a2a-registry domain rm a.example",
         "a2a-registry --json search book flights --tag travel --tag air --trust L1 --facets tag,provider",

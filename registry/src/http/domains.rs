@@ -1,13 +1,13 @@
 //! Registering domains and looking after them.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 
 use super::State;
 use super::answer;
 use super::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
 use super::body::{Body, OptionalBody};
-use super::path::DomainRef;
+use super::path::{DomainRef, Kid};
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::{
@@ -157,6 +157,55 @@ pub async fn domain_patch(
 ) -> Result<HttpResponse, Problem> {
     let domain = state.app.domain_patch(&caller, &domain.0, &patch.0).await?;
     answer::json(StatusCode::OK, &domain)
+}
+
+/// Name a key that signs the cards of a domain
+///
+/// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("kid" = String, Path, description = "What signatures call the key"),
+    ),
+    request_body = Object,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[put("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_enrol(
+    caller: Require<Register>,
+    domain: DomainRef,
+    kid: Kid,
+    jwk: Body<serde_json::Value>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state
+        .app
+        .key_enrol(&caller, &domain.0, &kid.0, &jwk.0)
+        .await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Take a named key back
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("kid" = String, Path, description = "What signatures call the key"),
+    ),
+    security(("token" = [])),
+    responses((status = 204, description = "It counts no more"))
+)]
+#[delete("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    kid: Kid,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    state.app.key_withdraw(&caller, &domain.0, &kid.0).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Visit a domain at the earliest moment that politeness allows

@@ -30,6 +30,10 @@ pub struct ReviewId(pub Uuid);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenId(pub Uuid);
 
+/// `{kid}`: what signatures call a key, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kid(pub String);
+
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(pub String);
@@ -51,6 +55,7 @@ macro_rules! from_path {
 from_path! {
     AgentRef("agent", |text| Ok(Self(text)));
     DomainRef("domain", |text| Ok(Self(text)));
+    Kid("kid", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
     ReviewId("review", |text| id(&text, "review").map(Self));
     TokenId("token", |text| id(&text, "token").map(Self));

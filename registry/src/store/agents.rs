@@ -119,6 +119,7 @@ impl Write {
                 C::Lifecycle,
                 C::Visibility,
                 C::Labels,
+                C::Pins,
                 C::ApprovedVersion,
                 C::NewestVersion,
                 C::Tls,

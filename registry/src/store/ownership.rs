@@ -8,7 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{challenge, domain, proof, proof_check};
+use super::entity::{challenge, domain, enrolled_key, proof, proof_check};
 use super::{Handle, Store, StoreError, Write};
 
 /// Looks that are kept of a domain.
@@ -46,6 +46,24 @@ pub async fn checks_of(
     Ok(proof_check::Entity::find()
         .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
         .order_by_desc(proof_check::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The keys that were named for these domains, by their names.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn enrolled_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<enrolled_key::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(enrolled_key::Entity::find()
+        .filter(enrolled_key::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_asc(enrolled_key::Column::Kid)
         .all(on.connection())
         .await?)
 }
@@ -237,6 +255,52 @@ impl Write {
             .exec(self.connection())
             .await?;
         Ok(())
+    }
+
+    /// Makes the next look for a domain's proofs due at this moment, where they are looked for at all.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .col_expr(domain::Column::CheckDueAt, Expr::value(at))
+            .filter(domain::Column::Id.eq(id))
+            .filter(domain::Column::CheckDueAt.gt(at))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Names a key for a domain, instead of the one that had its name.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
+        use enrolled_key::Column as C;
+        let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
+            active.id = unset()
+        });
+        let known = OnConflict::columns([C::DomainId, C::Kid])
+            .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
+            .to_owned();
+        enrolled_key::Entity::insert(active)
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Takes a key's name back; says whether there was one.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
+        let outcome = enrolled_key::Entity::delete_many()
+            .filter(enrolled_key::Column::DomainId.eq(domain))
+            .filter(enrolled_key::Column::Kid.eq(kid))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
     }
 
     /// Visits a domain no more, until it is made due again.

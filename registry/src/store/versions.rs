@@ -48,6 +48,8 @@ pub struct VersionKey {
     pub signing: String,
     /// A `SignatureState` in text.
     pub signature: String,
+    /// The thumbprints of the keys with which its signatures verify, with spaces between.
+    pub thumbprints: String,
     /// A `VersionState` in text.
     pub state: String,
     /// When it was first seen.
@@ -79,6 +81,7 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
             C::ContentDigest,
             C::Signing,
             C::Signature,
+            C::Thumbprints,
             C::State,
             C::ObservedAt,
         ])
@@ -213,6 +216,7 @@ impl Write {
                 signing: Set(row.signing),
                 signature: Set(row.signature),
                 key_sets: Set(row.key_sets),
+                thumbprints: Set(row.thumbprints),
                 wire_family: Set(row.wire_family),
                 model: Set(row.model),
                 findings: Set(row.findings),

@@ -11,6 +11,7 @@ use crate::app::derivation::{Surroundings, derive};
 use crate::app::diff::bytes_of;
 use crate::app::error::AppError;
 use crate::app::ledger::{AgentState, CRAWLER, Decider, Ledger};
+use crate::app::pins;
 use crate::app::signatures::{KeptKeySet, Signatures};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
@@ -18,7 +19,7 @@ use crate::domain::lifecycle::{Hold, Lifecycle, LivenessState, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
-use crate::store::entity::{agent, body, version};
+use crate::store::entity::{agent, body, enrolled_key, version};
 use crate::store::versions::{self, VersionKey};
 
 /// The slot of a domain's well-known paths (model.md section 3).
@@ -34,8 +35,9 @@ pub(super) struct Content {
 
 impl Content {
     /// Reads it off a fetched card, its signatures judged with the keys that came along.
-    pub(super) fn of(fetched: &FetchedCard) -> Self {
-        let key_sets = fetched.key_sets.iter().map(KeptKeySet::from).collect();
+    fn of(fetched: &FetchedCard, enrolled: &[enrolled_key::Model]) -> Self {
+        let key_sets = fetched.key_sets.iter().map(KeptKeySet::from);
+        let key_sets = key_sets.chain(KeptKeySet::enrolled(enrolled)).collect();
         let signatures = Signatures::judge(&fetched.parsed, &fetched.bytes, key_sets);
         Self {
             digest: digest(&fetched.bytes),
@@ -64,7 +66,7 @@ impl App {
         source: i64,
         fetched: &FetchedCard,
     ) -> Result<bool, AppError> {
-        let content = Content::of(fetched);
+        let content = Content::of(fetched, group.enrolled_keys(source));
         let Some(id) = self.agent_for(group, ledger, source, &content) else {
             return Ok(false);
         };
@@ -77,6 +79,7 @@ impl App {
             .newest_version
             .and_then(|id| group.versions.get(&id))
             .cloned();
+        let rotated = pins::look(&mut state.agent, &content.signatures.thumbprints());
         let changed = match newest {
             Some(newest) if content.is(&newest) => {
                 if content.digest != newest.digest {
@@ -85,6 +88,9 @@ impl App {
                 ledger.put_agent(&state.agent);
                 if content.signatures.keys_found() && content.signatures.state() != newest.signature
                 {
+                    judge_again(write, group, ledger, &newest, fetched, &content).await?;
+                } else if rotated {
+                    // The same card, signed by another key of the same name: no version tells of it.
                     judge_again(write, group, ledger, &newest, fetched, &content).await?;
                 }
                 false
@@ -95,12 +101,16 @@ impl App {
                     fetched,
                     content,
                     newest,
+                    rotated,
                 };
                 self.new_version(write, group, ledger, &mut state, new)
                     .await?;
                 true
             }
         };
+        if rotated {
+            self.key_changed(write, ledger, &mut state).await?;
+        }
         group.agents.insert(id, state);
         Ok(changed)
     }
@@ -186,6 +196,7 @@ impl App {
             lifecycle: Lifecycle::Pending.as_str().into(),
             visibility: Visibility::Public.as_str().into(),
             labels: "{}".into(),
+            pins: String::new(),
             submitter: domain.account_id,
             approved_version: None,
             newest_version: None,
@@ -228,6 +239,7 @@ impl App {
             fetched,
             content,
             newest,
+            rotated,
         } = new;
         let now = ledger.now();
         let approved = state
@@ -253,11 +265,13 @@ impl App {
             content_digest: content.content_digest,
             signing: content.signing,
             signature: row.signature.clone(),
+            thumbprints: row.thumbprints.clone(),
             state: row.state.clone(),
             observed_at: row.observed_at,
         };
         let class = match &approved {
             None => None,
+            Some(_) if rotated => Some(ChangeClass::Critical),
             Some(approved) => Some(
                 self.change_between(write, approved, &key, &ledger.bodies)
                     .await?,
@@ -362,6 +376,8 @@ struct New<'a> {
     fetched: &'a FetchedCard,
     content: Content,
     newest: Option<VersionKey>,
+    /// Whether none of the keys it is signed with is one that the agent's card is known by.
+    rotated: bool,
 }
 
 /// Notes that the signatures of a version are judged differently with the keys of today, though the card and
@@ -388,6 +404,7 @@ async fn judge_again(
     ledger.judged.push(version::Model {
         signature: state.into(),
         key_sets: content.signatures.kept(),
+        thumbprints: content.signatures.thumbprints(),
         model: derived.model,
         findings: derived.findings,
         has_error: derived.has_error,
@@ -439,6 +456,7 @@ fn version_row(
         signing: content.signing.clone(),
         signature: content.signatures.state().into(),
         key_sets: content.signatures.kept(),
+        thumbprints: content.signatures.thumbprints(),
         wire_family: fetched.parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{account, attempt, decision, domain, source};
+use crate::store::entity::{account, attempt, decision, domain, enrolled_key, source};
 use crate::store::versions::VersionKey;
-use crate::store::{Write, accounts, agents, decisions, domains, reviews, versions};
+use crate::store::{Write, accounts, agents, decisions, domains, ownership, reviews, versions};
 
 /// Everything the outcomes of one group touch.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Group {
     /// What persons decided on those agents, oldest first.
     pub(super) decisions: HashMap<Uuid, Vec<decision::Model>>,
     pub(super) accounts: HashMap<Uuid, account::Model>,
+    /// The keys that were named for those domains.
+    enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
     attempts: Vec<attempt::Model>,
     /// The sources whose rows have changed.
     seen: BTreeSet<i64>,
@@ -34,7 +36,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Loads all of it: seven queries, whatever the group's size.
+    /// Loads all of it: nine queries, whatever the group's size.
     pub(super) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
@@ -68,6 +70,9 @@ impl Group {
         account_ids.dedup();
         for row in accounts::accounts_by_ids(write, &account_ids).await? {
             group.accounts.insert(row.id, row);
+        }
+        for row in ownership::enrolled_of(write, &keys).await? {
+            group.enrolled.entry(row.domain_id).or_default().push(row);
         }
         group.load_around_agents(write).await?;
         Ok(group)
@@ -106,6 +111,14 @@ impl Group {
         self.domains
             .get(&outcome.domain_key)
             .is_some_and(|row| row.lease == Some(outcome.lease))
+    }
+
+    /// The keys that were named for a source's domain.
+    pub(super) fn enrolled_keys(&self, source: i64) -> &[enrolled_key::Model] {
+        self.sources
+            .get(&source)
+            .and_then(|row| self.enrolled.get(&row.domain_id))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// The agent a source feeds.

@@ -65,6 +65,37 @@ impl App {
         self.follow_proofs(write, ledger, row, actor).await
     }
 
+    /// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
+    /// vouches for keys that came before it.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn accept_keys_of(
+        &self,
+        row: &domain::Model,
+        looked: &Looked,
+    ) -> Result<(), AppError> {
+        let recorded = |found: &Found| {
+            found.look == Look::Held
+                && found.method == Method::Dns
+                && Some(found.account) == row.owner_id
+        };
+        if !looked.found.iter().any(recorded) {
+            return Ok(());
+        }
+        let write = self.store.write().await?;
+        self.domain_locked(&write, row).await?;
+        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
+        for agent in agents::agents_of(&write, &[row.id]).await? {
+            let mut state = self.state_of(&write, agent.id).await?;
+            self.accept_keys(&write, &mut ledger, &mut state).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        Ok(())
+    }
+
     /// One more look for a proof that stands.
     async fn look_again(
         &self,

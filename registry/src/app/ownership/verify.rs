@@ -117,7 +117,7 @@ impl App {
         write.commit().await?;
         self.after_write(&touched);
         self.wake.visits.notify_one();
-        Ok(())
+        self.accept_keys_of(&row, looked).await
     }
 
     /// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.

@@ -48,6 +48,8 @@ const TABLE: &[(&str, Least)] = &[
     ("domain_verify", Publisher),
     ("domain_vouch", Admin),
     ("event_list", Curator),
+    ("key_enrol", Publisher),
+    ("key_withdraw", Publisher),
     ("livez", Anyone),
     ("metrics", Anyone),
     ("readyz", Anyone),
@@ -68,7 +70,7 @@ fn body(id: &str) -> Option<Value> {
         "domain_vouch" | "agent_suspend" | "agent_resume" | "agent_deprecate" | "agent_retire" => {
             json!({"reason": "a test"})
         }
-        "agent_patch" | "domain_patch" => json!({}),
+        "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
         "domain_transfer" => json!({"account": "another"}),
         "review_approve" | "review_reject" => json!({"digest": "sha256:0", "reason": "a test"}),
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
@@ -82,6 +84,7 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{agent}", none)
         .replace("{review}", none)
         .replace("{token}", none)
+        .replace("{kid}", "k")
         .replace("{domain}", "nowhere.example");
     match id {
         "agent_suggest" => format!("{path}?q=a"),

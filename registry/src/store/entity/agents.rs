@@ -25,6 +25,9 @@ pub mod agent {
         pub visibility: String,
         /// JSON object of texts, set by curators.
         pub labels: String,
+        /// The thumbprints of the keys that its card is known to be signed with, with spaces between; those of
+        /// the first valid signature until somebody accepts others.
+        pub pins: String,
         /// The account that registered the source.
         pub submitter: Option<Uuid>,
         /// The version served.
@@ -136,6 +139,8 @@ pub mod version {
         pub signature: String,
         /// JSON of the key sets its signatures were judged with.
         pub key_sets: String,
+        /// The thumbprints of the keys with which its signatures verify, with spaces between.
+        pub thumbprints: String,
         /// How it was read.
         pub wire_family: String,
         /// JSON of the card's model.

@@ -1,4 +1,4 @@
-//! Rows: what is to be placed to prove a domain, and what was found.
+//! Rows: what is to be placed to prove a domain, what was found, and the keys its owner has named.
 
 /// What an account is to place to prove a domain.
 pub mod challenge {
@@ -19,6 +19,38 @@ pub mod challenge {
         pub nonce: String,
         /// Until when it can be proved with.
         pub expires_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A signing key that the owner of a domain, or the operator, has named.
+pub mod enrolled_key {
+    use sea_orm::entity::prelude::*;
+
+    /// A signing key that the owner of a domain, or the operator, has named.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "enrolled_keys")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Of which domain.
+        pub domain_id: i64,
+        /// What signatures call it.
+        pub kid: String,
+        /// Its RFC 7638 thumbprint.
+        pub thumbprint: String,
+        /// The public key as JWK.
+        pub jwk: String,
+        /// Who named it.
+        pub actor: String,
+        /// Microseconds.
+        pub created_at: i64,
     }
 
     /// None: joins are written where they are needed.

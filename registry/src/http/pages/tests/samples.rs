@@ -355,6 +355,7 @@ pub fn domain(text: &str) -> DomainView {
             outcome: "wrong".into(),
             detail: text.into(),
         }],
+        keys: Vec::new(),
         next_check: None,
         proofs: vec![Proof {
             method: "operator".into(),
