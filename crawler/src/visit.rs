@@ -243,9 +243,16 @@ pub struct Freshness {
     /// Validators for the next request; `None` where the origin sends none.
     pub validators: Option<Validators>,
     /// Seconds the answer stays fresh: `s-maxage`, `max-age` less `Age`, or `Expires` less `Date`.
-    /// `None` where the origin says nothing; `Some(0)` for `no-store`, `no-cache`, `private` and what
-    /// cannot be read.
+    /// `None` where the origin says nothing; `Some(0)` for `no-store`, `no-cache`, `private`, `Vary: *` and
+    /// what cannot be read.
     pub max_age: Option<u32>,
+    /// The request fields by which the origin says that its answer differs (`Vary`, RFC 9110 section
+    /// 12.5.5): lower-case, sorted, with `, ` between, at most 256 bytes. `None` where it names none; of a
+    /// 304 that means that nothing has changed.
+    ///
+    /// Requests for cards always say the same, so this decides nothing; it tells an owner why others may see
+    /// another card.
+    pub vary: Option<String>,
 }
 
 /// A failure of the crawler's owner. The text is for the log.

@@ -45,6 +45,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
             last_modified: None,
         }),
         max_age: None,
+        vary: None,
     };
     let (outcome, status) = match &answer {
         Answer::Card(_) | Answer::Signed(..) => (AttemptOutcome::Card, Some(200)),

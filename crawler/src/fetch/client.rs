@@ -9,8 +9,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::phase::PhaseLayer;
-use super::{FetchLimits, FetcherError};
+use super::phase::{self, PhaseLayer};
+use super::{FetchLimits, FetcherError, own};
 use crate::dns::{DnsError, Resolver};
 use crate::guard::{Guard, GuardRefusal};
 
@@ -44,6 +44,7 @@ pub(super) fn build(
             limits: *limits,
         })
         .connector_layer(PhaseLayer)
+        // The phases bound each part; this bounds a connection that outlives its request.
         .connect_timeout(limits.dns + limits.connect)
         .pool_max_idle_per_host(limits.idle_connections)
         .pool_idle_timeout(limits.idle_timeout)
@@ -126,7 +127,8 @@ impl Resolve for GuardedResolver {
         let resolver = Arc::clone(&self.resolver);
         let limits = self.limits;
         Box::pin(async move {
-            let addresses = checked(&guard, resolver.as_ref(), &limits, name.as_str()).await?;
+            let lookup = checked(&guard, resolver.as_ref(), &limits, name.as_str());
+            let addresses = phase::resolving(lookup).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
@@ -148,6 +150,10 @@ async fn checked(
     }
     for address in &addresses {
         guard.check_address(*address)?;
+        // What lies behind this machine's own public address takes it for a neighbour.
+        if !guard.is_opened(*address) && own::is_own(*address) {
+            return Err(GuardRefusal::OwnAddress { address: *address }.into());
+        }
     }
     // Port 0 stands for the URL's own port.
     Ok(addresses

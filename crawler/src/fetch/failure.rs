@@ -70,10 +70,7 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         cause = current.source();
     }
     if error.is_timeout() {
-        return FetchError::new(
-            AttemptOutcome::Timeout,
-            "no connection was made in time; check that the host is up and a firewall lets the registry in",
-        );
+        return no_connection_in_time();
     }
     if let Some(hyper) = http {
         if hyper.is_parse() {
@@ -96,6 +93,14 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         ),
         kind => from_system(kind),
     }
+}
+
+/// TCP and TLS took longer than they may.
+pub(super) fn no_connection_in_time() -> FetchError {
+    FetchError::new(
+        AttemptOutcome::Timeout,
+        "no connection was made in time; check that the host is up and a firewall lets the registry in",
+    )
 }
 
 /// The TLS library's word inside an I/O error. The source of such an error is the source of what it

@@ -1,9 +1,11 @@
 //! How long an answer may be called fresh (RFC 9111, as a shared cache) and how to ask again (RFC 9110).
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use reqwest::header::{
     AGE, AsHeaderName, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, LAST_MODIFIED, RETRY_AFTER,
+    VARY,
 };
 use time::OffsetDateTime;
 
@@ -13,6 +15,8 @@ use crate::{Freshness, Validators};
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
 /// Longest `ETag` that is kept; a longer one is ignored.
 const MAX_ETAG: usize = 512;
+/// Longest list of `Vary` that is kept.
+const MAX_VARY: usize = 256;
 /// Longest `Last-Modified` that is kept.
 const MAX_LAST_MODIFIED: usize = 64;
 
@@ -35,7 +39,35 @@ pub fn freshness(
     Freshness {
         validators,
         max_age: max_age(headers, now),
+        vary: vary(headers),
     }
+}
+
+/// The names in `Vary`, or `*` where that is among them; those that do not fit are left out.
+fn vary(headers: &HeaderMap) -> Option<String> {
+    let values = headers
+        .get_all(VARY)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let names: BTreeSet<String> = values
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .filter(|name| !name.is_empty())
+        .collect();
+    if names.contains("*") {
+        return Some("*".to_owned());
+    }
+    let mut list = String::new();
+    for name in names {
+        if list.len() + ", ".len() + name.len() > MAX_VARY {
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        list.push_str(&name);
+    }
+    Some(list).filter(|list| !list.is_empty())
 }
 
 /// Seconds an answer stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less
@@ -43,7 +75,8 @@ pub fn freshness(
 /// read what it says; `None` where it says nothing.
 pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let control = CacheControl::of(headers);
-    if control.unusable {
+    // An answer that differs by what no request can say is never one for the next (RFC 9111 section 4.1).
+    if control.unusable || vary(headers).as_deref() == Some("*") {
         return Some(0);
     }
     let lifetime = match control.s_maxage.or(control.max_age) {
@@ -233,6 +266,32 @@ mod tests {
         ] {
             assert_eq!(max_age(&headers(pairs), NOW), expected, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn what_an_answer_differs_by_is_recorded_within_a_bound() {
+        let recorded = |pairs| freshness(&headers(pairs), "https://a.example.com/", None, NOW).vary;
+        assert_eq!(recorded(&[]), None);
+        assert_eq!(recorded(&[("vary", " , ")]), None);
+        assert_eq!(
+            recorded(&[
+                ("vary", "Accept-Encoding, A2A-Version"),
+                ("vary", "accept-encoding")
+            ]),
+            Some("a2a-version, accept-encoding".to_owned())
+        );
+        let any = [("vary", "accept, *"), ("cache-control", "max-age=60")];
+        assert_eq!(recorded(&any), Some("*".to_owned()));
+        assert_eq!(max_age(&headers(&any), NOW), Some(0));
+        let mut map = HeaderMap::new();
+        for n in 0..100 {
+            map.append(
+                VARY,
+                HeaderValue::from_str(&format!("x-field-{n}")).unwrap(),
+            );
+        }
+        let list = vary(&map).unwrap();
+        assert!((200..=MAX_VARY).contains(&list.len()), "{list}");
     }
 
     #[test]

@@ -8,15 +8,50 @@ use url::Url;
 use super::sentence::{MAX_DETAIL, bounded};
 use super::{Fetcher, GetOptions};
 use crate::FetchedKeySet;
+use crate::guard::Guard;
 
 /// Most key sets that are asked for one card; a rotation needs two.
 pub const MAX_KEY_SETS: usize = 2;
 
+/// Where a card's key sets may lie beside its own origin. The default is nowhere: a `jku` lets the signer
+/// choose whom to trust, and whom the registry calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeySetRules<'a> {
+    /// Whether the card's domain has a proof by DNS that holds now: then its key sets may lie on any host
+    /// of the same registrable domain, on the scheme's own port. Hosts that share only a public suffix, such
+    /// as two customers of one platform, are never of one domain.
+    pub dns_proved: bool,
+    /// Hosts that the operator trusts with the keys of any card, as in `keys.example.com`, on the scheme's
+    /// own port; lower-case.
+    pub hosts: &'a [String],
+}
+
+impl KeySetRules<'_> {
+    /// Whether a key set at `jku` may be asked for, for a card that was asked for at `card`.
+    pub fn admit(&self, card: &Url, jku: &Url) -> bool {
+        if jku.origin() == card.origin() {
+            return true;
+        }
+        // A card over TLS does not lend its trust to keys without it.
+        let as_safe = jku.scheme() == "https" || jku.scheme() == card.scheme();
+        let own_port = jku.port().is_none();
+        let Some(host) = jku.domain().filter(|_| as_safe && own_port) else {
+            return false;
+        };
+        (self.dns_proved && Guard::same_site(card, jku))
+            || self.hosts.iter().any(|trusted| trusted == host)
+    }
+}
+
 impl Fetcher {
-    /// Asks for the key sets that a card names, as far as they lie on the origin that was asked for the card:
-    /// anywhere else the signer would choose whom to trust, and whom the registry calls. No redirect is
-    /// followed, and no more than [`MAX_KEY_SET_BYTES`] are read.
-    pub(super) async fn fetch_key_sets(&self, asked: &Url, card: &AgentCard) -> Vec<FetchedKeySet> {
+    /// Asks for the key sets that a card names, as far as the rules admit them. No redirect is followed,
+    /// and no more than [`MAX_KEY_SET_BYTES`] are read.
+    pub async fn fetch_key_sets(
+        &self,
+        asked: &Url,
+        card: &AgentCard,
+        rules: &KeySetRules<'_>,
+    ) -> Vec<FetchedKeySet> {
         let mut named: Vec<String> = Vec::new();
         let mut seen = BTreeSet::new();
         for entry in signature_entries(card) {
@@ -24,15 +59,20 @@ impl Fetcher {
         }
         let mut sets = Vec::new();
         for jku in named.into_iter().take(MAX_KEY_SETS) {
-            let answer = self.fetch_key_set(asked, &jku).await;
+            let answer = self.fetch_key_set(asked, &jku, rules).await;
             sets.push(FetchedKeySet { url: jku, answer });
         }
         sets
     }
 
-    async fn fetch_key_set(&self, asked: &Url, jku: &str) -> Result<Vec<u8>, String> {
+    async fn fetch_key_set(
+        &self,
+        asked: &Url,
+        jku: &str,
+        rules: &KeySetRules<'_>,
+    ) -> Result<Vec<u8>, String> {
         let url = Url::parse(jku).map_err(|error| format!("`jku` is no URL: {error}"))?;
-        if url.origin() != asked.origin() {
+        if !rules.admit(asked, &url) {
             return Err(format!(
                 "`jku` leads away from {}, so nothing is fetched; publish the keys on the card's own origin",
                 asked.origin().ascii_serialization()
@@ -50,6 +90,118 @@ impl Fetcher {
                 answer.status
             )),
             Err(error) => Err(bounded(&error.detail, MAX_DETAIL)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn key_sets_lie_where_the_rules_say_and_nowhere_else() {
+        let hosts = ["keys.example.org".to_owned()];
+        let own = KeySetRules::default();
+        let proved = KeySetRules {
+            dns_proved: true,
+            ..own
+        };
+        let listed = KeySetRules {
+            hosts: &hosts,
+            ..own
+        };
+        for (card, jku, expected) in [
+            (
+                "https://a.example.com/c",
+                "https://a.example.com/k",
+                [true, true, true],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://A.example.com:443/k",
+                [true, true, true],
+            ),
+            (
+                "https://a.example.com:8443/c",
+                "https://a.example.com:8443/k",
+                [true, true, true],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://a.example.com:8443/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "http://a.example.com/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://b.example.com/k",
+                [false, true, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://example.com/k",
+                [false, true, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://b.example.com:8443/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "http://b.example.com/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://a.example.com.evil.net/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://keys.example.org/k",
+                [false, false, true],
+            ),
+            (
+                "https://a.example.com/c",
+                "http://keys.example.org/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "https://x.keys.example.org/k",
+                [false, false, false],
+            ),
+            (
+                "https://one.github.io/c",
+                "https://two.github.io/k",
+                [false, false, false],
+            ),
+            (
+                "https://one.co.uk/c",
+                "https://two.co.uk/k",
+                [false, false, false],
+            ),
+            (
+                "https://10.0.0.1/c",
+                "https://10.0.0.2/k",
+                [false, false, false],
+            ),
+            (
+                "https://a.example.com/c",
+                "data:application/json,{}",
+                [false, false, false],
+            ),
+        ] {
+            let (card, jku) = (card.parse().unwrap(), jku.parse().unwrap());
+            let found = [own, proved, listed].map(|rules| rules.admit(&card, &jku));
+            assert_eq!(found, expected, "{card} {jku}");
         }
     }
 }

@@ -9,6 +9,7 @@ mod failure;
 mod freshness;
 mod keys;
 mod limits;
+mod own;
 mod phase;
 mod redirect;
 mod sentence;
@@ -26,13 +27,14 @@ use url::Url;
 
 pub use failure::FetchError;
 pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
-pub use keys::MAX_KEY_SETS;
+pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use sentence::{MAX_DETAIL, bounded, visible};
 
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;
 use crate::{AttemptOutcome, Clock, Validators};
+use phase::Elapsed;
 
 /// What a [`Fetcher`] is made of, beside its resolver and clock.
 #[derive(Debug)]
@@ -251,17 +253,9 @@ impl Fetcher {
         if let Some((name, value)) = condition(options.validators) {
             request = request.header(name, value);
         }
-        let response = phase::with_first_byte_limit(self.limits.first_byte, request.send())
+        let response = phase::with_limits(&self.limits, request.send())
             .await
-            .map_err(|_| {
-                FetchError::new(
-                    AttemptOutcome::Timeout,
-                    &format!(
-                        "the server did not begin to answer within {:?}",
-                        self.limits.first_byte
-                    ),
-                )
-            })?
+            .map_err(|elapsed| self.late(elapsed))?
             .map_err(|error| failure::classify(&error))?;
         trail.status = Some(response.status().as_u16());
         trail.address = response.remote_addr().map(|peer| peer.ip());
@@ -279,6 +273,19 @@ impl Fetcher {
             ));
         }
         Ok(response)
+    }
+
+    fn late(&self, elapsed: Elapsed) -> FetchError {
+        match elapsed {
+            Elapsed::Connect => failure::no_connection_in_time(),
+            Elapsed::FirstByte => FetchError::new(
+                AttemptOutcome::Timeout,
+                &format!(
+                    "the server did not begin to answer within {:?}",
+                    self.limits.first_byte
+                ),
+            ),
+        }
     }
 
     async fn answer(

@@ -8,12 +8,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
+
+use super::limits::FetchLimits;
 
 tokio::task_local! {
     static PHASE: watch::Sender<Phase>;
@@ -22,40 +23,49 @@ tokio::task_local! {
 /// Where a request stands.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Resolving, connecting or shaking hands; the connector bounds that itself.
-    Connecting,
+    /// Looking up the name; the look-up bounds itself.
+    Resolving,
+    /// Connecting and shaking hands since then.
+    Connecting(Instant),
     /// Waiting for the head of the answer since then.
     Waiting(Instant),
 }
 
-/// The request waited longer for the head of its answer than it may.
-#[derive(Debug)]
-pub(super) struct FirstByteElapsed;
+/// Which phase took longer than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Elapsed {
+    /// TCP and TLS together.
+    Connect,
+    /// The head of the answer.
+    FirstByte,
+}
 
-/// Runs a request, and gives up when its answer's head does not come within `limit` of its connection.
-pub(super) async fn with_first_byte_limit<F: Future>(
-    limit: Duration,
+/// Runs a request, and gives up when it stays in one of its phases for longer than `limits` allow.
+pub(super) async fn with_limits<F: Future>(
+    limits: &FetchLimits,
     request: F,
-) -> Result<F::Output, FirstByteElapsed> {
+) -> Result<F::Output, Elapsed> {
     let (sender, receiver) = watch::channel(Phase::Waiting(Instant::now()));
     tokio::select! {
         output = PHASE.scope(sender, request) => Ok(output),
-        () = elapsed(receiver, limit) => Err(FirstByteElapsed),
+        elapsed = elapsed(receiver, limits) => Err(elapsed),
     }
 }
 
-/// Completes when `limit` has passed in the waiting phase.
-async fn elapsed(mut phase: watch::Receiver<Phase>, limit: Duration) {
+/// Completes when the limit of the present phase has passed.
+async fn elapsed(mut phase: watch::Receiver<Phase>, limits: &FetchLimits) -> Elapsed {
     loop {
-        let since = match *phase.borrow_and_update() {
-            Phase::Connecting => None,
-            Phase::Waiting(since) => Some(since),
+        let present = *phase.borrow_and_update();
+        let (until, which) = match present {
+            Phase::Resolving => (None, Elapsed::Connect),
+            Phase::Connecting(since) => (Some(since + limits.connect), Elapsed::Connect),
+            Phase::Waiting(since) => (Some(since + limits.first_byte), Elapsed::FirstByte),
         };
-        let changed = match since {
+        let changed = match until {
             None => phase.changed().await,
-            Some(since) => match tokio::time::timeout_at(since + limit, phase.changed()).await {
+            Some(until) => match tokio::time::timeout_at(until, phase.changed()).await {
                 Ok(changed) => changed,
-                Err(_) => return,
+                Err(_) => return which,
             },
         };
         if changed.is_err() {
@@ -63,6 +73,20 @@ async fn elapsed(mut phase: watch::Receiver<Phase>, limit: Duration) {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Runs a look-up on behalf of the request that waits for it, so that its time is not the connection's.
+pub(super) async fn resolving<F: Future>(lookup: F) -> F::Output {
+    let phase = PHASE.try_with(Clone::clone).ok();
+    let enter = |next| {
+        if let Some(phase) = &phase {
+            phase.send_replace(next);
+        }
+    };
+    enter(Phase::Resolving);
+    let answer = lookup.await;
+    enter(Phase::Connecting(Instant::now()));
+    answer
 }
 
 /// Wraps the client's connector.
@@ -97,14 +121,16 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let phase = PHASE.try_with(Clone::clone).ok();
         if let Some(phase) = &phase {
-            phase.send_replace(Phase::Connecting);
+            phase.send_replace(Phase::Connecting(Instant::now()));
         }
         let connecting = self.0.call(request);
         Box::pin(async move {
-            let connection = connecting.await;
-            if let Some(phase) = phase {
-                phase.send_replace(Phase::Waiting(Instant::now()));
-            }
+            let Some(phase) = phase else {
+                return connecting.await;
+            };
+            // Whoever polls the connection, the look-up inside it finds the request it is for.
+            let connection = PHASE.scope(phase.clone(), connecting).await;
+            phase.send_replace(Phase::Waiting(Instant::now()));
             connection
         })
     }

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::freshness::{freshness, retry_after};
 use super::sentence::{MAX_DETAIL, bounded};
-use super::{Answer, Fetched, Fetcher, GetOptions};
+use super::{Answer, Fetched, Fetcher, GetOptions, KeySetRules};
 use crate::{
     Attempt, AttemptOutcome, FetchedCard, Freshness, Slot, SourceOutcome, SourceTask, Validators,
     Verdict,
@@ -23,14 +23,26 @@ impl Fetcher {
     ///
     /// Of the well-known paths `agent.json` is asked after 404, 410 or a body that is no card. Where it
     /// has nothing either (404, 410), the first answer decides, because it says what is wrong.
+    ///
+    /// Key sets are asked for on the card's own origin only;
+    /// [`fetch_source_with`](Self::fetch_source_with) takes other rules.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
+        self.fetch_source_with(task, &KeySetRules::default()).await
+    }
+
+    /// As [`fetch_source`](Self::fetch_source), with the key sets that `rules` admit.
+    pub async fn fetch_source_with(
+        &self,
+        task: &SourceTask,
+        rules: &KeySetRules<'_>,
+    ) -> SourceOutcome {
         let validators = task.validators.as_ref();
         let (attempts, verdict) = match &task.slot {
             Slot::Url { url } => {
-                let (attempt, verdict) = self.fetch_card(url, validators).await;
+                let (attempt, verdict) = self.fetch_card_with(url, validators, rules).await;
                 (vec![attempt], verdict)
             }
-            Slot::WellKnown { origin } => self.fetch_well_known(origin, validators).await,
+            Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
         };
         SourceOutcome {
             source_key: task.source_key,
@@ -43,15 +55,16 @@ impl Fetcher {
         &self,
         origin: &Url,
         validators: Option<&Validators>,
+        rules: &KeySetRules<'_>,
     ) -> (Vec<Attempt>, Verdict) {
         let (first, verdict) = self
-            .fetch_card(&well_known(origin, AGENT_CARD_PATH), validators)
+            .fetch_card_with(&well_known(origin, AGENT_CARD_PATH), validators, rules)
             .await;
         if !may_lie_elsewhere(&verdict) {
             return (vec![first], verdict);
         }
         let (second, other) = self
-            .fetch_card(&well_known(origin, AGENT_PATH), validators)
+            .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
             .await;
         let decides = if has_nothing(&other) { verdict } else { other };
         (vec![first, second], decides)
@@ -63,6 +76,17 @@ impl Fetcher {
         url: &Url,
         validators: Option<&Validators>,
     ) -> (Attempt, Verdict) {
+        self.fetch_card_with(url, validators, &KeySetRules::default())
+            .await
+    }
+
+    /// As [`fetch_card`](Self::fetch_card), with the key sets that `rules` admit.
+    pub async fn fetch_card_with(
+        &self,
+        url: &Url,
+        validators: Option<&Validators>,
+        rules: &KeySetRules<'_>,
+    ) -> (Attempt, Verdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let options = GetOptions {
             validators,
@@ -71,7 +95,7 @@ impl Fetcher {
         let fetched = self.get(url, &options).await;
         let (attempt, mut verdict) = self.judge(fetched, validators);
         if let Verdict::Fetched(card) = &mut verdict {
-            card.key_sets = self.fetch_key_sets(url, &card.parsed.card).await;
+            card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
         (attempt, verdict)
     }

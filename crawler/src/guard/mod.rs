@@ -222,7 +222,8 @@ impl Guard {
         }
     }
 
-    fn is_opened(&self, address: IpAddr) -> bool {
+    /// Whether `allow_networks` names the address.
+    pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
         self.config
             .allow_networks
             .iter()

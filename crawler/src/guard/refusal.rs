@@ -109,6 +109,14 @@ pub enum GuardRefusal {
         /// The address. Not part of the sentence.
         address: IpAddr,
     },
+    /// An address of the machine that asks.
+    #[error(
+        "the host's address is this registry's own; have the operator add it to allow_networks where the agent runs beside the registry"
+    )]
+    OwnAddress {
+        /// The address. Not part of the sentence.
+        address: IpAddr,
+    },
 }
 
 impl GuardRefusal {
@@ -129,6 +137,7 @@ impl GuardRefusal {
             Self::UnknownSuffix { .. } => "unknown_suffix",
             Self::Address { .. } => "address",
             Self::DeniedNetwork { .. } => "denied_network",
+            Self::OwnAddress { .. } => "own_address",
         }
     }
 }

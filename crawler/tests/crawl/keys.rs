@@ -1,12 +1,14 @@
 //! The key sets that signatures name: asked for on the card's own origin, and nowhere else.
 
-use a2a_crawler::fetch::MAX_KEY_SETS;
+use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
 use a2a_crawler::{FetchedKeySet, Slot, SourceTask, Verdict};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::{Canary, Reply, Request, Server, fetcher};
+use crate::support::{
+    Authority, Canary, HOST, Reply, Request, Server, config, fetcher, fetcher_with, resolver,
+};
 
 const CARD: &str = "/card.json";
 
@@ -115,4 +117,62 @@ async fn an_unsigned_card_asks_for_nothing_more() {
     let server = server(|_| Vec::new(), Reply::json("{}")).await;
     assert!(key_sets(&server).await.is_empty());
     assert_eq!(server.requests().len(), 1);
+}
+
+/// With a live proof by DNS, another host of the domain is asked; without one, and on another customer's
+/// host of one platform, nothing is sent.
+#[tokio::test]
+async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
+    let authority = Authority::new("keys");
+    let mut hits = Vec::new();
+    for (host, rules) in [
+        ("keys.example.com", KeySetRules::default()),
+        ("keys.example.com", proved()),
+        ("keys.example.net", proved()),
+        (
+            "keys.example.net",
+            KeySetRules {
+                hosts: &["keys.example.net".to_owned()],
+                ..KeySetRules::default()
+            },
+        ),
+    ] {
+        let resolver = resolver();
+        let canary = Canary::new();
+        resolver.set(host, [canary.at.ip()]);
+        let fetcher = fetcher_with(
+            FetcherConfig {
+                extra_ca: vec![authority.pem()],
+                ..config(FetchLimits::default())
+            },
+            resolver,
+        );
+        let jku = format!("https://{host}/keys");
+        let body = card(std::slice::from_ref(&jku));
+        let identity = authority.identity(HOST);
+        let server = Server::with_tls(&identity, Reply::json(body)).await;
+        let (_, verdict) = fetcher
+            .fetch_card_with(&server.url(CARD), None, &rules)
+            .await;
+        let Verdict::Fetched(card) = verdict else {
+            panic!("{verdict:?}")
+        };
+        // Where the rules admit the host, the guard has the next word: its address is refused.
+        let why = card.key_sets[0].answer.clone().unwrap_err();
+        hits.push(why.contains("loopback"));
+        assert_ne!(
+            why.contains("loopback"),
+            why.contains("leads away"),
+            "{why}"
+        );
+        canary.assert_untouched();
+    }
+    assert_eq!(hits, [false, true, false, true]);
+}
+
+const fn proved() -> KeySetRules<'static> {
+    KeySetRules {
+        dns_proved: true,
+        hosts: &[],
+    }
 }

@@ -5,6 +5,7 @@
 mod body;
 mod challenge;
 mod get;
+mod hostile;
 mod http2;
 mod keys;
 mod name_server;

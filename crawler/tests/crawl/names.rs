@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::{DnsFailure, NoSuchHost, Refused};
 use a2a_crawler::dns::{DnsError, Resolver, StaticResolver};
@@ -122,4 +123,32 @@ async fn a_silent_name_server_is_a_failure_and_no_absence() {
         .answer
         .unwrap_err();
     assert_eq!(error.outcome, DnsFailure, "{error}");
+}
+
+/// Answers late.
+#[derive(Debug)]
+struct Slow(Duration);
+
+#[async_trait]
+impl Resolver for Slow {
+    async fn resolve(&self, _host: &str) -> Result<Vec<IpAddr>, DnsError> {
+        tokio::time::sleep(self.0).await;
+        Ok(vec![OPEN.into()])
+    }
+}
+
+/// Each phase has its own limit: a late answer of a name server takes nothing from connecting, nor from
+/// waiting for the answer.
+#[tokio::test]
+async fn looking_up_counts_as_neither_connecting_nor_waiting() {
+    let server = Server::always(Reply::json("{}")).await;
+    let limits = FetchLimits {
+        dns: Duration::from_secs(5),
+        connect: Duration::from_millis(400),
+        first_byte: Duration::from_millis(400),
+        ..FetchLimits::default()
+    };
+    let fetcher = fetcher_with(config(limits), Arc::new(Slow(limits.connect * 2)));
+    let fetched = fetcher.get(&server.url("/"), &GetOptions::default()).await;
+    assert_eq!(fetched.answer.unwrap().status, 200);
 }

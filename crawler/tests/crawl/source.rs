@@ -194,6 +194,7 @@ async fn a_card_that_is_what_it_was_is_not_sent_again() {
             ..sent
         }),
         max_age: Some(9),
+        vary: None,
     };
     assert_eq!(freshness, refreshed);
 }

@@ -89,7 +89,11 @@ impl Canary {
     }
 
     pub fn on(address: IpAddr) -> Self {
-        let listener = TcpListener::bind((address, 0)).unwrap();
+        Self::at(address, 0)
+    }
+
+    pub fn at(address: IpAddr, port: u16) -> Self {
+        let listener = TcpListener::bind((address, port)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
         Self { listener, at }
@@ -97,6 +101,10 @@ impl Canary {
 
     pub fn url(&self) -> Url {
         format!("http://{}/", self.at).parse().unwrap()
+    }
+
+    pub fn was_touched(&self) -> bool {
+        self.listener.accept().is_ok()
     }
 
     #[track_caller]

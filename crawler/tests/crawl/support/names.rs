@@ -68,6 +68,7 @@ type Script = dyn Fn(&str, RecordType) -> Option<Zone> + Send + Sync;
 pub struct NameServer {
     pub at: SocketAddr,
     asked: Arc<AtomicUsize>,
+    round: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -81,6 +82,17 @@ impl NameServer {
     pub async fn start(
         script: impl Fn(&str, RecordType) -> Option<Zone> + Send + Sync + 'static,
     ) -> Self {
+        Self::lying(script, |bytes, _| bytes.to_vec()).await
+    }
+
+    /// As [`start`](Self::start), with the bytes of every answer made into others, for the round of
+    /// [`lie`](Self::lie).
+    pub async fn lying(
+        script: impl Fn(&str, RecordType) -> Option<Zone> + Send + Sync + 'static,
+        distort: impl Fn(&[u8], usize) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let round = Arc::new(AtomicUsize::new(0));
+        let turn = Arc::clone(&round);
         let socket = UdpSocket::bind((OPEN, 0)).await.unwrap();
         let at = socket.local_addr().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
@@ -94,11 +106,21 @@ impl NameServer {
                 counter.fetch_add(1, Ordering::Relaxed);
                 if let Some(response) = respond(&request, &script) {
                     let response = response.to_vec().unwrap();
+                    let response = distort(&response, turn.load(Ordering::Relaxed));
                     socket.send_to(&response, from).await.unwrap();
                 }
             }
         });
-        Self { at, asked, task }
+        Self {
+            at,
+            asked,
+            round,
+            task,
+        }
+    }
+
+    pub fn lie(&self, round: usize) {
+        self.round.store(round, Ordering::Relaxed);
     }
 
     /// How many questions have arrived.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -85,6 +86,22 @@ impl Reply {
         Self::new(302, &format!("location: {location}\r\n"), "")
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// With one text in its bytes put in another's place, where there is text.
+    pub fn replacing(&self, from: &str, to: &str) -> Self {
+        let bytes = match std::str::from_utf8(&self.bytes) {
+            Ok(text) => text.replace(from, to).into_bytes(),
+            Err(_) => self.bytes.clone(),
+        };
+        Self {
+            bytes,
+            then: self.then.clone(),
+        }
+    }
+
     pub fn then_close(mut self) -> Self {
         self.then = Then::Close;
         self
@@ -109,6 +126,7 @@ pub struct Server {
     scheme: &'static str,
     requests: Arc<Mutex<Vec<Request>>>,
     count: watch::Receiver<usize>,
+    written: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -142,6 +160,7 @@ impl Server {
         let listener = TcpListener::bind((address, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::new(AtomicUsize::new(0));
         let (sender, count) = watch::channel(0);
         let scheme = if tls.is_some() { "https" } else { "http" };
         let task = tokio::spawn(accept(
@@ -150,14 +169,21 @@ impl Server {
             Arc::new(handler),
             Arc::clone(&requests),
             sender,
+            Arc::clone(&written),
         ));
         Self {
             at,
             scheme,
             requests,
             count,
+            written,
             task,
         }
+    }
+
+    /// Bytes that the other side, or the system's buffers on the way, have taken so far.
+    pub fn written(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// A URL of this server under [`HOST`].
@@ -191,23 +217,25 @@ async fn accept(
     handler: Arc<Handler>,
     requests: Arc<Mutex<Vec<Request>>>,
     count: watch::Sender<usize>,
+    written: Arc<AtomicUsize>,
 ) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             return;
         };
-        let (handler, requests, count, tls) = (
+        let (handler, requests, count, written, tls) = (
             Arc::clone(&handler),
             Arc::clone(&requests),
             count.clone(),
+            Arc::clone(&written),
             tls.clone(),
         );
         tokio::spawn(async move {
             match tls {
-                None => serve(stream, &handler, &requests, &count).await,
+                None => serve(stream, &handler, &requests, &count, &written).await,
                 Some(tls) => {
                     if let Ok(stream) = tls.accept(stream).await {
-                        serve(stream, &handler, &requests, &count).await;
+                        serve(stream, &handler, &requests, &count, &written).await;
                     }
                 }
             }
@@ -220,6 +248,7 @@ async fn serve(
     handler: &Arc<Handler>,
     requests: &Mutex<Vec<Request>>,
     count: &watch::Sender<usize>,
+    written: &AtomicUsize,
 ) {
     let mut buffer = Vec::new();
     loop {
@@ -239,6 +268,7 @@ async fn serve(
         if stream.write_all(&reply.bytes).await.is_err() || stream.flush().await.is_err() {
             return;
         }
+        written.fetch_add(reply.bytes.len(), Ordering::Relaxed);
         match reply.then {
             Then::KeepAlive => {}
             Then::Close => {
@@ -255,6 +285,7 @@ async fn serve(
                 if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
                     return;
                 }
+                written.fetch_add(bytes.len(), Ordering::Relaxed);
                 tokio::time::sleep(pause).await;
             },
         }

@@ -1,0 +1,33 @@
+//! Whether an address is this machine's own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// Any port that is no 0; nothing is sent to it.
+const DISCARD: u16 = 9;
+
+/// Whether the system would speak to `address` from that very address, which it does only where the address
+/// is one of its own. Asks the routing table by connecting a datagram socket, which sends nothing.
+pub(super) fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, DISCARD))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_we_speak_from_is_our_own() {
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        for documentation in ["192.0.2.1", "2001:db8::1"] {
+            assert!(!is_own(documentation.parse().expect("an address")));
+        }
+    }
+}

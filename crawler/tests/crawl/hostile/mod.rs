@@ -1,0 +1,158 @@
+//! The 131 hostile inputs, each by its number, against the real resolver, guard and client.
+//!
+//! The list is numbered by kind: 1 to 84 are texts of URLs ([`urls`]), 85 to 94 answers of name servers
+//! ([`answers`]), 95 to 107 redirects ([`redirects`]), 108 to 122 what a server does on the wire
+//! ([`transport`]), 123 to 131 what it serves ([`payload`]). Every input ends in a typed outcome, sends
+//! nothing to an address that is not opened ([`World::canary`]), ends in time and takes a bounded number of bytes.
+//!
+//! The longer run, a thousand seeded mutations of each of the inputs 1 to 107 and 123 to 131:
+//! `cargo test -p a2a-crawler --profile ci --test crawl -- --ignored hostile`
+
+mod answers;
+mod mutation;
+mod payload;
+mod redirects;
+mod transport;
+mod urls;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_crawler::dns::{DnsError, Resolver};
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::{Attempt, AttemptOutcome, Verdict};
+use async_trait::async_trait;
+use url::Url;
+
+use crate::support::{Canary, HOST, Reply, Request, Server, fetcher_with};
+
+/// The one address that the guard opens here; 127.0.0.1 is as forbidden as any.
+const HOME: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+/// Mutations of each input in every run, and in the longer one.
+const FEW: usize = 20;
+const MANY: usize = 1000;
+/// No input takes this long. The fetcher's own limits are far below; this one catches a hang.
+const HANG: Duration = Duration::from_secs(30);
+/// No server gets rid of this many bytes, buffers of the system on the way included.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Production's limits where time is waited for, 50 times shorter.
+fn short() -> FetchLimits {
+    let usual = FetchLimits::default();
+    FetchLimits {
+        dns: usual.dns / 50,
+        connect: usual.connect / 50,
+        first_byte: usual.first_byte / 50,
+        total: usual.total / 50,
+        min_rate: usual.min_rate * 50,
+        rate_grace: usual.rate_grace / 50,
+        ..usual
+    }
+}
+
+/// Opens http and every port, and of all networks [`HOME`] alone: what stops a request here are names and
+/// addresses.
+fn config(limits: FetchLimits) -> FetcherConfig {
+    FetcherConfig {
+        guard: Guard::new(GuardConfig {
+            allow_networks: vec![IpAddr::V4(HOME).into()],
+            allow_http: true,
+            allow_ports: AllowPorts::Any,
+            ..GuardConfig::default()
+        }),
+        limits,
+        contact: None,
+        extra_ca: Vec::new(),
+    }
+}
+
+/// Says that every name is where the canary sits, except [`HOST`].
+#[derive(Debug)]
+struct Trap;
+
+#[async_trait]
+impl Resolver for Trap {
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
+        let address = if host == HOST {
+            HOME
+        } else {
+            Ipv4Addr::LOCALHOST
+        };
+        Ok(vec![address.into()])
+    }
+}
+
+/// Listens on every address of this machine, of both families, at one port.
+fn canary() -> Canary {
+    if TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok() {
+        Canary::on(Ipv6Addr::UNSPECIFIED.into())
+    } else {
+        Canary::on(Ipv4Addr::UNSPECIFIED.into())
+    }
+}
+
+async fn serve(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
+    Server::bind(HOME.into(), None, handler).await
+}
+
+fn trapped() -> Fetcher {
+    fetcher_with(config(FetchLimits::default()), Arc::new(Trap))
+}
+
+async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(HANG, work)
+        .await
+        .unwrap_or_else(|_| panic!("{what} did not end"))
+}
+
+/// Asks for a card, and holds the attempt against what every attempt promises.
+async fn ask(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, Verdict) {
+    let (attempt, verdict) = in_time(what, fetcher.fetch_card(url, None)).await;
+    assert!(attempt.detail.chars().count() <= 300, "{what}: {attempt:?}");
+    assert!(
+        !attempt.detail.chars().any(char::is_control),
+        "{what}: {attempt:?}"
+    );
+    let went_well = attempt.outcome == AttemptOutcome::Card;
+    assert_eq!(matches!(verdict, Verdict::Fetched(_)), went_well, "{what}");
+    (attempt, verdict)
+}
+
+/// The canary sings: the same request, with its address opened, reaches it.
+#[tokio::test]
+async fn a_packet_to_a_forbidden_address_would_be_seen() {
+    let canary = canary();
+    let config = FetcherConfig {
+        guard: Guard::new(GuardConfig {
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_http: true,
+            allow_ports: AllowPorts::Any,
+            ..GuardConfig::default()
+        }),
+        ..config(short())
+    };
+    let url = format!("http://names.example.com:{}/", canary.at.port());
+    let fetcher = fetcher_with(config, Arc::new(Trap));
+    let (attempt, _) = ask(&fetcher, &url.parse().unwrap(), "the canary").await;
+    assert_eq!(attempt.outcome, AttemptOutcome::Timeout);
+    assert!(canary.was_touched());
+}
+
+#[test]
+fn every_number_of_the_list_is_tried() {
+    let tried: BTreeSet<u8> = urls::cases()
+        .iter()
+        .map(|case| case.number)
+        .chain(answers::cases().iter().map(|case| case.number))
+        .chain(redirects::cases().iter().map(|case| case.number))
+        .chain(transport::cases().iter().map(|case| case.number))
+        .chain(payload::cases().iter().map(|case| case.number))
+        .chain([payload::CARRIED])
+        .collect();
+    let listed: BTreeSet<u8> = (1..=131).collect();
+    assert_eq!(tried, listed);
+}

@@ -1,0 +1,263 @@
+//! Inputs 95 to 107: where servers lead, and what they hope is sent along.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use a2a_crawler::AttemptOutcome::{
+    self, BadBody, BadRedirect, Card, Forbidden, NotACard, NotFound, Refused,
+};
+use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
+use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+
+use super::mutation::Seed;
+use super::{FEW, HOME, MANY, Trap, ask, canary, config, serve, trapped};
+use crate::support::{Canary, HOST, Reply, Request, Server, fetcher_with};
+
+pub struct Case {
+    pub number: u8,
+    name: &'static str,
+    /// The answer to `/`; `PORT` in its bytes is the canary's, `OPEN` the server's own. Every other path
+    /// has a card.
+    reply: Reply,
+    outcome: AttemptOutcome,
+    requests: usize,
+}
+
+const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
+
+pub fn cases() -> Vec<Case> {
+    let case = |number, name, reply: Reply, outcome, requests| Case {
+        number,
+        name,
+        reply,
+        outcome,
+        requests,
+    };
+    let to = |number, location: &'static str, outcome| {
+        case(number, location, Reply::redirect(location), outcome, 1)
+    };
+    let hop = |status, headers: &str| Reply::new(status, headers, "");
+    vec![
+        to(95, "http://127.0.0.1:PORT/", Refused),
+        to(95, "http://10.0.0.1/", Refused),
+        to(95, "http://[::ffff:127.0.0.1]:PORT/", Refused),
+        to(96, "file:///etc/passwd", Refused),
+        to(96, "gopher://127.0.0.1:PORT/", Refused),
+        to(97, "http://agents.example.com:0/", Refused),
+        to(98, "http://agents.example.org/", BadRedirect),
+        to(98, "http://other.example.com:PORT/", Refused),
+        to(99, "http://user:pw@agents.example.com:OPEN/card", Refused),
+        to(100, "/", BadRedirect),
+        to(100, "http://agents.example.com:OPEN/#again", BadRedirect),
+        case(101, "four hops", Reply::redirect("/hop/1"), BadRedirect, 4),
+        case(102, "303", hop(303, "location: /card\r\n"), BadRedirect, 1),
+        case(102, "300", hop(300, "location: /card\r\n"), BadRedirect, 1),
+        case(
+            102,
+            "304 unasked",
+            hop(304, ""),
+            AttemptOutcome::BadStatus,
+            1,
+        ),
+        case(103, "no Location", hop(302, ""), BadRedirect, 1),
+        case(
+            103,
+            "two Locations",
+            hop(302, "location: /card\r\nlocation: /card\r\n"),
+            BadRedirect,
+            1,
+        ),
+        // What follows the line end is a field of its own, and not a part of the URL.
+        case(
+            103,
+            "a line end in the Location",
+            hop(302, "location: /card\r\nx: http://127.0.0.1:PORT/\r\n"),
+            Card,
+            2,
+        ),
+        case(
+            103,
+            "a bare line end in the Location",
+            hop(302, "location: /card\rx\r\n"),
+            BadBody,
+            1,
+        ),
+        to(104, "//169.254.169.254", Refused),
+        to(104, "//127.0.0.1:PORT/", Refused),
+        case(
+            105,
+            "Refresh",
+            Reply::new(404, "refresh: 0; url=http://127.0.0.1:PORT/\r\n", ""),
+            NotFound,
+            1,
+        ),
+        case(
+            105,
+            "meta refresh",
+            Reply::new(
+                200,
+                "content-type: text/html\r\n",
+                "<meta http-equiv=refresh content='0; url=http://127.0.0.1:PORT/'>",
+            ),
+            NotACard,
+            1,
+        ),
+        case(
+            106,
+            "a cookie for the next hop",
+            hop(
+                302,
+                "location: /card\r\nset-cookie: a=b; path=/; domain=example.com\r\n",
+            ),
+            Card,
+            2,
+        ),
+        case(
+            107,
+            "401",
+            hop(
+                401,
+                "www-authenticate: Basic realm=x\r\nwww-authenticate: Negotiate\r\n",
+            ),
+            Forbidden,
+            1,
+        ),
+    ]
+}
+
+fn answer(request: &Request, first: &[u8]) -> Reply {
+    match request.path.as_str() {
+        "/" => Reply::raw(first),
+        hop if hop.starts_with("/hop/") => {
+            let step: usize = hop["/hop/".len()..].parse().unwrap_or(0);
+            Reply::redirect(&format!("/hop/{}", step + 1))
+        }
+        _ => Reply::json(A_CARD),
+    }
+}
+
+fn filled(reply: &Reply, canary: &Canary, server: u16) -> Vec<u8> {
+    // The lengths of these bodies do not count: the fetch is over before, or the body has no port.
+    let text = String::from_utf8(reply.bytes().to_vec()).unwrap();
+    let text = text
+        .replace("PORT", &canary.at.port().to_string())
+        .replace("OPEN", &server.to_string());
+    text.into_bytes()
+}
+
+/// A server that knows its own port when it answers.
+async fn server(make: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Server {
+    serve(move |request| {
+        let host = request.header("host").unwrap_or_default();
+        let port = host.rsplit(':').next().unwrap_or_default();
+        answer(request, &make(port.parse().unwrap_or_default()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn no_redirect_leads_to_a_forbidden_place() {
+    let canary = Arc::new(canary());
+    for case in cases() {
+        let (at, reply) = (Arc::clone(&canary), case.reply.clone());
+        let server = server(move |port| filled(&reply, &at, port)).await;
+        let (attempt, _) = ask(&trapped(), &server.url_of(HOST, "/"), case.name).await;
+        assert_eq!(
+            attempt.outcome, case.outcome,
+            "input {}, {}: {attempt:?}",
+            case.number, case.name
+        );
+        let requests = server.requests();
+        assert_eq!(
+            requests.len(),
+            case.requests,
+            "input {}, {}",
+            case.number,
+            case.name
+        );
+        for request in requests {
+            for secret in ["cookie", "authorization", "referer", "proxy-authorization"] {
+                assert_eq!(request.header(secret), None, "input {}", case.number);
+            }
+        }
+    }
+    canary.assert_untouched();
+}
+
+/// From TLS, a redirect without it is refused, and so is a port that is not opened.
+#[tokio::test]
+async fn a_redirect_takes_no_protection_away() {
+    let canary = canary();
+    let authority = crate::support::Authority::new("downgrade");
+    let location = format!("http://{HOST}:{}/", canary.at.port());
+    for (location, outcome) in [
+        (location.clone(), BadRedirect),
+        (location.replace("http:", "https:"), Refused),
+    ] {
+        let acceptor = authority.identity(HOST).acceptor(None);
+        let server = Server::bind(HOME.into(), Some(acceptor), move |_| {
+            Reply::redirect(&location)
+        })
+        .await;
+        let port = server.at.port();
+        let allow_ports = match outcome {
+            Refused => AllowPorts::List(vec![port]),
+            _ => AllowPorts::Any,
+        };
+        let config = FetcherConfig {
+            guard: Guard::new(GuardConfig {
+                allow_networks: vec![IpAddr::V4(HOME).into()],
+                allow_http: true,
+                allow_ports,
+                ..GuardConfig::default()
+            }),
+            extra_ca: vec![authority.pem()],
+            ..config(FetchLimits::default())
+        };
+        let fetcher = fetcher_with(config, Arc::new(Trap));
+        let (attempt, _) = ask(&fetcher, &server.url_of(HOST, "/"), "downgrade").await;
+        assert_eq!(attempt.outcome, outcome, "{attempt:?}");
+    }
+    canary.assert_untouched();
+}
+
+async fn mutated(rounds: usize) {
+    let canary = Arc::new(canary());
+    for case in cases() {
+        for round in 0..rounds {
+            let (at, reply) = (Arc::clone(&canary), case.reply.clone());
+            let number = case.number;
+            let server = server(move |port| {
+                let bytes = filled(&reply, &at, port);
+                Seed::new(number, round).mutate(&bytes, "HTTP/1.1 302 X\r\n".len())
+            })
+            .await;
+            // Of the open address, the server's port alone, so that nobody else's is tried.
+            let guard = Guard::new(GuardConfig {
+                allow_networks: vec![IpAddr::V4(HOME).into()],
+                allow_http: true,
+                allow_ports: AllowPorts::List(vec![server.at.port(), canary.at.port()]),
+                ..GuardConfig::default()
+            });
+            let config = FetcherConfig {
+                guard,
+                ..config(super::short())
+            };
+            let fetcher = fetcher_with(config, Arc::new(Trap));
+            let (attempt, _) = ask(&fetcher, &server.url_of(HOST, "/"), case.name).await;
+            assert!(server.written() < super::MOST_BYTES, "{attempt:?}");
+        }
+    }
+    canary.assert_untouched();
+}
+
+#[tokio::test]
+async fn mutated_redirects_lead_nowhere() {
+    mutated(FEW / 4).await;
+}
+
+#[tokio::test]
+#[ignore = "the longer run, see the module"]
+async fn many_mutated_redirects_lead_nowhere() {
+    mutated(MANY).await;
+}
