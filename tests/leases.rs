@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use a2a_crawler::pace::Pace;
 use a2a_registry::store::entity::{domain, source as source_entity};
-use a2a_registry::store::{Handle as _, Store, crawl};
+use a2a_registry::store::frontier::{self, LeaseWish};
+use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
 use tokio::sync::Barrier;
 
@@ -26,6 +28,8 @@ fn domain(number: usize, due: i64) -> domain::Model {
         created_at: NOW,
         deleted_at: None,
         visit_due_at: Some(due),
+        visit_interval_us: None,
+        network: None,
         not_before: NOW,
         wanted_at: None,
         lease: None,
@@ -76,10 +80,15 @@ async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
 }
 
 async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
-    let rows = store
-        .visits_lease(now, now + LEASE, lease, limit)
-        .await
-        .unwrap();
+    let wish = LeaseWish {
+        now,
+        leased_until: now + LEASE,
+        lease,
+        limit,
+        pace: Pace::default(),
+        steady: 0.0,
+    };
+    let rows = store.visits_lease(&wish).await.unwrap();
     assert!(
         rows.iter()
             .all(|row| row.lease == Some(lease) && row.leased_until == Some(now + LEASE))
@@ -134,9 +143,9 @@ both_databases! {
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
         assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
         assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
     }
 
     /// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
@@ -184,7 +193,7 @@ both_databases! {
         write.domain_end(ids[1], NOW).await.unwrap();
         write.commit().await.unwrap();
         assert!(lease(&store, NOW, 1, 9).await.is_empty());
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
         assert!(store.connection().clone().ping().await.is_ok());
     }
 }

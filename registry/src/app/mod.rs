@@ -70,6 +70,7 @@ pub struct App {
     searches: search::SearchCache,
     signer: page::Signer,
     heard: health::Heard,
+    stream: crawling::Stream,
     pub(crate) wake: Wake,
     _data_dir: DataDir,
 }

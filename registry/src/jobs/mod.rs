@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, StartError};
 
+pub use crawl::{frontier, sink};
+
 /// What is told of every request the crawler makes.
 pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
 

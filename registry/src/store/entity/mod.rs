@@ -7,5 +7,5 @@ mod governance;
 
 pub use accounts::{account, setting, token};
 pub use agents::{agent, body, hold, version};
-pub use domains::{attempt, domain, proof, source};
+pub use domains::{attempt, domain, pace, proof, source, source_day};
 pub use governance::{decision, event, review};
