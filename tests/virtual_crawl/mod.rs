@@ -6,6 +6,8 @@
 
 pub mod figures;
 pub mod origins;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

@@ -11,6 +11,7 @@ use a2a_crawler::planned::Planned;
 use time::OffsetDateTime;
 
 use super::App;
+use super::ingest::SPACING;
 use crate::config::CrawlerConfig;
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, source};
@@ -143,7 +144,8 @@ impl App {
         networks.iter().any(|network| network.contains(&address))
     }
 
-    /// Gives leased visits back, unmade; they are due again after the pause.
+    /// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
+    /// politeness allows.
     ///
     /// # Errors
     /// Where the database fails.
@@ -153,8 +155,10 @@ impl App {
         pause: Duration,
     ) -> Result<(), StoreError> {
         let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
-        let rest = (pause > 0).then(|| self.now().0.saturating_add(pause));
-        self.store.visits_give_back(held, rest).await
+        let now = self.now();
+        let rest = (pause > 0).then(|| now.plus(pause).0);
+        let spaced = now.plus(SPACING).0;
+        self.store.visits_give_back(held, rest, spaced).await
     }
 
     /// When the next visit is due.

@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 
 use serde_json::json;
+use time::OffsetDateTime;
 
 use super::ledger::Ledger;
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
 use super::{App, AppError, Caller};
 use crate::api::{
-    AttemptView, DomainList, DomainView, Proof, Recrawl, RecrawlAccepted, SourceView, Vouch,
+    AttemptView, DomainList, DomainView, Proof, Recrawl, RecrawlAccepted, SourceDay, SourceView,
+    Vouch,
 };
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
-use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{agent, attempt, domain, proof, source};
-use crate::store::{Write, agents, domains};
+use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::entity::{agent, attempt, domain, proof, source, source_day};
+use crate::store::{Write, agents, crawl, domains};
 
 /// What a caller may see of a domain (model.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,10 +262,17 @@ impl App {
         id: i64,
     ) -> Result<DomainView, AppError> {
         let rows = domains::domains_by_ids(&self.store, &[id]).await?;
-        self.domain_views(caller, rows)
-            .await?
-            .pop()
-            .ok_or_else(|| AppError::not_found("domain"))
+        let view = self.domain_views(caller, rows).await?.pop();
+        let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+        let sources = domains::sources_of(&self.store, &[id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        for row in crawl::source_days_of(&self.store, &ids).await? {
+            let place = ids.iter().position(|id| *id == row.source_id);
+            if let Some(source) = place.and_then(|place| view.sources.get_mut(place)) {
+                source.days.push(day_view(&row));
+            }
+        }
+        Ok(view)
     }
 
     async fn domain_views(
@@ -338,6 +347,15 @@ fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     }
 }
 
+fn day_view(row: &source_day::Model) -> SourceDay {
+    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
+    SourceDay {
+        day: at.date().to_string(),
+        looks: u32::try_from(row.looks).unwrap_or(0),
+        good: u32::try_from(row.good).unwrap_or(0),
+    }
+}
+
 fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
@@ -366,5 +384,6 @@ fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
+        days: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use sea_orm::{
     ActiveValue::NotSet,
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect, Statement,
-    sea_query::{Expr, ExprTrait as _, LockType, OnConflict},
+    sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query},
 };
 
 use super::entity::{attempt, domain, source, source_day};
@@ -61,6 +61,25 @@ impl Write {
         source_day::Entity::delete_many()
             .filter(C::SourceId.is_in(sources))
             .filter(C::Day.lte(today - DAYS_PER_SOURCE))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Drops the totals, up to and with that day, of sources that are asked no more. Those that are drop
+    /// theirs with every look.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_days_forget(&self, day: i32) -> Result<(), StoreError> {
+        let ended = Query::select()
+            .column(source::Column::Id)
+            .from(source::Entity)
+            .and_where(source::Column::EndedAt.is_not_null())
+            .take();
+        source_day::Entity::delete_many()
+            .filter(source_day::Column::Day.lte(day))
+            .filter(source_day::Column::SourceId.in_subquery(ended))
             .exec(self.connection())
             .await?;
         Ok(())

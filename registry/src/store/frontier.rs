@@ -162,7 +162,8 @@ impl Store {
     }
 
     /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
-    /// moment until which they are not asked again, where they are to rest.
+    /// moment until which they are not asked again, where they are to rest. Otherwise they are due at once;
+    /// those whose address block is known, whose hosts may just have been asked, from `spaced` on.
     ///
     /// # Errors
     /// Where the database fails.
@@ -170,33 +171,46 @@ impl Store {
         &self,
         held: &[(i64, i64)],
         rest: Option<i64>,
+        spaced: i64,
     ) -> Result<(), StoreError> {
         if held.is_empty() {
             return Ok(());
         }
-        let mut any = Condition::any();
-        for (id, lease) in held {
-            any = any.add(
-                Condition::all()
-                    .add(domain::Column::Id.eq(*id))
-                    .add(domain::Column::Lease.eq(*lease)),
-            );
-        }
-        let write = self.write().await?;
-        let mut change = domain::ActiveModel {
+        let unleased = domain::ActiveModel {
             lease: Set(None),
             leased_until: Set(None),
             ..Default::default()
         };
-        if let Some(rest) = rest {
-            change.visit_due_at = Set(Some(rest));
-            change.not_before = Set(rest);
+        let resting = |until| domain::ActiveModel {
+            visit_due_at: Set(Some(until)),
+            not_before: Set(until),
+            ..unleased.clone()
+        };
+        let known = domain::Column::Network.is_not_null();
+        let changes = match rest {
+            Some(rest) => vec![(Condition::all(), resting(rest))],
+            None => vec![
+                (Condition::all().add(known), resting(spaced)),
+                (Condition::all(), unleased.clone()),
+            ],
+        };
+        // Many visits share a lease; a condition for each of a thousand would be deeper than SQLite reads.
+        let mut leases: HashMap<i64, Vec<i64>> = HashMap::new();
+        for (id, lease) in held {
+            leases.entry(*lease).or_default().push(*id);
         }
-        domain::Entity::update_many()
-            .set(change)
-            .filter(any)
-            .exec(write.connection())
-            .await?;
+        let write = self.write().await?;
+        for (lease, ids) in leases {
+            for (which, change) in &changes {
+                domain::Entity::update_many()
+                    .set(change.clone())
+                    .filter(which.clone())
+                    .filter(domain::Column::Lease.eq(lease))
+                    .filter(domain::Column::Id.is_in(ids.iter().copied()))
+                    .exec(write.connection())
+                    .await?;
+            }
+        }
         write.commit().await
     }
 

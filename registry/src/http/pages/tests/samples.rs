@@ -367,6 +367,7 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: Some(attempt),
                 attempts: Vec::new(),
                 next_due: Some(NOW.plus(26 * MINUTE)),
+                days: Vec::new(),
             },
             SourceView {
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
@@ -375,6 +376,7 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
+                days: Vec::new(),
             },
         ],
         agents: vec![Uuid::from_u128(7)],
