@@ -1,10 +1,12 @@
 //! What becomes of an outcome: agents, versions, decisions, liveness (model.md sections 2, 3, 5, 6, 8).
 
+mod brake;
 mod changes;
 mod classes;
 mod derivation;
 mod first_card;
 mod group;
+mod history;
 mod liveness;
 mod random;
 mod rules;

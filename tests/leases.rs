@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use a2a_crawler::pace::Pace;
 use a2a_registry::store::entity::{domain, source as source_entity};
-use a2a_registry::store::{Handle as _, Store, crawl};
+use a2a_registry::store::frontier::{self, LeaseWish};
+use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
 use tokio::sync::Barrier;
 
@@ -14,7 +16,8 @@ use crate::support::stage::options;
 const NOW: i64 = 1_795_000_000_000_000;
 const LEASE: i64 = 60_000_000;
 
-fn domain(number: usize, due: i64) -> domain::Model {
+/// A domain whose visit is due then.
+pub fn domain(number: usize, due: i64) -> domain::Model {
     domain::Model {
         id: 0,
         name: format!("d{number}.agents-test.com"),
@@ -31,6 +34,8 @@ fn domain(number: usize, due: i64) -> domain::Model {
         created_at: NOW,
         deleted_at: None,
         visit_due_at: Some(due),
+        visit_interval_us: None,
+        network: None,
         not_before: NOW,
         wanted_at: None,
         lease: None,
@@ -81,10 +86,15 @@ async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
 }
 
 async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
-    let rows = store
-        .visits_lease(now, now + LEASE, lease, limit)
-        .await
-        .unwrap();
+    let wish = LeaseWish {
+        now,
+        leased_until: now + LEASE,
+        lease,
+        limit,
+        pace: Pace::default(),
+        steady: 0.0,
+    };
+    let rows = store.visits_lease(&wish).await.unwrap();
     assert!(
         rows.iter()
             .all(|row| row.lease == Some(lease) && row.leased_until == Some(now + LEASE))
@@ -139,9 +149,9 @@ both_databases! {
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
         assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
         assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
     }
 
     /// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
@@ -152,7 +162,7 @@ both_databases! {
         assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
         assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
         // The crawler whose lease it was can no longer give it back.
-        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(), None).await.unwrap();
+        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(), None, NOW).await.unwrap();
         assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
     }
 
@@ -161,8 +171,8 @@ both_databases! {
         let store = Store::open(&options(url)).await.unwrap();
         let ids = with_domains(&store, 3).await;
         assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
-        store.visits_give_back(&[], None).await.unwrap();
-        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None).await.unwrap();
+        store.visits_give_back(&[], None, NOW).await.unwrap();
+        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW).await.unwrap();
         assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
         let held = store.write().await.unwrap();
         let rows = held.leased_domains(&ids).await.unwrap();
@@ -175,7 +185,7 @@ both_databases! {
         let store = Store::open(&options(url)).await.unwrap();
         let ids = with_domains(&store, 1).await;
         assert_eq!(lease(&store, NOW, 5, 9).await, ids);
-        store.visits_give_back(&[(ids[0], 5)], Some(NOW + 7)).await.unwrap();
+        store.visits_give_back(&[(ids[0], 5)], Some(NOW + 7), NOW).await.unwrap();
         assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
         assert_eq!(lease(&store, NOW + 7, 6, 9).await, ids);
     }
@@ -189,7 +199,96 @@ both_databases! {
         write.domain_end(ids[1], NOW).await.unwrap();
         write.commit().await.unwrap();
         assert!(lease(&store, NOW, 1, 9).await.is_empty());
-        assert_eq!(crawl::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
         assert!(store.connection().clone().ping().await.is_ok());
+    }
+
+    /// Of one address block two visits are under way, however many crawlers lease at once; other blocks,
+    /// and hosts without one, are not held up by that.
+    async fn an_address_block_is_visited_by_two(url: &str) {
+        let first = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&first, 40).await;
+        let crowded: Vec<(i64, String)> = ids[..30].iter().map(|id| (*id, "192.0.2.0/24".to_owned())).collect();
+        assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
+        // As the first visits of a large import: of those under way already two go on.
+        let too_many = first.networks_learn(&crowded, NOW).await.unwrap();
+        assert_eq!(too_many, ids[2..30]);
+        assert!(lease(&first, NOW, 2, 100).await.is_empty(), "the block is full");
+        first.visits_give_back(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW).await.unwrap();
+        let mut stores = vec![first.clone()];
+        while first.is_postgres() && stores.len() < 4 {
+            stores.push(Store::connect(&options(url)).await.unwrap());
+        }
+        let start = Arc::new(Barrier::new(8));
+        let crawlers = (0..8).map(|number| {
+            let (store, start) = (stores[number % stores.len()].clone(), Arc::clone(&start));
+            tokio::spawn(async move {
+                start.wait().await;
+                lease(&store, NOW, number as i64 + 10, 100).await.len()
+            })
+        });
+        let leased: usize = join_all(crawlers).await.into_iter().map(Result::unwrap).sum();
+        assert_eq!(leased, 1, "one place was left");
+        let other = first.write().await.unwrap();
+        let late = domain(77, NOW);
+        let late = other.domain_insert(domain::Model { network: Some("198.51.100.0/24".into()), ..late }).await.unwrap();
+        other.commit().await.unwrap();
+        assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
+    }
+
+    /// What nobody waits for is made at the pace, oldest promise first: a backlog at twice the steady rate.
+    /// What somebody waits for is made at once.
+    async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
+        const SECOND: i64 = 1_000_000;
+        let store = Store::open(&options(url)).await.unwrap();
+        let write = store.write().await.unwrap();
+        for number in 0..600 {
+            let mut row = domain(number, NOW - 3600 * SECOND - number as i64);
+            row.visit_interval_us = Some(86_400 * SECOND);
+            write.domain_insert(row).await.unwrap();
+        }
+        write.commit().await.unwrap();
+        let mut made = Vec::new();
+        for second in 0..=60 {
+            let now = NOW + second * SECOND;
+            if second == 30 {
+                let write = store.write().await.unwrap();
+                let awaited = write.domain_insert(domain(1_000, now)).await.unwrap().id;
+                write.commit().await.unwrap();
+                let wish = LeaseWish {
+                    now, leased_until: now + 3600 * SECOND, lease: 7, limit: 1, pace: Pace::default(), steady: 2.0,
+                };
+                let leased = store.visits_lease(&wish).await.unwrap();
+                assert_eq!(leased[0].id, awaited, "somebody waits for it");
+            }
+            let wish = LeaseWish {
+                now,
+                leased_until: now + 3600 * SECOND,
+                lease: 1,
+                limit: 1_000,
+                pace: Pace { least: 0.001, burst: std::time::Duration::from_secs(1) },
+                steady: 2.0,
+            };
+            let leased = store.visits_lease(&wish).await.unwrap();
+            assert!(leased.len() <= 4, "{} at once", leased.len());
+            made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
+        }
+        assert_eq!(made.len(), 61 * 4);
+        assert!(made.is_sorted(), "the oldest promise first");
+        let planned = frontier::visits_planned(&store, NOW - 7200 * SECOND).await.unwrap();
+        assert!((planned.steady - 600.0 / 86_400.0).abs() < 1e-9, "{planned:?}");
+        assert_eq!(planned.minutes.iter().map(|(_, visits)| visits).sum::<i64>(), 601);
+    }
+
+    /// A visit broken off is due again at once, but no sooner than its host may be asked.
+    async fn a_visit_broken_off_keeps_its_distance(url: &str) {
+        let store = Store::open(&options(url)).await.unwrap();
+        let ids = with_domains(&store, 2).await;
+        assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
+        store.networks_learn(&[(ids[0], "192.0.2.0/24".into())], NOW).await.unwrap();
+        store.visits_give_back(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60).await.unwrap();
+        assert_eq!(lease(&store, NOW, 6, 9).await, [ids[1]]);
+        assert!(lease(&store, NOW + 59, 6, 9).await.is_empty());
+        assert_eq!(lease(&store, NOW + 60, 6, 9).await, [ids[0]]);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry::store::entity::{
-    account, agent, attempt, body, decision, domain, event, hold, proof, review, setting, source,
-    token, version,
+    account, agent, attempt, body, decision, domain, event, hold, pace, proof, review, setting,
+    source, source_day, token, version,
 };
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
@@ -200,6 +200,8 @@ both_databases! {
         entity::<domain::Entity>(&connection, &mut tables).await;
         entity::<proof::Entity>(&connection, &mut tables).await;
         entity::<source::Entity>(&connection, &mut tables).await;
+        entity::<source_day::Entity>(&connection, &mut tables).await;
+        entity::<pace::Entity>(&connection, &mut tables).await;
         entity::<attempt::Entity>(&connection, &mut tables).await;
         entity::<agent::Entity>(&connection, &mut tables).await;
         entity::<hold::Entity>(&connection, &mut tables).await;

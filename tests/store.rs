@@ -41,6 +41,8 @@ async fn a_domain(store: &Store) -> i64 {
         created_at: 0,
         deleted_at: None,
         visit_due_at: None,
+        visit_interval_us: None,
+        network: None,
         not_before: 0,
         wanted_at: None,
         lease: None,

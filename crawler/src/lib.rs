@@ -1,15 +1,20 @@
 //! Guarded, polite fetching of agent cards.
 //!
-//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`challenge`] looks for proofs
-//! that a domain is somebody's, [`schedule`] says when to ask again, [`liveness`] what came of it, and [`worker`] is the loop around it all. Who owns the sources
-//! implements [`Frontier`] and [`Sink`].
+//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`challenge`] looks for proofs that a
+//! domain is somebody's, [`schedule`] says when to ask again, [`planned`] and [`pace`] keep the stream of visits
+//! even, [`liveness`] says what came of it, [`brake`] when that is not to be believed, and [`worker`] is the loop
+//! around it all. Who owns the sources implements [`Frontier`] and [`Sink`].
 
+pub mod brake;
 pub mod challenge;
 mod clock;
 pub mod dns;
 pub mod fetch;
 pub mod guard;
 pub mod liveness;
+pub mod network;
+pub mod pace;
+pub mod planned;
 pub mod schedule;
 mod visit;
 pub mod worker;

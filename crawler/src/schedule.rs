@@ -1,5 +1,7 @@
 //! When a source is asked again. Pure: the moment and the random number are handed in.
 
+use std::hash::{DefaultHasher, Hasher as _};
+
 use time::{Duration, OffsetDateTime};
 
 /// No source is asked more often, whatever its server says: `no-store` means this, never a hot loop.
@@ -24,12 +26,21 @@ pub const MIN_BACKOFF: Duration = Duration::seconds(60);
 pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
 /// A source is asked unconditionally at least this often, so that no 304 hides a dropped signature.
 pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
+/// The longest wait after a failure while so many fail that the fault is likely ours: what fails for that
+/// shall not be stale for long once it is over.
+pub const MAX_BRAKED_BACKOFF: Duration = Duration::hours(1);
+/// How late a visit may be and still count as kept, beside the jitter: politeness and pace may defer it.
+pub const PROMISE_SLACK: Duration = Duration::minutes(5);
 
 /// What the last look found, as far as the schedule cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// A card where none was before.
-    First,
+    /// A card where none was before. The next look is somewhere within the interval, by the [`phase`] of
+    /// the host, so that what was registered together is not asked together for ever.
+    First {
+        /// Where within the interval.
+        phase: u32,
+    },
     /// Another card than before.
     Changed,
     /// The card that was there before.
@@ -40,6 +51,8 @@ pub enum Look {
         failures: u32,
         /// Seconds the server asked for.
         retry_after: Option<u32>,
+        /// Whether so many sources fail that the fault is likely ours.
+        braked: bool,
     },
 }
 
@@ -77,15 +90,28 @@ pub fn next_due(
         Look::Failed {
             failures,
             retry_after,
-        } => (backoff(failures, retry_after, random), before),
-        Look::First => (steady(FIRST_INTERVAL, max_age, random), FIRST_INTERVAL),
+            braked,
+        } => {
+            let most = if braked {
+                MAX_BRAKED_BACKOFF
+            } else {
+                MAX_BACKOFF
+            };
+            (backoff(failures, retry_after, most, random), before)
+        }
+        Look::First { phase } => {
+            let whole = promised(FIRST_INTERVAL, max_age);
+            let part = f64::from(phase) / (f64::from(u32::MAX) + 1.0);
+            let wait = MIN_INTERVAL + (whole - MIN_INTERVAL) * part;
+            (jittered(wait, random), FIRST_INTERVAL)
+        }
         Look::Changed => {
             let interval = (before * CHANGED_FACTOR).max(MIN_INTERVAL);
-            (steady(interval, max_age, random), interval)
+            (jittered(promised(interval, max_age), random), interval)
         }
         Look::Unchanged => {
             let interval = (before * UNCHANGED_FACTOR).min(MAX_INTERVAL);
-            (steady(interval, max_age, random), interval)
+            (jittered(promised(interval, max_age), random), interval)
         }
     };
     NextDue {
@@ -94,20 +120,40 @@ pub fn next_due(
     }
 }
 
-/// Whether the next request must ask for the whole card. `last_full` is when the card last came in
-/// full; `None` where it never did.
-pub fn needs_full_fetch(last_full: Option<OffsetDateTime>, now: OffsetDateTime) -> bool {
-    last_full.is_none_or(|at| now - at >= FULL_FETCH_INTERVAL)
+/// Where within its interval a host is asked: the same host always has the same phase.
+pub fn phase(host: &str) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(host.as_bytes());
+    u32::try_from(hasher.finish() >> 32).unwrap_or_default()
 }
 
-fn steady(interval: Duration, max_age: Option<u32>, random: f64) -> Duration {
-    let wait = max_age.map_or(interval, |seconds| Duration::seconds(seconds.into()));
-    wait.clamp(MIN_INTERVAL, MAX_INTERVAL) * (1.0 - JITTER + 2.0 * JITTER * random)
+/// How long a card may be called fresh after it was seen: the server's own word or else the adaptive interval,
+/// within [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
+pub fn promised(interval: Duration, max_age: Option<u32>) -> Duration {
+    max_age
+        .map_or(interval, |seconds| Duration::seconds(seconds.into()))
+        .clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-fn backoff(failures: u32, retry_after: Option<u32>, random: f64) -> Duration {
+/// Whether this request must ask for the whole card, so that never more than [`FULL_FETCH_INTERVAL`] lies
+/// between two of them. `last_full` is when the card last came in full, `None` where it never did; `wait` is
+/// how long the request before lies back, and the next one may well be twice as far.
+pub fn needs_full_fetch(
+    last_full: Option<OffsetDateTime>,
+    now: OffsetDateTime,
+    wait: Duration,
+) -> bool {
+    let next = (wait.max(MIN_INTERVAL) * 2_i32).min(MAX_INTERVAL * (1.0 + JITTER)) + PROMISE_SLACK;
+    last_full.is_none_or(|at| now - at + next > FULL_FETCH_INTERVAL)
+}
+
+fn jittered(wait: Duration, random: f64) -> Duration {
+    wait * (1.0 - JITTER + 2.0 * JITTER * random)
+}
+
+fn backoff(failures: u32, retry_after: Option<u32>, most: Duration, random: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    let ceiling = (FIRST_BACKOFF * 2_i32.pow(doublings)).min(MAX_BACKOFF);
+    let ceiling = (FIRST_BACKOFF * 2_i32.pow(doublings)).min(most);
     let asked_for = retry_after.map_or(Duration::ZERO, |s| Duration::seconds(s.into()));
     (ceiling * random)
         .max(MIN_BACKOFF)
@@ -123,6 +169,8 @@ mod tests {
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
     /// The middle of the jitter: no jitter.
     const MIDDLE: f64 = 0.5;
+    /// A first look at a host of the last phase there is: practically the whole interval.
+    const LAST: Look = Look::First { phase: u32::MAX };
 
     fn wait(look: Look, interval: Option<Duration>, max_age: Option<u32>, random: f64) -> Duration {
         next_due(NOW, look, interval, max_age, random).at - NOW
@@ -133,7 +181,7 @@ mod tests {
         let mut interval = None;
         let mut seen = Vec::new();
         for look in [
-            Look::First,
+            LAST,
             Look::Unchanged,
             Look::Unchanged,
             Look::Unchanged,
@@ -141,7 +189,7 @@ mod tests {
         ] {
             let due = next_due(NOW, look, interval, None, MIDDLE);
             interval = Some(due.interval);
-            seen.push((due.at - NOW).whole_minutes());
+            seen.push((due.at - NOW).as_seconds_f64().round() as i64 / 60);
         }
         assert_eq!(seen, [360, 540, 810, 1215, 1440]);
         for _ in 0..10 {
@@ -168,8 +216,30 @@ mod tests {
 
     #[test]
     fn jitter_is_a_tenth_to_either_side() {
-        assert_eq!(wait(Look::First, None, None, 0.0), Duration::minutes(324));
-        assert_eq!(wait(Look::First, None, None, 1.0), Duration::minutes(396));
+        let six_hours = Some(Duration::hours(4));
+        let waits = [0.0, 1.0].map(|random| wait(Look::Unchanged, six_hours, None, random));
+        assert_eq!(waits, [Duration::minutes(324), Duration::minutes(396)]);
+    }
+
+    #[test]
+    fn hosts_are_spread_over_their_first_interval() {
+        let first = |phase| wait(Look::First { phase }, None, None, MIDDLE);
+        assert_eq!(first(0), MIN_INTERVAL);
+        assert!(first(u32::MAX) > FIRST_INTERVAL - Duration::SECOND);
+        assert_eq!(first(1 << 31), (FIRST_INTERVAL + MIN_INTERVAL) / 2);
+        // The server's word bounds it too, and what is asked as often as can be has no room for a phase.
+        let within = |max_age| wait(LAST, None, Some(max_age), MIDDLE);
+        assert!(within(3600) <= Duration::hours(1));
+        assert_eq!(within(0), MIN_INTERVAL);
+        let mut quarters = [0; 4];
+        for number in 0..4_000 {
+            quarters[(phase(&format!("h{number}.example")) >> 30) as usize] += 1;
+        }
+        assert!(
+            quarters.iter().all(|count| (850..1_150).contains(count)),
+            "{quarters:?}"
+        );
+        assert_eq!(phase("a.example"), phase("a.example"));
     }
 
     #[test]
@@ -179,12 +249,19 @@ mod tests {
                 Look::Failed {
                     failures,
                     retry_after,
+                    braked: false,
                 },
                 None,
                 None,
                 random,
             )
         };
+        let braked = Look::Failed {
+            failures: u32::MAX,
+            retry_after: None,
+            braked: true,
+        };
+        assert_eq!(wait(braked, None, None, 1.0), MAX_BRAKED_BACKOFF);
         assert_eq!(failed(1, None, 1.0), FIRST_BACKOFF);
         assert_eq!(failed(2, None, 1.0), Duration::minutes(10));
         assert_eq!(failed(2, None, 0.5), Duration::minutes(5));
@@ -198,26 +275,34 @@ mod tests {
     }
 
     #[test]
-    fn a_full_fetch_is_due_after_a_week() {
-        assert!(needs_full_fetch(None, NOW));
-        assert!(!needs_full_fetch(
-            Some(NOW - FULL_FETCH_INTERVAL + Duration::SECOND),
-            NOW
-        ));
-        assert!(needs_full_fetch(Some(NOW - FULL_FETCH_INTERVAL), NOW));
+    fn a_full_fetch_is_never_more_than_a_week_away() {
+        assert!(needs_full_fetch(None, NOW, MAX_INTERVAL));
+        for (wait, next) in [
+            (Duration::hours(24), Duration::minutes(1_584)),
+            (Duration::hours(6), Duration::hours(12)),
+            (Duration::ZERO, Duration::minutes(30)),
+            (Duration::days(7), Duration::minutes(1_584)),
+        ] {
+            let latest = NOW - FULL_FETCH_INTERVAL + next + PROMISE_SLACK;
+            assert!(!needs_full_fetch(Some(latest), NOW, wait), "{wait}");
+            assert!(
+                needs_full_fetch(Some(latest - Duration::MICROSECOND), NOW, wait),
+                "{wait}"
+            );
+        }
     }
 
     proptest::proptest! {
         #[test]
         fn no_input_breaks_the_bounds(
             minutes in -10_000_i64..10_000_000, max_age: Option<u32>, failures: u32,
-            retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4,
+            retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4, braked: bool,
         ) {
             let look = match kind {
-                0 => Look::First,
+                0 => Look::First { phase: failures },
                 1 => Look::Changed,
                 2 => Look::Unchanged,
-                _ => Look::Failed { failures, retry_after },
+                _ => Look::Failed { failures, retry_after, braked },
             };
             let interval = Some(Duration::minutes(minutes));
             let due = next_due(NOW, look, interval, max_age, random);

@@ -30,6 +30,8 @@ impl MigrationTrait for Migration {
                     .col(big_integer("created_at"))
                     .col(big_integer_null("deleted_at"))
                     .col(big_integer_null("visit_due_at"))
+                    .col(big_integer_null("visit_interval_us"))
+                    .col(text_null("network"))
                     .col(big_integer("not_before"))
                     .col(big_integer_null("wanted_at"))
                     .col(big_integer_null("lease"))
@@ -54,10 +56,43 @@ impl MigrationTrait for Migration {
             .create_index(index("domains", &["visit_due_at"]))
             .await?;
         manager
+            .create_index(
+                Index::create()
+                    .name("ix_domains_visit_awaited")
+                    .table("domains")
+                    .col("visit_due_at")
+                    .and_where(Expr::col("visit_interval_us").is_null())
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_index(index("domains", &["leased_until"]))
+            .await?;
+        manager
             .create_index(index("domains", &["nominated_from"]))
             .await?;
         manager
             .create_index(index("domains", &["check_due_at"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("crawl_pace")
+                    .col(big_integer("id").primary_key())
+                    .col(double("visits"))
+                    .col(big_integer("at"))
+                    .take(),
+            )
+            .await?;
+        // The one row there ever is: whoever leases visits holds it meanwhile.
+        manager
+            .exec_stmt(
+                Query::insert()
+                    .into_table("crawl_pace")
+                    .columns(["id", "visits", "at"])
+                    .values_panic([1_i64.into(), 0.0.into(), 0_i64.into()])
+                    .take(),
+            )
             .await?;
         manager
             .create_table(
@@ -214,17 +249,32 @@ impl MigrationTrait for Migration {
             .await?;
         manager
             .create_index(index("attempts", &["source_id", "id"]))
+            .await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("source_days")
+                    .col(big_integer("source_id"))
+                    .col(integer("day"))
+                    .col(integer("looks"))
+                    .col(integer("good"))
+                    .primary_key(Index::create().col("source_id").col("day"))
+                    .foreign_key(&mut references("source_days", "source_id", "sources"))
+                    .take(),
+            )
             .await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in [
+            "source_days",
             "attempts",
             "sources",
             "enrolled_keys",
             "proof_checks",
             "challenges",
             "proofs",
+            "crawl_pace",
             "domains",
         ] {
             manager

@@ -49,6 +49,8 @@ pub struct Standing {
     pub agents: i64,
     /// Event streams that are open.
     pub streams: i64,
+    /// Whether so many fetches fail at once that verdicts are frozen.
+    pub crawl_braked: bool,
 }
 
 /// The counters of one process.
@@ -63,6 +65,7 @@ pub struct Metrics {
     index_lag: Gauge,
     agents: Gauge,
     streams: Gauge,
+    crawl_braked: Gauge,
     in_flight: Gauge<i64>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
@@ -86,6 +89,7 @@ impl Metrics {
             index_lag: Gauge::default(),
             agents: Gauge::default(),
             streams: Gauge::default(),
+            crawl_braked: Gauge::default(),
             in_flight: Gauge::default(),
             cards_delivered: Counter::default(),
         };
@@ -120,6 +124,11 @@ impl Metrics {
             "crawl_cards",
             "Cards fetched, changed or not",
             self.cards_delivered.clone(),
+        );
+        registry.register(
+            "crawl_braked",
+            "1 while so many fetches fail at once that verdicts are frozen, else 0",
+            self.crawl_braked.clone(),
         );
         registry.register(
             "index_applied_seq",
@@ -215,6 +224,7 @@ impl Metrics {
         self.index_lag.set(standing.index_lag);
         self.agents.set(standing.agents);
         self.streams.set(standing.streams);
+        self.crawl_braked.set(standing.crawl_braked.into());
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -255,6 +265,7 @@ mod tests {
             index_lag: 2,
             agents: 3,
             streams: 1,
+            crawl_braked: true,
         };
         let text = metrics.text(standing).unwrap();
         for line in [
@@ -264,6 +275,7 @@ mod tests {
             "a2a_registry_index_applied_seq 7",
             "a2a_registry_index_lag_events 2",
             "a2a_registry_index_agents 3",
+            "a2a_registry_crawl_braked 1",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

@@ -100,7 +100,9 @@ impl Stock {
     pub async fn make_due(&self) {
         let database = self.database().await;
         execute(&database, "UPDATE sources SET next_due_at = 1".into()).await;
-        execute(&database, "UPDATE domains SET visit_due_at = 1".into()).await;
+        // As if somebody waited, so that no pace defers it.
+        let domains = "UPDATE domains SET visit_due_at = 1, visit_interval_us = NULL";
+        execute(&database, domains.into()).await;
         database.close().await.unwrap();
     }
 

@@ -67,6 +67,8 @@ impl Stage {
         config.search.writer_megabytes = 15;
         // The clock leaps, and nobody polls in between: the database is not lost for that.
         config.store.stale_limit = 1 << 40;
+        // As fast as the test is.
+        config.crawler.least_rate = 1_000_000.0;
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
         let clock = Arc::new(ManualClock(Mutex::new(start)));

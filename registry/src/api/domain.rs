@@ -158,6 +158,22 @@ pub struct SourceView {
     pub attempts: Vec<AttemptView>,
     /// When it is asked next.
     pub next_due: Option<Timestamp>,
+    /// How it fared, the newest day first, at most 90 of them; where one domain is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub days: Vec<SourceDay>,
+}
+
+/// How a source fared on one day. Looks that failed while so many did that the fault was likely the
+/// registry's do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceDay {
+    /// The day, in UTC.
+    #[schema(example = "2026-11-20")]
+    pub day: String,
+    /// How often it was asked.
+    pub looks: u32,
+    /// How often it had a card.
+    pub good: u32,
 }
 
 /// One request to an origin, or a refusal to make it.

@@ -1,11 +1,78 @@
-//! Visits for the crawler.
+//! Visits for the crawler: which are made now, and how fast.
 
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use a2a_crawler::brake::{Brake, Turn};
+use a2a_crawler::pace::Pace;
+use a2a_crawler::planned::Planned;
+use time::OffsetDateTime;
+
 use super::App;
-use crate::domain::timestamp::Timestamp;
+use super::ingest::SPACING;
+use crate::config::CrawlerConfig;
+use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, source};
-use crate::store::{StoreError, crawl, domains};
+use crate::store::frontier::{self, LeaseWish};
+use crate::store::{StoreError, domains};
+
+/// How often all plans are counted anew: other processes plan too.
+const RECOUNT: i64 = HOUR;
+
+/// What one process knows of the stream of visits.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pace: Pace,
+    planned: Mutex<Planned>,
+    /// When the plans were last counted; the least number before the first time.
+    counted_at: AtomicI64,
+    brake: Mutex<Brake>,
+}
+
+impl Stream {
+    pub(super) fn new(config: &CrawlerConfig, now: OffsetDateTime) -> Self {
+        Self {
+            pace: Pace {
+                least: config.least_rate,
+                burst: Duration::from_secs(config.burst_seconds),
+            },
+            planned: Mutex::new(Planned::new(now)),
+            counted_at: AtomicI64::new(i64::MIN),
+            brake: Mutex::default(),
+        }
+    }
+
+    pub(super) fn planned(&self) -> MutexGuard<'_, Planned> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a look; says whether verdicts are frozen from now on.
+    pub(super) fn note_look(&self, failed: bool, was_failing: bool, now: Timestamp) -> bool {
+        let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
+        match brake.note(failed, was_failing, now.into()) {
+            Some(Turn::Braked { failed, looks }) => {
+                tracing::warn!(
+                    failed,
+                    looks,
+                    "so many fetches fail at once that the fault is likely ours; verdicts are frozen"
+                );
+            }
+            Some(Turn::Released { since }) => {
+                tracing::warn!(%since, "fetches succeed again; verdicts are given again");
+            }
+            None => {}
+        }
+        brake.held_since().is_some()
+    }
+
+    /// Since when verdicts are frozen.
+    pub(super) fn braked_since(&self) -> Option<OffsetDateTime> {
+        let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
+        brake.held_since()
+    }
+}
 
 impl App {
     /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
@@ -19,22 +86,27 @@ impl App {
         lease_us: i64,
     ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
         let now = self.now();
+        self.recount_plans(now).await?;
         let mut random = [0; 8];
         self.entropy.fill(&mut random);
-        let lease = i64::from_le_bytes(random);
-        let until = now.plus(lease_us).0;
-        let leased = self
-            .store
-            .visits_lease(now.0, until, lease, limit as u64)
-            .await?;
+        let wish = LeaseWish {
+            now: now.0,
+            leased_until: now.plus(lease_us).0,
+            lease: i64::from_le_bytes(random),
+            limit: limit as u64,
+            pace: self.stream.pace,
+            steady: self.stream.planned().steady(),
+        };
+        let leased = self.store.visits_lease(&wish).await?;
         let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
         let mut sources = domains::sources_of(&self.store, &ids).await?;
         sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
         let mut visits = Vec::with_capacity(leased.len());
         for domain in leased {
-            let mut due: Vec<source::Model> = sources
+            let first = sources.partition_point(|source| source.domain_id < domain.id);
+            let mut due: Vec<source::Model> = sources[first..]
                 .iter()
-                .filter(|source| source.domain_id == domain.id)
+                .take_while(|source| source.domain_id == domain.id)
                 .cloned()
                 .collect();
             if due.is_empty() {
@@ -53,7 +125,27 @@ impl App {
         Ok(visits)
     }
 
-    /// Gives leased visits back, unmade; they are due again after the pause.
+    /// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
+    /// way in one block, and says which those are. They are due again at once, within the limit.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn networks_learn(&self, networks: &[(i64, String)]) -> Result<Vec<i64>, StoreError> {
+        if networks.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.store.networks_learn(networks, self.now().0).await
+    }
+
+    /// Whether an address lies inside `allow_networks`, where neither spacing nor the limit of its address
+    /// block applies.
+    pub fn is_exempt(&self, address: IpAddr) -> bool {
+        let networks = &self.config.crawler.allow_networks;
+        networks.iter().any(|network| network.contains(&address))
+    }
+
+    /// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
+    /// politeness allows.
     ///
     /// # Errors
     /// Where the database fails.
@@ -63,8 +155,10 @@ impl App {
         pause: Duration,
     ) -> Result<(), StoreError> {
         let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
-        let rest = (pause > 0).then(|| self.now().0.saturating_add(pause));
-        self.store.visits_give_back(held, rest).await
+        let now = self.now();
+        let rest = (pause > 0).then(|| now.plus(pause).0);
+        let spaced = now.plus(SPACING).0;
+        self.store.visits_give_back(held, rest, spaced).await
     }
 
     /// When the next visit is due.
@@ -72,7 +166,7 @@ impl App {
     /// # Errors
     /// Where the database fails.
     pub async fn visits_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(crawl::visits_next_due(&self.store, self.now().0)
+        Ok(frontier::visits_next_due(&self.store, self.now().0)
             .await?
             .map(Timestamp))
     }
@@ -80,5 +174,31 @@ impl App {
     /// Makes the crawler look for due visits now.
     pub fn wake_crawler(&self) {
         self.wake.visits.notify_one();
+    }
+
+    /// Since when so many fetches of this process fail that verdicts are frozen; `None` where they are not.
+    pub fn crawl_braked_since(&self) -> Option<Timestamp> {
+        self.stream.braked_since().map(Timestamp::from)
+    }
+
+    /// Counts the planned visits, where that was last done too long ago.
+    async fn recount_plans(&self, now: Timestamp) -> Result<(), StoreError> {
+        let counted_at = self.stream.counted_at.load(Ordering::Acquire);
+        if now.0.saturating_sub(counted_at) < RECOUNT {
+            return Ok(());
+        }
+        let counted = frontier::visits_planned(&self.store, now.0).await?;
+        let at = now.into();
+        let mut planned = Planned::new(at);
+        for (minute, visits) in counted.minutes {
+            let moment = OffsetDateTime::from_unix_timestamp(minute.saturating_mul(60));
+            if let (Ok(moment), Ok(visits)) = (moment, u32::try_from(visits)) {
+                planned.add(moment, at, visits);
+            }
+        }
+        planned.set_steady(counted.steady);
+        *self.stream.planned() = planned;
+        self.stream.counted_at.store(now.0, Ordering::Release);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::json;
+use time::OffsetDateTime;
 
 use super::error::ErrorKind;
 use super::ledger::Ledger;
@@ -11,13 +12,13 @@ use super::reviews::check_reason;
 use super::{App, AppError, Caller};
 use crate::api::{
     AttemptView, DomainList, DomainView, EnrolledKey, Proof, ProofCheck, Recrawl, RecrawlAccepted,
-    SourceView, Vouch,
+    SourceDay, SourceView, Vouch,
 };
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
-use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{agent, attempt, domain, proof, proof_check, source};
-use crate::store::{Write, accounts, agents, domains, ownership};
+use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::entity::{agent, attempt, domain, proof, proof_check, source, source_day};
+use crate::store::{Write, accounts, agents, crawl, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,10 +282,17 @@ impl App {
         id: i64,
     ) -> Result<DomainView, AppError> {
         let rows = domains::domains_by_ids(&self.store, &[id]).await?;
-        self.domain_views(caller, rows)
-            .await?
-            .pop()
-            .ok_or_else(|| AppError::not_found("domain"))
+        let view = self.domain_views(caller, rows).await?.pop();
+        let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+        let sources = domains::sources_of(&self.store, &[id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        for row in crawl::source_days_of(&self.store, &ids).await? {
+            let place = ids.iter().position(|id| *id == row.source_id);
+            if let Some(source) = place.and_then(|place| view.sources.get_mut(place)) {
+                source.days.push(day_view(&row));
+            }
+        }
+        Ok(view)
     }
 
     async fn domain_views(
@@ -417,6 +425,15 @@ fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     }
 }
 
+fn day_view(row: &source_day::Model) -> SourceDay {
+    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
+    SourceDay {
+        day: at.date().to_string(),
+        looks: u32::try_from(row.looks).unwrap_or(0),
+        good: u32::try_from(row.good).unwrap_or(0),
+    }
+}
+
 fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
@@ -445,5 +462,6 @@ fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
+        days: Vec::new(),
     }
 }

@@ -67,7 +67,7 @@ impl App {
         Ok(())
     }
 
-    /// Checks database, index and disk.
+    /// Checks database, index, disk and crawler.
     pub async fn readiness(&self) -> Readiness {
         let mut checks = Vec::new();
         let mut check = |name: &str, outcome: Result<String, String>| {
@@ -90,6 +90,7 @@ impl App {
         }
         check("index", self.index_lag().await);
         check("disk", self.disk());
+        check("crawler", Ok(self.crawler_standing()));
         let ready = checks.iter().all(|check| check.ok);
         Readiness {
             ready,
@@ -116,6 +117,18 @@ impl App {
                     }
                 }
             },
+        }
+    }
+
+    /// Whether verdicts are frozen. Requests can be answered all the same, so it is never a reason not to be
+    /// ready.
+    fn crawler_standing(&self) -> String {
+        match self.crawl_braked_since() {
+            Some(since) => format!(
+                "so many fetches fail at once that the fault is likely ours; verdicts are frozen since {}",
+                since.to_rfc3339()
+            ),
+            None => "verdicts are given".into(),
         }
     }
 

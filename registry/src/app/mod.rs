@@ -14,6 +14,7 @@ mod domains;
 mod error;
 mod events;
 mod health;
+mod housekeeping;
 mod indexing;
 mod ingest;
 mod ledger;
@@ -44,6 +45,7 @@ pub use data_dir::{DataDir, DataDirError};
 pub use diff::DiffQuery;
 pub use error::{AppError, ErrorKind};
 pub use health::{Check, Readiness};
+pub use housekeeping::BODY_RETENTION;
 pub use indexing::IndexingError;
 pub use offline::{migrate, ping_database, reindex, reset_admin_token};
 pub use page::PageRequest;
@@ -75,6 +77,7 @@ pub struct App {
     searches: search::SearchCache,
     signer: page::Signer,
     heard: health::Heard,
+    stream: crawling::Stream,
     pub(crate) wake: Wake,
     _data_dir: DataDir,
 }

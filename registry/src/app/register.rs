@@ -198,6 +198,8 @@ impl App {
             created_at: now.0,
             deleted_at: None,
             visit_due_at: Some(now.0),
+            visit_interval_us: None,
+            network: None,
             not_before: now.0,
             wanted_at: None,
             lease: None,

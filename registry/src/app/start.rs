@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use super::cards::CardCache;
 use super::changes::Changes;
+use super::crawling::Stream;
 use super::health::Heard;
 use super::page::Signer;
 use super::search::SearchCache;
@@ -109,6 +110,7 @@ impl App {
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             heard: Heard::new(clock.now().into()),
+            stream: Stream::new(&config.crawler, clock.now()),
             changes: Changes::default(),
             wake: Wake {
                 visits: Notify::new(),

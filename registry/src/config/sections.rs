@@ -115,6 +115,11 @@ pub struct CrawlerConfig {
     pub contact: String,
     /// Visits under way at once.
     pub concurrency: usize,
+    /// Visits a second that may begin after a restart or an outage, even where twice the steady rate is
+    /// less.
+    pub least_rate: f64,
+    /// Seconds for which unused permission to begin visits is kept.
+    pub burst_seconds: u64,
 }
 
 impl Default for CrawlerConfig {
@@ -128,6 +133,8 @@ impl Default for CrawlerConfig {
             extra_ca: Vec::new(),
             contact: String::new(),
             concurrency: 64,
+            least_rate: 1.0,
+            burst_seconds: 30,
         }
     }
 }

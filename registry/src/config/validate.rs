@@ -29,6 +29,12 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if !(1..=1024).contains(&config.crawler.concurrency) {
         wrong("crawler.concurrency must be between 1 and 1024".into());
     }
+    if !(0.001..=1_000_000.0).contains(&config.crawler.least_rate) {
+        wrong("crawler.least_rate must be between 0.001 and 1000000".into());
+    }
+    if !(1..=3600).contains(&config.crawler.burst_seconds) {
+        wrong("crawler.burst_seconds must be between 1 and 3600".into());
+    }
     if !(16..=4096).contains(&config.search.writer_megabytes) {
         wrong("search.writer_megabytes must be between 16 and 4096".into());
     }

@@ -80,6 +80,7 @@ pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
         index_lag: appended.saturating_sub(applied_seq).max(0),
         agents: i64::try_from(index.num_agents()).unwrap_or(i64::MAX),
         streams: i64::try_from(open).unwrap_or(i64::MAX),
+        crawl_braked: state.app.crawl_braked_since().is_some(),
     });
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

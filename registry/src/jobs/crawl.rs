@@ -1,11 +1,13 @@
 //! The crawler's two ends: visits come from the database, outcomes go into it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::Guard;
+use a2a_crawler::network::block_of;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
@@ -20,6 +22,7 @@ use url::Url;
 use super::OnOutcome;
 use crate::app::{App, StartError};
 use crate::domain::timestamp::Timestamp;
+use crate::store::StoreError;
 use crate::store::entity::{domain, source};
 
 /// How long to wait before looking for due visits again where nothing has called: other processes may
@@ -29,28 +32,42 @@ const POLL: Duration = Duration::from_secs(1);
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group and its transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
+/// How long a lease waits for the addresses of hosts that were never spoken to.
+const LOOKUP: Duration = Duration::from_secs(1);
+
 /// Starts the crawler.
 pub(super) fn start(
     app: &Arc<App>,
     fetcher: Arc<Fetcher>,
+    resolver: Arc<dyn Resolver>,
     on_outcome: OnOutcome,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    let longest = fetcher.longest_visit() + LEASE_MARGIN;
-    let lease_us = i64::try_from(longest.as_micros()).unwrap_or(i64::MAX / 2);
-    let frontier = Arc::new(Visits {
-        app: Arc::clone(app),
-        lease_us,
-    });
-    let sink = Arc::new(Outcomes {
-        app: Arc::clone(app),
-        on_outcome,
-    });
+    let frontier = frontier(app, resolver, fetcher.longest_visit() + LEASE_MARGIN);
+    let sink = sink(app, on_outcome);
     let config = WorkerConfig {
         concurrency: app.config().crawler.concurrency,
         ..WorkerConfig::default()
     };
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
+}
+
+/// The visits that the database says are due, each leased for so long. The resolver says which address blocks
+/// the hosts of first visits are in.
+pub fn frontier(app: &Arc<App>, resolver: Arc<dyn Resolver>, lease: Duration) -> Arc<dyn Frontier> {
+    Arc::new(Visits {
+        app: Arc::clone(app),
+        resolver,
+        lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
+    })
+}
+
+/// The database as the place where outcomes go.
+pub fn sink(app: &Arc<App>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
+    Arc::new(Outcomes {
+        app: Arc::clone(app),
+        on_outcome,
+    })
 }
 
 /// The one way out of this process.
@@ -80,23 +97,53 @@ pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher,
 /// The visits that the database says are due.
 struct Visits {
     app: Arc<App>,
+    resolver: Arc<dyn Resolver>,
     lease_us: i64,
+}
+
+impl Visits {
+    /// The address blocks of hosts that were never spoken to. A host that does not resolve in time has none:
+    /// its visit will say why.
+    async fn networks(&self, leased: &[(domain::Model, Vec<source::Model>)]) -> Vec<(i64, String)> {
+        let unknown = leased.iter().filter(|(row, _)| row.network.is_none());
+        let lookups = unknown.map(|(row, _)| async move {
+            let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
+            let address: IpAddr = match url.host()? {
+                url::Host::Ipv4(address) => address.into(),
+                url::Host::Ipv6(address) => address.into(),
+                url::Host::Domain(name) => {
+                    let answer = tokio::time::timeout(LOOKUP, self.resolver.resolve(name));
+                    *answer.await.ok()?.ok()?.first()?
+                }
+            };
+            let limited = !self.app.is_exempt(address);
+            limited.then(|| (row.id, block_of(address).to_string()))
+        });
+        futures::future::join_all(lookups)
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
+    }
 }
 
 #[async_trait]
 impl Frontier for Visits {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
-        self.app
+        let failed = |error: StoreError| OwnerError(error.0);
+        let mut leased = self
+            .app
             .visits_lease(limit, self.lease_us)
             .await
-            .map(|leased| {
-                let now = self.app.now();
-                leased
-                    .into_iter()
-                    .map(|(domain, sources)| visit(&domain, sources, now))
-                    .collect()
-            })
-            .map_err(|error| OwnerError(error.0))
+            .map_err(failed)?;
+        let networks = self.networks(&leased).await;
+        let too_many = self.app.networks_learn(&networks).await.map_err(failed)?;
+        leased.retain(|(row, _)| !too_many.contains(&row.id));
+        let now = self.app.now();
+        Ok(leased
+            .into_iter()
+            .map(|(domain, sources)| visit(&domain, sources, now))
+            .collect())
     }
 
     async fn wait(&self) {
@@ -147,7 +194,9 @@ fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
         Slot::Url { url }
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());
-    let full = row.full_wanted || needs_full_fetch(last_full, now.into());
+    let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));
+    let wait = time::Duration::microseconds(wait);
+    let full = row.full_wanted || needs_full_fetch(last_full, now.into(), wait);
     let validators = row.validator_url.filter(|_| !full).map(|url| Validators {
         url,
         etag: row.etag,

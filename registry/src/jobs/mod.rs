@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, StartError};
 
+pub use crawl::{frontier, sink};
+
 /// What is told of every request the crawler makes.
 pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
 
@@ -81,10 +83,10 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
                 .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
         ),
     };
-    let fetcher = Arc::new(crawl::fetcher(app, resolver)?);
+    let fetcher = Arc::new(crawl::fetcher(app, Arc::clone(&resolver))?);
     app.reach_out(Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
-        let crawl = crawl::start(app, fetcher, options.on_outcome, crawling.clone());
+        let crawl = crawl::start(app, fetcher, resolver, options.on_outcome, crawling.clone());
         (Some(crawl), Some(prove::start(app, crawling.clone())))
     } else {
         (None, None)

@@ -1,4 +1,4 @@
-//! Work that comes once after an upgrade: what an older build has derived is derived again.
+//! Work in the background: what an older build has derived is derived again, and what is to be kept no longer goes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,10 @@ use crate::app::App;
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Derives everything old again, page by page, and ends.
+/// How often to look for what is to be kept no longer.
+const HOUSEKEEPING: Duration = Duration::from_secs(3600);
+
+/// Derives everything old again, page by page, and then keeps house.
 pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
     let app = Arc::clone(app);
     tokio::spawn(async move {
@@ -36,5 +39,24 @@ pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()>
                 "cards of an older build were derived again"
             );
         }
+        keep_house(&app, &cancel).await;
     })
+}
+
+async fn keep_house(app: &App, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        let pause = match app.housekeep().await {
+            Ok(true) => continue,
+            Ok(false) => HOUSEKEEPING,
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "housekeeping failed");
+                PAUSE
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
 }

@@ -1,175 +1,90 @@
-//! Which visits are due, who makes them, and what came of them.
+//! What came of visits: sources, attempts and totals.
 
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect, Statement,
-    sea_query::{Condition, LockBehavior, LockType, OnConflict},
+    ActiveValue::NotSet,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, Statement,
+    sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query},
 };
 
-use super::entity::{attempt, domain, source};
-use super::{Handle, Store, StoreError, Write};
+use super::entity::{attempt, domain, source, source_day};
+use super::{Handle, StoreError, Write};
 
 /// Attempts kept for one source; older ones go.
 pub const ATTEMPTS_PER_SOURCE: i64 = 20;
-
-impl Store {
-    /// Leases up to `limit` due domains until `leased_until`, oldest first. No two callers ever get the
-    /// same one while its lease lasts, in one process or in many.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_lease(
-        &self,
-        now: i64,
-        leased_until: i64,
-        lease: i64,
-        limit: u64,
-    ) -> Result<Vec<domain::Model>, StoreError> {
-        let write = self.write().await?;
-        let mut query = domain::Entity::find()
-            .filter(due(now))
-            .order_by_asc(domain::Column::VisitDueAt)
-            .limit(limit);
-        if self.is_postgres() {
-            query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
-        }
-        let mut rows = query.all(write.connection()).await?;
-        if rows.is_empty() {
-            return Ok(rows);
-        }
-        domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                lease: Set(Some(lease)),
-                leased_until: Set(Some(leased_until)),
-                ..Default::default()
-            })
-            .filter(domain::Column::Id.is_in(rows.iter().map(|row| row.id)))
-            .exec(write.connection())
-            .await?;
-        write.commit().await?;
-        for row in &mut rows {
-            row.lease = Some(lease);
-            row.leased_until = Some(leased_until);
-        }
-        Ok(rows)
-    }
-
-    /// Visits a domain no more until something makes its visit due again.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_end(&self, id: i64) -> Result<(), StoreError> {
-        let write = self.write().await?;
-        domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                visit_due_at: Set(None),
-                lease: Set(None),
-                leased_until: Set(None),
-                ..Default::default()
-            })
-            .filter(domain::Column::Id.eq(id))
-            .exec(write.connection())
-            .await?;
-        write.commit().await
-    }
-
-    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
-    /// moment until which they are not asked again, where they are to rest.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_give_back(
-        &self,
-        held: &[(i64, i64)],
-        rest: Option<i64>,
-    ) -> Result<(), StoreError> {
-        if held.is_empty() {
-            return Ok(());
-        }
-        let mut any = Condition::any();
-        for (id, lease) in held {
-            any = any.add(
-                Condition::all()
-                    .add(domain::Column::Id.eq(*id))
-                    .add(domain::Column::Lease.eq(*lease)),
-            );
-        }
-        let write = self.write().await?;
-        let mut change = domain::ActiveModel {
-            lease: Set(None),
-            leased_until: Set(None),
-            ..Default::default()
-        };
-        if let Some(rest) = rest {
-            change.visit_due_at = Set(Some(rest));
-            change.not_before = Set(rest);
-        }
-        domain::Entity::update_many()
-            .set(change)
-            .filter(any)
-            .exec(write.connection())
-            .await?;
-        write.commit().await
-    }
-
-    /// Forgets every lease. For a database that belongs to one process, when that process starts: whoever
-    /// held a lease was killed and will not come back for it. Answers how many there were.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_forget_leases(&self) -> Result<u64, StoreError> {
-        let write = self.write().await?;
-        let forgotten = domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                lease: Set(None),
-                leased_until: Set(None),
-                ..Default::default()
-            })
-            .filter(domain::Column::Lease.is_not_null())
-            .exec(write.connection())
-            .await?;
-        write.commit().await?;
-        Ok(forgotten.rows_affected)
-    }
-}
-
-fn due(now: i64) -> Condition {
-    Condition::all()
-        .add(domain::Column::VisitDueAt.lte(now))
-        .add(domain::Column::DeletedAt.is_null())
-        .add(
-            Condition::any()
-                .add(domain::Column::LeasedUntil.is_null())
-                .add(domain::Column::LeasedUntil.lt(now)),
-        )
-}
-
-/// The earliest moment at which an unleased visit is due.
+/// Days of which a source's totals are kept; older ones go.
+pub const DAYS_PER_SOURCE: i32 = 90;
+/// How sources fared day by day, the newest day first.
 ///
 /// # Errors
 /// Where the database fails.
-pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
-    #[derive(FromQueryResult)]
-    struct Earliest {
-        due_at: Option<i64>,
+pub async fn source_days_of(
+    on: &impl Handle,
+    source_ids: &[i64],
+) -> Result<Vec<source_day::Model>, StoreError> {
+    if source_ids.is_empty() {
+        return Ok(Vec::new());
     }
-    let row = domain::Entity::find()
-        .select_only()
-        .column_as(domain::Column::VisitDueAt.min(), "due_at")
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(
-            Condition::any()
-                .add(domain::Column::LeasedUntil.is_null())
-                .add(domain::Column::LeasedUntil.lt(now)),
-        )
-        .into_model::<Earliest>()
-        .one(on.connection())
-        .await?;
-    Ok(row.and_then(|row| row.due_at))
+    Ok(source_day::Entity::find()
+        .filter(source_day::Column::SourceId.is_in(source_ids.iter().copied()))
+        .order_by_desc(source_day::Column::Day)
+        .all(on.connection())
+        .await?)
 }
 
 impl Write {
+    /// Adds these looks to the totals of their days, and drops what is older than [`DAYS_PER_SOURCE`] of the
+    /// sources named.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_days_add(&self, rows: Vec<source_day::Model>) -> Result<(), StoreError> {
+        use source_day::Column as C;
+        let Some(today) = rows.iter().map(|row| row.day).max() else {
+            return Ok(());
+        };
+        let sources: Vec<i64> = rows.iter().map(|row| row.source_id).collect();
+        let sum = |column: C| {
+            (
+                column,
+                Expr::col((source_day::Entity, column)).add(Expr::col(("excluded", column))),
+            )
+        };
+        let conflict = OnConflict::columns([C::SourceId, C::Day])
+            .values([sum(C::Looks), sum(C::Good)])
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await?;
+        source_day::Entity::delete_many()
+            .filter(C::SourceId.is_in(sources))
+            .filter(C::Day.lte(today - DAYS_PER_SOURCE))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Drops the totals, up to and with that day, of sources that are asked no more. Those that are drop
+    /// theirs with every look.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_days_forget(&self, day: i32) -> Result<(), StoreError> {
+        let ended = Query::select()
+            .column(source::Column::Id)
+            .from(source::Entity)
+            .and_where(source::Column::EndedAt.is_not_null())
+            .take();
+        source_day::Entity::delete_many()
+            .filter(source_day::Column::Day.lte(day))
+            .filter(source_day::Column::SourceId.in_subquery(ended))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
     /// Writes what became of these sources, all columns that a look can change.
     ///
     /// # Errors
@@ -220,6 +135,8 @@ impl Write {
         let conflict = OnConflict::column(C::Id)
             .update_columns([
                 C::VisitDueAt,
+                C::VisitIntervalUs,
+                C::Network,
                 C::NotBefore,
                 C::WantedAt,
                 C::Lease,

@@ -204,7 +204,8 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next visit of a domain due at this moment, or sooner where it is already.
+    /// Makes the next visit of a domain due at this moment, or sooner where it is already: somebody waits for
+    /// it.
     ///
     /// # Errors
     /// Where the database fails.
@@ -212,6 +213,7 @@ impl Write {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),
+                visit_interval_us: Set(None),
                 ..Default::default()
             })
             .filter(domain::Column::Id.eq(id))
@@ -263,6 +265,7 @@ impl Write {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),
+                visit_interval_us: Set(None),
                 ..Default::default()
             })
             .filter(domain::Column::Id.eq(id))

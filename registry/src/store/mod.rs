@@ -12,6 +12,7 @@ pub mod decisions;
 pub mod domains;
 pub mod entity;
 pub mod events;
+pub mod frontier;
 mod listen;
 pub mod ownership;
 pub mod reviews;

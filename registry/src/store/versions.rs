@@ -4,17 +4,20 @@ use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect,
-    sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict},
+    sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict, Query},
 };
 use uuid::Uuid;
 
-use super::entity::{body, version};
+use super::entity::{agent, body, version};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 use crate::domain::review::VersionState;
 
 /// Versions kept of one agent, besides the approved, the newest and the pending one.
 pub const VERSIONS_PER_AGENT: u64 = 200;
+
+/// Bytes dropped at once where their agents ended long ago.
+pub const BODIES_AT_ONCE: u64 = 500;
 
 /// The versions with these ids, in no order.
 ///
@@ -311,6 +314,52 @@ impl Write {
             .await?;
         self.bodies_drop_unused(dropped.into_iter().map(|row| row.digest).collect())
             .await
+    }
+
+    /// Drops bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; answers how many.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn bodies_evict(&self, retired_by: i64) -> Result<u64, StoreError> {
+        let versions = |living: bool| {
+            let ended = agent::Column::RetiredAt.lte(retired_by);
+            let standing = agent::Column::RetiredAt
+                .is_null()
+                .or(agent::Column::RetiredAt.gt(retired_by));
+            Query::select()
+                .column((version::Entity, version::Column::Digest))
+                .from(version::Entity)
+                .inner_join(
+                    agent::Entity,
+                    Expr::col((agent::Entity, agent::Column::Id))
+                        .equals((version::Entity, version::Column::AgentId)),
+                )
+                .and_where(if living { standing } else { ended })
+                .and_where(
+                    Expr::col((version::Entity, version::Column::Digest))
+                        .equals((body::Entity, body::Column::Digest)),
+                )
+                .take()
+        };
+        let mut old = body::Entity::find()
+            .select_only()
+            .column(body::Column::Digest)
+            .filter(Expr::exists(versions(false)))
+            .filter(Expr::exists(versions(true)).not())
+            .limit(BODIES_AT_ONCE);
+        if self.locks_rows() {
+            // What another write has just kept is held by it, and passed over.
+            old = old.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        }
+        let old: Vec<String> = old.into_tuple().all(self.connection()).await?;
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let dropped = body::Entity::delete_many()
+            .filter(body::Column::Digest.is_in(old))
+            .exec(self.connection())
+            .await?;
+        Ok(dropped.rows_affected)
     }
 
     /// Drops those of these bytes that no version has. What another write has just kept counts as used:

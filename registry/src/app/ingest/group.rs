@@ -3,15 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use a2a_crawler::{Outcome, SourceOutcome};
+use a2a_crawler::planned::Planned;
+use a2a_crawler::{Outcome, SourceOutcome, Verdict};
+use time::Duration;
 use uuid::Uuid;
 
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
-use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{account, attempt, decision, domain, enrolled_key, source};
+use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::entity::{account, attempt, decision, domain, enrolled_key, source, source_day};
 use crate::store::versions::VersionKey;
 use crate::store::{Write, accounts, agents, decisions, domains, ownership, reviews, versions};
+
+/// How a host is to be treated after a visit.
+#[derive(Debug)]
+pub(super) struct Manners {
+    /// The pause before the next visit, microseconds.
+    pub(super) spacing: i64,
+    /// The address block whose visits are limited, or that none is; `None` where the visit tells nothing
+    /// about that.
+    pub(super) network: Option<Option<String>>,
+}
 
 /// Everything the outcomes of one group touch.
 #[derive(Debug, Default)]
@@ -26,7 +38,11 @@ pub(super) struct Group {
     pub(super) accounts: HashMap<Uuid, account::Model>,
     /// The keys that were named for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
+    /// Whether so many fetches fail at once that nothing is concluded from failures.
+    pub(super) braked: bool,
     attempts: Vec<attempt::Model>,
+    /// Looks of each source by the day, and how many of them were good.
+    days: BTreeMap<(i64, i32), (i32, i32)>,
     /// The sources whose rows have changed.
     seen: BTreeSet<i64>,
     /// The sources of which whole cards were wanted before this group came in.
@@ -36,7 +52,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Loads all of it: nine queries, whatever the group's size.
+    /// Loads all of it: eight queries, whatever the group's size; four where every card is what it was.
     pub(super) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
@@ -74,12 +90,33 @@ impl Group {
         for row in ownership::enrolled_of(write, &keys).await? {
             group.enrolled.entry(row.domain_id).or_default().push(row);
         }
-        group.load_around_agents(write).await?;
+        group.load_around_agents(write, outcomes).await?;
         Ok(group)
     }
 
-    async fn load_around_agents(&mut self, write: &Write) -> Result<(), AppError> {
-        let ids: Vec<Uuid> = self.agents.keys().copied().collect();
+    /// What is decided with. Where a visit found every card as it was nothing is.
+    async fn load_around_agents(
+        &mut self,
+        write: &Write,
+        outcomes: &[Outcome],
+    ) -> Result<(), AppError> {
+        let eventful: BTreeSet<i64> = outcomes
+            .iter()
+            .filter(|outcome| {
+                let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+                !outcome.sources.iter().all(quiet)
+            })
+            .map(|outcome| outcome.domain_key)
+            .collect();
+        let ids: Vec<Uuid> = self
+            .agents
+            .values()
+            .filter(|state| eventful.contains(&state.agent.domain_id))
+            .map(|state| state.agent.id)
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
         for row in agents::holds_of(write, &ids).await? {
             if let (Some(state), Ok(hold)) = (self.agents.get_mut(&row.agent_id), row.hold.parse())
             {
@@ -97,6 +134,7 @@ impl Group {
         let version_ids: Vec<Uuid> = self
             .agents
             .values()
+            .filter(|state| eventful.contains(&state.agent.domain_id))
             .flat_map(|state| [state.agent.approved_version, state.agent.newest_version])
             .flatten()
             .collect();
@@ -137,9 +175,17 @@ impl Group {
         }
     }
 
-    /// Keeps every attempt, the failed ones too.
-    pub(super) fn record_attempts(&mut self, result: &SourceOutcome) {
+    /// Keeps every attempt, the failed ones too, and counts the look for its day, unless the fault is likely
+    /// ours.
+    pub(super) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
+        let good = !matches!(result.verdict, Verdict::Failed { .. });
+        if good || !self.braked {
+            let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+            let totals = self.days.entry((result.source_key, day)).or_default();
+            totals.0 += 1;
+            totals.1 += i32::from(good);
+        }
         for attempt in &result.attempts {
             self.attempts.push(attempt::Model {
                 id: 0,
@@ -157,8 +203,14 @@ impl Group {
 
     /// Ends the visit: the next one is due when its earliest source is, and not before politeness allows.
     /// A wish that came while the visit was under way makes all of it due again.
-    pub(super) fn finish_visit(&mut self, domain: i64, now: Timestamp, spacing: i64) {
-        let earliest = now.plus(spacing).0;
+    pub(super) fn finish_visit(
+        &mut self,
+        domain: i64,
+        now: Timestamp,
+        manners: &Manners,
+        planned: &mut Planned,
+    ) {
+        let earliest = now.plus(manners.spacing).0;
         let wanted = self
             .domains
             .get_mut(&domain)
@@ -178,11 +230,27 @@ impl Group {
             .filter(|source| source.domain_id == domain && source.ended_at.is_none())
             .map(|source| source.next_due_at)
             .min();
-        if let Some(row) = self.domains.get_mut(&domain) {
-            row.not_before = earliest;
-            row.visit_due_at = due.map(|due| due.max(row.not_before));
-            row.lease = None;
-            row.leased_until = None;
+        let Some(row) = self.domains.get_mut(&domain) else {
+            return;
+        };
+        let before = row.visit_interval_us.map(Duration::microseconds);
+        row.not_before = earliest;
+        // A domain that has opted out is visited no more, once the visit under way has ended.
+        row.visit_due_at = due
+            .filter(|_| row.opted_out_by.is_none())
+            .map(|due| due.max(row.not_before));
+        row.visit_interval_us = match (row.visit_due_at, wanted) {
+            (Some(due), None) => Some(due.saturating_sub(now.0).max(1)),
+            _ => None,
+        };
+        if let Some(network) = &manners.network {
+            row.network.clone_from(network);
+        }
+        row.lease = None;
+        row.leased_until = None;
+        planned.change_interval(before, row.visit_interval_us.map(Duration::microseconds));
+        if let Some(due) = row.visit_due_at {
+            planned.add(Timestamp(due).into(), now.into(), 1);
         }
     }
 
@@ -205,6 +273,16 @@ impl Group {
         write
             .attempts_insert(std::mem::take(&mut self.attempts))
             .await?;
+        let days = std::mem::take(&mut self.days);
+        let days = days
+            .into_iter()
+            .map(|((source_id, day), (looks, good))| source_day::Model {
+                source_id,
+                day,
+                looks,
+                good,
+            });
+        write.source_days_add(days.collect()).await?;
         Ok(())
     }
 }

@@ -10,11 +10,12 @@ mod source;
 
 use std::collections::BTreeSet;
 
-use a2a_crawler::{Outcome, SourceOutcome, Verdict};
+use a2a_crawler::network::block_of;
+use a2a_crawler::{AttemptOutcome, Outcome, SourceOutcome, Verdict};
 use serde_json::json;
 
-use self::group::Group;
-use self::source::Success;
+use self::group::{Group, Manners};
+use self::source::{Placement, Success};
 use super::App;
 use super::error::AppError;
 use super::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
@@ -37,6 +38,7 @@ impl App {
         let now = self.now();
         let write = self.store.write().await?;
         let mut state = Group::load(&write, group).await?;
+        state.braked = self.note_looks(&state, group, now);
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         for outcome in group {
             if state.holds_lease(outcome) {
@@ -64,10 +66,12 @@ impl App {
     ) -> Result<(), AppError> {
         let now = ledger.now();
         let mut fed = BTreeSet::new();
+        let mut placement = Placement::new(&self.stream, unit_random(self.entropy.as_ref()));
         for result in &outcome.sources {
             if group.sources.contains_key(&result.source_key) {
                 fed.extend(group.agent_of_source(result.source_key));
-                self.ingest_source(write, group, ledger, result).await?;
+                self.ingest_source(write, group, ledger, result, &mut placement)
+                    .await?;
                 fed.extend(group.agent_of_source(result.source_key));
             }
         }
@@ -75,8 +79,9 @@ impl App {
         for agent in fed {
             self.follow_liveness(group, ledger, agent, now);
         }
-        let exempt = self.spacing_exempt(group, outcome);
-        group.finish_visit(outcome.domain_key, now, if exempt { 0 } else { SPACING });
+        let manners = self.manners(group, outcome);
+        let mut planned = self.stream.planned();
+        group.finish_visit(outcome.domain_key, now, &manners, &mut planned);
         Ok(())
     }
 
@@ -86,10 +91,10 @@ impl App {
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         result: &SourceOutcome,
+        placement: &mut Placement<'_>,
     ) -> Result<(), AppError> {
         let now = ledger.now();
-        group.record_attempts(result);
-        let random = unit_random(self.entropy.as_ref());
+        group.record_attempts(result, now);
         match &result.verdict {
             Verdict::Fetched(fetched) => {
                 let changed = self
@@ -100,7 +105,13 @@ impl App {
                 } else {
                     Success::Same
                 };
-                group.succeeded(result.source_key, &fetched.freshness, success, now, random);
+                group.succeeded(
+                    result.source_key,
+                    &fetched.freshness,
+                    success,
+                    now,
+                    placement,
+                );
             }
             Verdict::NotModified(freshness) => {
                 group.succeeded(
@@ -108,14 +119,17 @@ impl App {
                     freshness,
                     Success::NotModified,
                     now,
-                    random,
+                    placement,
                 );
             }
             Verdict::Failed {
                 outcome,
                 retry_after,
             } => {
-                group.failed(result.source_key, *outcome, *retry_after, now, random);
+                group.failed(result.source_key, *outcome, *retry_after, now, placement);
+                if *outcome == AttemptOutcome::TlsInvalid {
+                    distrust(group, result.source_key);
+                }
             }
         }
         Ok(())
@@ -133,6 +147,7 @@ impl App {
         let Some(seen) = group.liveness_of(agent) else {
             return;
         };
+        let braked = group.braked;
         let Some(state) = group.agents.get_mut(&agent) else {
             return;
         };
@@ -150,29 +165,54 @@ impl App {
             let data = json!({"state": row.liveness, "reason": row.liveness_reason});
             ledger.agent_event(EventKind::AgentLiveness, agent, CRAWLER, data);
         }
-        if row
-            .gone_since
-            .is_some_and(|since| source::retires(since, now))
-        {
+        let retires = |since| source::retires(since, now);
+        if !braked && row.gone_since.is_some_and(retires) {
             ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
         }
     }
 
-    fn spacing_exempt(&self, group: &Group, outcome: &Outcome) -> bool {
-        let inside = |address| {
-            self.config
-                .crawler
-                .allow_networks
-                .iter()
-                .any(|network| network.contains(&address))
-        };
+    /// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
+    /// failures.
+    fn note_looks(&self, state: &Group, group: &[Outcome], now: Timestamp) -> bool {
+        let mut braked = self.crawl_braked_since().is_some();
+        for outcome in group.iter().filter(|outcome| state.holds_lease(outcome)) {
+            for result in &outcome.sources {
+                if let Some(row) = state.sources.get(&result.source_key) {
+                    let failed = matches!(result.verdict, Verdict::Failed { .. });
+                    // Freed by the last look of a group, it was still held for the others.
+                    braked |= self.stream.note_look(failed, row.failures > 0, now);
+                }
+            }
+        }
+        braked
+    }
+
+    /// How the host of a visit is to be treated from now on.
+    fn manners(&self, group: &Group, outcome: &Outcome) -> Manners {
+        if self.visit_is_exempt(group, outcome) {
+            return Manners {
+                spacing: 0,
+                network: Some(None),
+            };
+        }
+        let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
+        let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
+        Manners {
+            spacing: SPACING,
+            network: spoken_to.map(|address| Some(block_of(address).to_string())),
+        }
+    }
+
+    fn visit_is_exempt(&self, group: &Group, outcome: &Outcome) -> bool {
         let addressed = outcome
             .sources
             .iter()
             .flat_map(|result| &result.attempts)
             .filter_map(|attempt| attempt.address);
         let literal = group.domain_literal(outcome.domain_key);
-        addressed.chain(literal).any(inside)
+        addressed
+            .chain(literal)
+            .any(|address| self.is_exempt(address))
     }
 
     /// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
@@ -182,5 +222,22 @@ impl App {
             self.index.note_changed(&touched.agents, seq);
             self.wake.events.send_replace(seq);
         }
+    }
+}
+
+/// An agent whose card cannot be fetched over valid TLS is not trusted for that any more, unless another of its
+/// sources still gives it.
+fn distrust(group: &mut Group, source: i64) {
+    let Some(agent) = group.agent_of_source(source) else {
+        return;
+    };
+    let still_given = group
+        .sources
+        .values()
+        .any(|row| row.agent_id == Some(agent) && row.liveness == LivenessState::Fresh.as_str());
+    if let Some(state) = group.agents.get_mut(&agent)
+        && !still_given
+    {
+        state.agent.tls = false;
     }
 }

@@ -7,6 +7,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use super::group::Group;
+use crate::app::crawling::Stream;
 use crate::domain::lifecycle::LivenessState;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::source;
@@ -21,6 +22,31 @@ pub(super) struct Seen {
     pub(super) state: LivenessState,
     pub(super) reason: Option<String>,
     pub(super) last_seen_at: Option<i64>,
+}
+
+/// Where within the jitter the sources of one visit are placed: all at the same place, so that what was asked
+/// together is asked together again.
+pub(super) struct Placement<'a> {
+    stream: &'a Stream,
+    seed: f64,
+    chosen: Option<f64>,
+}
+
+impl<'a> Placement<'a> {
+    /// `seed` is a random number in 0..1.
+    pub(super) const fn new(stream: &'a Stream, seed: f64) -> Self {
+        Self {
+            stream,
+            seed,
+            chosen: None,
+        }
+    }
+
+    /// The random number to plan with, where each would lead to that moment.
+    fn choose(&mut self, moment: impl Fn(f64) -> OffsetDateTime) -> f64 {
+        let least = || self.stream.planned().least(self.seed, moment);
+        *self.chosen.get_or_insert_with(least)
+    }
 }
 
 /// What a success was: the card in full, or word that it is what it was.
@@ -42,14 +68,18 @@ impl Group {
         freshness: &Freshness,
         success: Success,
         now: Timestamp,
-        random: f64,
+        placement: &mut Placement<'_>,
     ) {
         let Some(row) = self.sources.get_mut(&source) else {
             return;
         };
         let full = success != Success::NotModified;
         let look = match success {
-            _ if row.last_success_at.is_none() => Look::First,
+            _ if row.last_success_at.is_none() => {
+                let domain = self.domains.get(&row.domain_id);
+                let phase = domain.map_or(0, |domain| schedule::phase(&domain.name));
+                Look::First { phase }
+            }
             Success::Changed => Look::Changed,
             Success::Same | Success::NotModified => Look::Unchanged,
         };
@@ -70,44 +100,33 @@ impl Group {
         remember(row, History::default(), 0);
         row.liveness = LivenessState::Fresh.as_str().into();
         row.liveness_reason = None;
-        plan(row, look, freshness.max_age, now, random);
+        plan(row, look, freshness.max_age, now, placement);
     }
 
-    /// The card was not there.
+    /// The card was not there. While so many fail that the fault is likely ours nothing is concluded from
+    /// that, and it is tried again soon.
     pub(super) fn failed(
         &mut self,
         source: i64,
         outcome: AttemptOutcome,
         retry_after: Option<u32>,
         now: Timestamp,
-        random: f64,
+        placement: &mut Placement<'_>,
     ) {
+        let braked = self.braked;
         let Some(row) = self.sources.get_mut(&source) else {
             return;
         };
-        let failures = row.failures.saturating_add(1);
-        let history = history_of(row).after(outcome, now.into());
-        let (state, reason) = history.judge(now.into());
-        remember(row, history, failures);
-        row.liveness = match state {
-            Liveness::Fresh => LivenessState::Fresh,
-            Liveness::Stale => LivenessState::Stale,
-            Liveness::Gone => LivenessState::Gone,
+        row.failures = row.failures.saturating_add(1);
+        if !braked {
+            conclude(row, outcome, now);
         }
-        .as_str()
-        .into();
-        row.liveness_reason = reason;
-        let failures = u32::try_from(failures).unwrap_or(1);
-        plan(
-            row,
-            Look::Failed {
-                failures,
-                retry_after,
-            },
-            None,
-            now,
-            random,
-        );
+        let look = Look::Failed {
+            failures: u32::try_from(row.failures).unwrap_or(1),
+            retry_after,
+            braked,
+        };
+        plan(row, look, None, now, placement);
     }
 
     /// The best that any of an agent's sources says; `None` where it has none left.
@@ -131,10 +150,36 @@ impl Group {
     }
 }
 
+/// Sets what a failure means for the card.
+fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
+    let history = history_of(row).after(outcome, now.into());
+    let (state, reason) = history.judge(now.into());
+    remember(row, history, row.failures);
+    row.liveness = match state {
+        Liveness::Fresh => LivenessState::Fresh,
+        Liveness::Stale => LivenessState::Stale,
+        Liveness::Gone => LivenessState::Gone,
+    }
+    .as_str()
+    .into();
+    row.liveness_reason = reason;
+    if outcome == AttemptOutcome::TlsInvalid {
+        // What was trusted is not any more, and a 304 would not say what came over valid TLS.
+        row.full_wanted = true;
+    }
+}
+
 /// Sets when the source is asked next, and what its interval has become.
-fn plan(row: &mut source::Model, look: Look, max_age: Option<u32>, now: Timestamp, random: f64) {
+fn plan(
+    row: &mut source::Model,
+    look: Look,
+    max_age: Option<u32>,
+    now: Timestamp,
+    placement: &mut Placement<'_>,
+) {
     let interval = (row.interval_us > 0).then(|| Duration::microseconds(row.interval_us));
-    let next = schedule::next_due(now.into(), look, interval, max_age, random);
+    let next = |random| schedule::next_due(now.into(), look, interval, max_age, random);
+    let next = next(placement.choose(|random| next(random).at));
     row.next_due_at = Timestamp::from(next.at).0;
     row.interval_us = i64::try_from(next.interval.whole_microseconds()).unwrap_or(i64::MAX);
 }

@@ -39,6 +39,12 @@ pub mod domain {
         pub deleted_at: Option<i64>,
         /// When its next visit is due.
         pub visit_due_at: Option<i64>,
+        /// How long after the visit before the next one was planned; none where somebody waits for it: a
+        /// first visit, or a wish.
+        pub visit_interval_us: Option<i64>,
+        /// The address block its last visit spoke to, such as `192.0.2.0/24`; none where no limit is set on
+        /// that.
+        pub network: Option<String>,
         /// The earliest moment politeness allows a visit.
         pub not_before: i64,
         /// When somebody asked for a visit while one was under way.
@@ -193,6 +199,57 @@ pub mod attempt {
         pub detail: String,
         /// Milliseconds.
         pub elapsed_ms: i32,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// How many visits may begin, of one row.
+pub mod pace {
+    use sea_orm::entity::prelude::*;
+
+    /// How many visits may begin, of one row.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "crawl_pace")]
+    pub struct Model {
+        /// Always 1.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: i64,
+        /// Visits that may begin; the fraction is carried on.
+        pub visits: f64,
+        /// As of when.
+        pub at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// How a source fared on one day.
+pub mod source_day {
+    use sea_orm::entity::prelude::*;
+
+    /// How a source fared on one day.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "source_days")]
+    pub struct Model {
+        /// Which source.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub source_id: i64,
+        /// Days since 1970, UTC.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub day: i32,
+        /// How often it was asked.
+        pub looks: i32,
+        /// How often it had a card.
+        pub good: i32,
     }
 
     /// None: joins are written where they are needed.

@@ -8,6 +8,6 @@ mod ownership;
 
 pub use accounts::{account, setting, token};
 pub use agents::{agent, body, hold, version};
-pub use domains::{attempt, domain, proof, source};
+pub use domains::{attempt, domain, pace, proof, source, source_day};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, proof_check};

@@ -380,6 +380,7 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: Some(attempt),
                 attempts: Vec::new(),
                 next_due: Some(NOW.plus(26 * MINUTE)),
+                days: Vec::new(),
             },
             SourceView {
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
@@ -388,6 +389,7 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
+                days: Vec::new(),
             },
         ],
         agents: vec![Uuid::from_u128(7)],

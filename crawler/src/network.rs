@@ -1,0 +1,41 @@
+//! Address blocks: one platform may serve a hundred thousand agents from a few addresses, and is to be asked
+//! politely as a whole.
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// The length of an IPv4 block's prefix.
+const V4_PREFIX: u8 = 24;
+/// The length of an IPv6 block's prefix.
+const V6_PREFIX: u8 = 48;
+
+/// The block an address belongs to: its /24 or its /48. An IPv4 address mapped into IPv6 counts as what it is.
+pub fn block_of(address: IpAddr) -> IpNet {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, V4_PREFIX).trunc()),
+        IpAddr::V6(address) => IpNet::V6(Ipv6Net::new_assert(address, V6_PREFIX).trunc()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn neighbours_share_a_block() {
+        for (address, block) in [
+            ("192.0.2.1", "192.0.2.0/24"),
+            ("192.0.2.255", "192.0.2.0/24"),
+            ("192.0.3.0", "192.0.3.0/24"),
+            ("2001:db8:1:2::3", "2001:db8:1::/48"),
+            ("2001:db8:2::", "2001:db8:2::/48"),
+            ("::ffff:192.0.2.9", "192.0.2.0/24"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(block_of(address).to_string(), block);
+        }
+    }
+}

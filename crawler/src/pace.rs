@@ -1,0 +1,152 @@
+//! How many visits may begin: an even stream while all is well, a faster one to catch up. Pure.
+//!
+//! The *steady rate* is what the planned visits come to: the sum of one over the interval of each. While visits
+//! begin about when they were promised, slightly more than that may begin, which cuts the peaks off. After a
+//! restart or an outage the oldest promise is long overdue; then twice the steady rate may begin, so that a
+//! backlog neither lasts nor hits the world as a wave.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+/// How much faster than steadily visits begin while promises are kept.
+pub const EVEN_FACTOR: f64 = 1.1;
+/// How much faster than steadily visits begin while a backlog is worked off.
+pub const BACKLOG_FACTOR: f64 = 2.0;
+/// A promise overdue by more than this means that there is a backlog.
+pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
+/// Whatever the rate, so many visits may begin at once after a pause.
+const LEAST_BURST: f64 = 2.0;
+/// Without a backlog the least rate is this much lower, so that a small registry's stream is even too.
+const EVEN_SHARE_OF_LEAST: f64 = 1.0 / 60.0;
+
+/// How fast visits begin at least, and how many at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Visits a second that may begin in a backlog, however low the steady rate is: 1. A registry of ten
+    /// domains would otherwise take half a day to catch up.
+    pub least: f64,
+    /// How long unused permission is kept: 30 s.
+    pub burst: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            least: 1.0,
+            burst: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Permission to begin visits, as of a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Permission {
+    /// How many visits may begin; the fraction is carried on.
+    pub visits: f64,
+    /// As of when.
+    pub at: OffsetDateTime,
+}
+
+impl Pace {
+    /// Visits a second that may begin, where the oldest promise is overdue by `lag`.
+    pub fn rate(&self, steady: f64, lag: Duration) -> f64 {
+        let steady = if steady.is_finite() {
+            steady.max(0.0)
+        } else {
+            0.0
+        };
+        if lag > BACKLOG_LAG {
+            (steady * BACKLOG_FACTOR).max(self.least)
+        } else {
+            (steady * EVEN_FACTOR).max(self.least * EVEN_SHARE_OF_LEAST)
+        }
+    }
+
+    /// What may begin `now`, after what was left before. A clock that went back gives nothing and takes
+    /// nothing.
+    pub fn refill(&self, left: Option<Permission>, now: OffsetDateTime, rate: f64) -> Permission {
+        let most = (rate * self.burst.as_secs_f64()).max(LEAST_BURST);
+        let visits = match left {
+            None => most,
+            Some(left) => {
+                let elapsed = (now - left.at).as_seconds_f64().max(0.0);
+                (left.visits.max(0.0) + elapsed * rate).min(most)
+            }
+        };
+        Permission { visits, at: now }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
+    const NO_LAG: Duration = Duration::ZERO;
+
+    fn close(left: f64, right: f64) {
+        assert!((left - right).abs() < 1e-9, "{left} is not {right}");
+    }
+
+    #[test]
+    fn the_rate_follows_the_lag() {
+        let pace = Pace::default();
+        close(pace.rate(10.0, NO_LAG), 11.0);
+        close(pace.rate(10.0, BACKLOG_LAG), 11.0);
+        close(
+            pace.rate(10.0, BACKLOG_LAG + Duration::from_micros(1)),
+            20.0,
+        );
+        // A small registry: one a minute, and one a second to catch up.
+        close(pace.rate(0.0001, NO_LAG), 1.0 / 60.0);
+        close(pace.rate(0.0001, Duration::from_secs(3600)), 1.0);
+        for broken in [f64::NAN, f64::INFINITY, -1.0] {
+            close(pace.rate(broken, NO_LAG), 1.0 / 60.0);
+        }
+    }
+
+    #[test]
+    fn permission_gathers_up_to_the_burst() {
+        let pace = Pace::default();
+        let start = pace.refill(None, NOW, 10.0);
+        close(start.visits, 300.0);
+        let spent = Permission {
+            visits: 0.5,
+            ..start
+        };
+        let later = pace.refill(Some(spent), NOW + time::Duration::seconds(2), 10.0);
+        close(later.visits, 20.5);
+        let much_later = pace.refill(Some(spent), NOW + time::Duration::days(9), 10.0);
+        close(much_later.visits, 300.0);
+        let back = pace.refill(Some(spent), NOW - time::Duration::days(9), 10.0);
+        close(back.visits, 0.5);
+        assert_eq!(back.at, NOW - time::Duration::days(9));
+        close(pace.refill(None, NOW, 0.001).visits, LEAST_BURST);
+    }
+
+    #[test]
+    fn a_backlog_is_worked_off_at_twice_the_steady_rate() {
+        let pace = Pace::default();
+        let (steady, mut now) = (5.0, NOW);
+        let mut left = Permission {
+            visits: 0.0,
+            at: now,
+        };
+        let mut made = 0.0;
+        for _ in 0..600 {
+            now += time::Duration::seconds(1);
+            left = pace.refill(
+                Some(left),
+                now,
+                pace.rate(steady, Duration::from_secs(7200)),
+            );
+            let begin = left.visits.floor();
+            left.visits -= begin;
+            made += begin;
+        }
+        assert!((5_990.0..=6_000.0).contains(&made), "{made} in ten minutes");
+    }
+}

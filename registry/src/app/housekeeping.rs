@@ -1,0 +1,31 @@
+//! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
+
+use super::App;
+use super::error::AppError;
+use crate::domain::timestamp::DAY;
+use crate::store::crawl::DAYS_PER_SOURCE;
+use crate::store::versions::BODIES_AT_ONCE;
+
+/// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
+pub const BODY_RETENTION: i64 = 90 * DAY;
+
+impl App {
+    /// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
+    ///
+    /// # Errors
+    /// Where the database fails; nothing is dropped then.
+    pub async fn housekeep(&self) -> Result<bool, AppError> {
+        let now = self.now();
+        let write = self.store.write().await?;
+        let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
+        let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+        write
+            .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
+            .await?;
+        write.commit().await?;
+        if dropped > 0 {
+            tracing::info!(dropped, "bytes of agents that ended long ago were dropped");
+        }
+        Ok(dropped == BODIES_AT_ONCE)
+    }
+}

@@ -1,0 +1,34 @@
+//! A virtual crawl of any size: every figure of it, printed.
+//!
+//! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) are its size, `CRAWL_DATABASE` its database (SQLite in a temporary
+//! folder without), `CRAWL_STEP` (30) how many seconds time moves at once, `CRAWL_CONCURRENCY` (512) how many
+//! visits are under way, `CRAWL_SEED` (1) which origins there are.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a bench fails by panicking"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod report;
+#[path = "../virtual_crawl/mod.rs"]
+mod virtual_crawl;
+
+use report::size;
+use time::Duration;
+use virtual_crawl::{Scenario, crawl};
+
+#[tokio::main]
+async fn main() {
+    let scenario = Scenario {
+        database: std::env::var("CRAWL_DATABASE").ok(),
+        domains: size("CRAWL_DOMAINS", 2_000) as u64,
+        days: size("CRAWL_DAYS", 30) as i64,
+        step: Duration::seconds(size("CRAWL_STEP", 30) as i64),
+        concurrency: size("CRAWL_CONCURRENCY", 512),
+        seed: size("CRAWL_SEED", 1) as u64,
+    };
+    println!("{scenario:?}");
+    println!("{}", crawl(&scenario).await);
+}

@@ -1,0 +1,312 @@
+//! What a virtual crawl comes to, kept by an account of its own: what the registry believes is not asked.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration as Elapsed;
+
+use a2a_crawler::{SourceTask, Verdict};
+use time::{Duration, OffsetDateTime};
+
+use super::origins::{Behaviour, Origins, Said};
+
+/// The pause between two visits of a host.
+const SPACING: i64 = 60;
+/// Visits under way at once of one address block.
+const OF_A_BLOCK: usize = 2;
+/// The window in which requests are counted.
+const WINDOW: i64 = 300;
+/// The adaptive interval, told once more: it starts here, seconds …
+const FIRST: f64 = 6.0 * 3600.0;
+/// … and lies between these, as what a server says does.
+const LEAST: f64 = 900.0;
+const MOST: f64 = 86_400.0;
+/// How late a look may be: the jitter, and some minutes.
+const JITTER: f64 = 0.1;
+const SLACK: f64 = 300.0;
+
+/// What is remembered of one domain: 24 bytes.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// When the last visit ended, in seconds since the start; none where there was no visit.
+    ended: i32,
+    /// When its origin wants to be asked again at the earliest.
+    not_before: i32,
+    /// When the last good look began; none where the last look failed.
+    seen: i32,
+    /// Until when the card seen then is promised to be fresh.
+    fresh_until: i32,
+    /// The adaptive interval, seconds.
+    interval: f32,
+    /// The version last seen.
+    version: i16,
+}
+
+const NEVER: i32 = i32::MIN;
+
+/// The account of a crawl.
+pub struct Ledger {
+    pub origins: Origins,
+    known: Vec<Known>,
+    /// When the visits of a block end.
+    blocks: HashMap<[u8; 3], Vec<OffsetDateTime>>,
+    windows: Vec<u32>,
+    behaviours: HashMap<Behaviour, u64>,
+    figures: Figures,
+    card_seconds: f64,
+    late_seconds: f64,
+}
+
+/// What a crawl came to.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    pub domains: u64,
+    pub looks: u64,
+    /// Looks at a host too soon, at one that is being looked at, at one that wants to be left alone, or at
+    /// a block with two visits under way.
+    pub too_soon: u64,
+    pub at_once: u64,
+    pub despite_retry_after: u64,
+    pub block_full: u64,
+    /// Share of the time of all cards in which they were inside their promise.
+    pub fresh: f64,
+    pub late_looks: u64,
+    /// Requests in five minutes after the first day.
+    pub peak: u32,
+    pub mean: f64,
+    /// Of validating origins: looks at a card that was what it had been; how many of them asked
+    /// conditionally; how many were answered by 304.
+    pub unchanged: u64,
+    pub unchanged_conditional: u64,
+    pub not_modified: u64,
+    /// The most anonymous memory, in bytes.
+    pub memory: u64,
+    pub elapsed: Elapsed,
+    /// Looks and share of domains of each behaviour.
+    pub behaviours: Vec<(Behaviour, u64, f64)>,
+}
+
+impl Ledger {
+    pub fn new(origins: Origins, domains: u64) -> Self {
+        let known = Known {
+            ended: NEVER,
+            not_before: NEVER,
+            seen: NEVER,
+            fresh_until: NEVER,
+            interval: FIRST as f32,
+            version: -1,
+        };
+        Self {
+            origins,
+            known: vec![known; domains as usize],
+            blocks: HashMap::new(),
+            windows: Vec::new(),
+            behaviours: HashMap::new(),
+            figures: Figures {
+                domains,
+                ..Figures::default()
+            },
+            card_seconds: 0.0,
+            late_seconds: 0.0,
+        }
+    }
+
+    /// Notes a look that began at `now` and ends at `ends`.
+    pub fn note(
+        &mut self,
+        number: u64,
+        task: &SourceTask,
+        said: &Said,
+        now: OffsetDateTime,
+        ends: OffsetDateTime,
+    ) {
+        let since_start = now - self.origins.start;
+        let at = since_start.whole_seconds() as i32;
+        let behaviour = self.origins.behaviour(number);
+        *self.behaviours.entry(behaviour).or_default() += 1;
+        self.figures.looks += 1;
+        self.count_request(at);
+        self.check_block(number, now, ends);
+        let known = &mut self.known[number as usize];
+        if known.ended != NEVER {
+            self.figures.at_once += u64::from(at < known.ended);
+            self.figures.too_soon += u64::from(i64::from(at - known.ended) < SPACING);
+            self.figures.despite_retry_after += u64::from(at < known.not_before);
+        }
+        if known.seen != NEVER {
+            self.card_seconds += f64::from(at - known.seen);
+            self.late_seconds += f64::from((at - known.fresh_until).max(0));
+            self.figures.late_looks += u64::from(at > known.fresh_until);
+        }
+        known.ended = (ends - self.origins.start).whole_seconds() as i32;
+        let alone = said.retry_after.map_or(0, |seconds| seconds as i32);
+        known.not_before = known.ended + alone;
+        let Some(version) = said.version else {
+            known.seen = NEVER;
+            return;
+        };
+        let same = i64::from(known.version) == version;
+        let factor = match known.version {
+            -1 => 1.0,
+            _ if same => 1.5,
+            _ => 0.5,
+        };
+        known.interval = (f64::from(known.interval) * factor).clamp(LEAST, MOST) as f32;
+        let wait = said
+            .max_age
+            .map_or(f64::from(known.interval), f64::from)
+            .clamp(LEAST, MOST);
+        if same && behaviour.validates() {
+            let not_modified = matches!(said.result.verdict, Verdict::NotModified(_));
+            self.figures.unchanged += 1;
+            self.figures.unchanged_conditional += u64::from(task.validators.is_some());
+            self.figures.not_modified += u64::from(not_modified);
+        }
+        known.version = version as i16;
+        known.seen = at;
+        known.fresh_until = at + (wait * (1.0 + JITTER) + SLACK) as i32;
+    }
+
+    fn count_request(&mut self, at: i32) {
+        let window = (i64::from(at) / WINDOW) as usize;
+        if self.windows.len() <= window {
+            self.windows.resize(window + 1, 0);
+        }
+        self.windows[window] += 1;
+    }
+
+    fn check_block(&mut self, number: u64, now: OffsetDateTime, ends: OffsetDateTime) {
+        let IpAddr::V4(address) = self.origins.address(number) else {
+            return;
+        };
+        let [a, b, c, _] = address.octets();
+        if a != 198 {
+            // A block of its own: only its own visits could fill it, and they are checked already.
+            return;
+        }
+        let visits = self.blocks.entry([a, b, c]).or_default();
+        visits.retain(|ends| *ends > now);
+        self.figures.block_full += u64::from(visits.len() >= OF_A_BLOCK);
+        visits.push(ends);
+    }
+
+    /// Notes how much memory the process takes.
+    pub fn sample_memory(&mut self) {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        self.figures.memory = self.figures.memory.max(kib.unwrap_or_default() * 1024);
+    }
+
+    /// Closes the account.
+    pub fn figures(mut self, end: OffsetDateTime, elapsed: Elapsed) -> Figures {
+        let end = (end - self.origins.start).whole_seconds() as i32;
+        for known in self.known.iter().filter(|known| known.seen != NEVER) {
+            self.card_seconds += f64::from(end - known.seen);
+            self.late_seconds += f64::from((end - known.fresh_until).max(0));
+        }
+        let mut figures = self.figures;
+        figures.fresh = 1.0 - self.late_seconds / self.card_seconds.max(1.0);
+        let first = (Duration::DAY.whole_seconds() / WINDOW) as usize;
+        let later = self.windows.get(first..).unwrap_or_default();
+        figures.peak = later.iter().copied().max().unwrap_or_default();
+        figures.mean = f64::from(later.iter().sum::<u32>()) / later.len().max(1) as f64;
+        figures.elapsed = elapsed;
+        let mut members: HashMap<Behaviour, u64> = HashMap::new();
+        for number in 0..figures.domains {
+            *members.entry(self.origins.behaviour(number)).or_default() += 1;
+        }
+        figures.behaviours = Behaviour::SHARES
+            .iter()
+            .map(|(behaviour, _)| {
+                let share = members.get(behaviour).copied().unwrap_or_default() as f64;
+                let looks = self.behaviours.get(behaviour).copied().unwrap_or_default();
+                (*behaviour, looks, share / figures.domains as f64)
+            })
+            .collect();
+        figures
+    }
+}
+
+impl Figures {
+    /// Every breach of politeness.
+    pub const fn violations(&self) -> u64 {
+        self.too_soon + self.at_once + self.despite_retry_after + self.block_full
+    }
+
+    /// The busiest five minutes against the mean.
+    pub fn peak_to_mean(&self) -> f64 {
+        f64::from(self.peak) / self.mean
+    }
+
+    /// Of the unchanged answers of validating origins, how many were 304.
+    pub fn not_modified_share(&self) -> f64 {
+        self.not_modified as f64 / self.unchanged as f64
+    }
+
+    /// The same, without the full fetches that model.md section 8 demands.
+    pub fn not_modified_share_of_conditional(&self) -> f64 {
+        self.not_modified as f64 / self.unchanged_conditional as f64
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed.as_secs_f64();
+        writeln!(f, "{:<52} {}", "domains", self.domains)?;
+        writeln!(
+            f,
+            "{:<52} {} ({:.0}/s)",
+            "looks",
+            self.looks,
+            self.looks as f64 / seconds
+        )?;
+        writeln!(
+            f,
+            "{:<52} {} (target 0): {} too soon, {} at once, {} despite Retry-After, {} into a full block",
+            "politeness violations",
+            self.violations(),
+            self.too_soon,
+            self.at_once,
+            self.despite_retry_after,
+            self.block_full
+        )?;
+        writeln!(
+            f,
+            "{:<52} {:.4} % (target 99.9); {} late looks",
+            "cards inside their promised freshness",
+            self.fresh * 100.0,
+            self.late_looks
+        )?;
+        writeln!(
+            f,
+            "{:<52} {:.3} (target 1.2): {} against {:.1}",
+            "peak to mean, 5 minutes, after the first day",
+            self.peak_to_mean(),
+            self.peak,
+            self.mean
+        )?;
+        writeln!(
+            f,
+            "{:<52} {:.2} % (target 95); of those asked conditionally {:.2} %",
+            "304 of the unchanged answers of validating origins",
+            self.not_modified_share() * 100.0,
+            self.not_modified_share_of_conditional() * 100.0
+        )?;
+        writeln!(
+            f,
+            "{:<52} {} MiB (target 512)",
+            "most anonymous memory",
+            self.memory / 1024 / 1024
+        )?;
+        writeln!(f, "{:<52} {seconds:.0} s", "took")?;
+        writeln!(f, "{:<52} {:>9} {:>12}", "origins", "share", "looks")?;
+        for (behaviour, looks, share) in &self.behaviours {
+            let name = format!("  {behaviour:?}");
+            writeln!(f, "{name:<52} {:>8.2}% {looks:>12}", share * 100.0)?;
+        }
+        Ok(())
+    }
+}

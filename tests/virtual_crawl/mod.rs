@@ -1,0 +1,215 @@
+//! A crawl of many domains over many days in a few minutes: fetches are simulated, everything else is real.
+//!
+//! Schedule, pace, leases, politeness and verdicts are the registry's own, on a real database, under a clock
+//! that the crawl moves. The crawl takes the worker's place: at every step it delivers what has come to its end
+//! and leases what is due.
+
+pub mod figures;
+pub mod origins;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use a2a_crawler::{Clock, Frontier, Outcome, Sink, Slot, Visit};
+use a2a_registry::app::{App, Started};
+use a2a_registry::config::Config;
+use a2a_registry::domain::ids::SystemEntropy;
+use a2a_registry::jobs;
+use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
+use time::{Duration, OffsetDateTime};
+
+use figures::{Figures, Ledger};
+use origins::{Origins, number_of};
+
+/// Outcomes delivered together, as the worker does it.
+const GROUP: usize = 200;
+/// How long leases last: longer than a simulated visit and the step it ends in.
+const LEASE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// What to crawl.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The database; SQLite in the folder where `None`.
+    pub database: Option<String>,
+    pub domains: u64,
+    pub days: i64,
+    /// How far time moves at once: a divisor of five minutes.
+    pub step: Duration,
+    /// Most visits under way at once.
+    pub concurrency: usize,
+    pub seed: u64,
+}
+
+/// A clock that the crawl moves.
+#[derive(Debug)]
+struct VirtualClock(Mutex<OffsetDateTime>);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A visit whose outcome is not delivered yet.
+struct UnderWay {
+    ends: OffsetDateTime,
+    outcome: Outcome,
+}
+
+/// Crawls, and says what was seen.
+pub async fn crawl(scenario: &Scenario) -> Figures {
+    let began = Instant::now();
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.store.data_dir = folder.path().to_owned();
+    if let Some(url) = &scenario.database {
+        config.store.database.clone_from(url);
+    }
+    config.store.stale_limit = 1 << 40;
+    config.search.writer_megabytes = 16;
+    // Permission must outlast a step.
+    config.crawler.burst_seconds = scenario.step.whole_seconds().unsigned_abs().max(30);
+    let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
+    let clock = Arc::new(VirtualClock(Mutex::new(start)));
+    let entropy = Arc::new(SystemEntropy::default());
+    let Started { app, .. } = App::build(config, clock.clone(), entropy, None)
+        .await
+        .unwrap();
+    register(&app, scenario, start).await;
+    let origins = Origins {
+        seed: scenario.seed,
+        start,
+    };
+    let frontier = jobs::frontier(&app, Arc::new(origins), LEASE);
+    let sink = jobs::sink(&app, Arc::new(|_| ()));
+    let mut ledger = Ledger::new(origins, scenario.domains);
+    let end = start + Duration::days(scenario.days);
+    let mut under_way: Vec<UnderWay> = Vec::new();
+    let mut now = start;
+    while now < end {
+        *clock.0.lock().unwrap() = now;
+        deliver(sink.as_ref(), &mut under_way, now).await;
+        lease(
+            frontier.as_ref(),
+            scenario,
+            &mut ledger,
+            &mut under_way,
+            now,
+        )
+        .await;
+        if (now - start).whole_seconds() % 900 == 0 {
+            while app.index_next().await.unwrap() {}
+            ledger.sample_memory();
+        }
+        now += scenario.step;
+    }
+    let figures = ledger.figures(end, began.elapsed());
+    app.close().await;
+    figures
+}
+
+/// Delivers every outcome whose visit has ended.
+async fn deliver(sink: &dyn Sink, under_way: &mut Vec<UnderWay>, now: OffsetDateTime) {
+    let mut ended = Vec::new();
+    let mut left = Vec::with_capacity(under_way.len());
+    for visit in under_way.drain(..) {
+        if visit.ends <= now {
+            ended.push(visit.outcome);
+        } else {
+            left.push(visit);
+        }
+    }
+    *under_way = left;
+    while !ended.is_empty() {
+        let rest = ended.split_off(ended.len().min(GROUP));
+        sink.deliver(ended).await.unwrap();
+        ended = rest;
+    }
+}
+
+/// Leases what is due and there is room for, and asks the origins.
+async fn lease(
+    frontier: &dyn Frontier,
+    scenario: &Scenario,
+    ledger: &mut Ledger,
+    under_way: &mut Vec<UnderWay>,
+    now: OffsetDateTime,
+) {
+    loop {
+        let room = scenario.concurrency - under_way.len();
+        if room == 0 {
+            return;
+        }
+        let visits = frontier.lease(room).await.unwrap();
+        let none = visits.is_empty();
+        let all = visits.len() < room;
+        for visit in visits {
+            let visit = ask(ledger, &visit, now);
+            under_way.push(visit);
+        }
+        if none || all {
+            return;
+        }
+    }
+}
+
+fn ask(ledger: &mut Ledger, visit: &Visit, now: OffsetDateTime) -> UnderWay {
+    let number = number_of(&visit.domain);
+    let mut at = now;
+    let mut sources = Vec::with_capacity(visit.sources.len());
+    for task in &visit.sources {
+        let url = match &task.slot {
+            Slot::WellKnown { origin } => format!("{origin}.well-known/agent-card.json"),
+            Slot::Url { url } => url.to_string(),
+        };
+        let said = ledger.origins.ask(number, &url, task, at);
+        at += said.took;
+        ledger.note(number, task, &said, now, at);
+        sources.push(said.result);
+    }
+    UnderWay {
+        ends: at,
+        outcome: Outcome {
+            domain_key: visit.domain_key,
+            lease: visit.lease,
+            sources,
+        },
+    }
+}
+
+/// Puts the domains into the frontier, all due at once, as an import does.
+async fn register(app: &App, scenario: &Scenario, start: OffsetDateTime) {
+    let database = Database::connect(app.config().database_url())
+        .await
+        .unwrap();
+    let backend = database.get_database_backend();
+    let now = start.unix_timestamp() * 1_000_000;
+    let no = if backend == DbBackend::Postgres {
+        "FALSE"
+    } else {
+        "0"
+    };
+    let numbers = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {})",
+        scenario.domains
+    );
+    for statement in [
+        format!(
+            "INSERT INTO domains (name, scheme, state, generation, created_at, visit_due_at, not_before) \
+             {numbers} SELECT 'd' || i || '.agents-test.com', 'https', 'unverified', 1, {now}, {now}, {now} FROM n"
+        ),
+        format!(
+            "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+             cause_looks, liveness, created_at) \
+             SELECT id, 'well_known', 'https://' || name || '/', {now}, 0, {no}, 0, 0, 'new', {now} FROM domains"
+        ),
+    ] {
+        database
+            .execute_raw(Statement::from_string(backend, statement))
+            .await
+            .unwrap();
+    }
+    database.close().await.unwrap();
+}

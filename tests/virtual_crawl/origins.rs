@@ -1,0 +1,297 @@
+//! The origins of a virtual crawl: made from a seed and a number, so that a million of them take no memory.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use a2a_crawler::dns::{DnsError, Resolver};
+use a2a_crawler::{
+    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, SourceTask, Validators, Verdict,
+};
+use async_trait::async_trait;
+use time::{Duration, OffsetDateTime};
+
+/// How an origin behaves, and how many of a thousand do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Behaviour {
+    /// `ETag` and `max-age=86400`.
+    Daily,
+    /// `ETag` and `max-age=3600`.
+    Hourly,
+    /// `ETag`, and not a word about freshness.
+    Adaptive,
+    /// `Last-Modified` and `max-age=86400`.
+    Dated,
+    /// Neither validator nor freshness.
+    Bare,
+    /// `no-store` and no validator.
+    NoStore,
+    /// `ETag`, and another card every three days.
+    Changing,
+    /// `ETag`; every twentieth look times out or ends in 503.
+    Flaky,
+    /// `ETag`; every tenth look ends in 429 with an hour or two of `Retry-After`.
+    Throttling,
+    /// 404 from the first day on.
+    Missing,
+    /// There for some days, then 404, 410 or NXDOMAIN for good.
+    Leaving,
+    /// An invalid certificate for two days.
+    TlsLapse,
+    /// 200 with an HTML page.
+    Html,
+}
+
+impl Behaviour {
+    /// Every behaviour with its share, of a thousand.
+    pub const SHARES: [(Self, u64); 13] = [
+        (Self::Daily, 440),
+        (Self::Hourly, 120),
+        (Self::Adaptive, 150),
+        (Self::Dated, 140),
+        (Self::Bare, 30),
+        (Self::NoStore, 3),
+        (Self::Changing, 40),
+        (Self::Flaky, 30),
+        (Self::Throttling, 10),
+        (Self::Missing, 12),
+        (Self::Leaving, 10),
+        (Self::TlsLapse, 5),
+        (Self::Html, 10),
+    ];
+
+    const fn max_age(self) -> Option<u32> {
+        match self {
+            Self::Daily | Self::Dated | Self::Throttling => Some(86_400),
+            Self::Hourly => Some(3_600),
+            Self::NoStore => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether it sends a validator.
+    pub const fn validates(self) -> bool {
+        !matches!(self, Self::Bare | Self::NoStore)
+    }
+}
+
+/// All origins there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Origins {
+    pub seed: u64,
+    pub start: OffsetDateTime,
+}
+
+/// One answer of an origin.
+pub struct Said {
+    pub result: SourceOutcome,
+    pub took: Duration,
+    /// The version of the card behind it, where there is one.
+    pub version: Option<i64>,
+    /// What the origin said about freshness.
+    pub max_age: Option<u32>,
+    /// How long it wants to be left alone, seconds.
+    pub retry_after: Option<u32>,
+}
+
+/// So many platforms serve every fifth agent, each from one address block.
+const PLATFORMS: u64 = 20;
+
+/// A domain's name. `stock` writes the same in SQL.
+pub fn number_of(domain: &str) -> u64 {
+    let digits = domain.strip_prefix('d').unwrap();
+    digits[..digits.find('.').unwrap()].parse().unwrap()
+}
+
+fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl Origins {
+    fn chance(&self, number: u64, about: u64) -> u64 {
+        mix(mix(self.seed ^ number.wrapping_mul(31)) ^ about)
+    }
+
+    pub fn behaviour(&self, number: u64) -> Behaviour {
+        let mut place = self.chance(number, 1) % 1000;
+        for (behaviour, share) in Behaviour::SHARES {
+            if place < share {
+                return behaviour;
+            }
+            place -= share;
+        }
+        unreachable!("the shares come to a thousand")
+    }
+
+    /// Where an origin lies: on a platform, or on a block of its own.
+    pub fn address(&self, number: u64) -> IpAddr {
+        if number % 5 == 0 {
+            let platform = (number / 5) % PLATFORMS;
+            return Ipv4Addr::new(198, 41, platform as u8, (number % 250) as u8).into();
+        }
+        let block = (number as u32) << 8;
+        Ipv4Addr::from(0x2000_0000 + block + (self.chance(number, 2) % 250) as u32).into()
+    }
+
+    /// The version of an origin's card at a moment: it changes every so often, and not all at once.
+    fn version(&self, number: u64, at: OffsetDateTime) -> i64 {
+        let days = if self.behaviour(number) == Behaviour::Changing {
+            3
+        } else {
+            60
+        };
+        let period = days * 86_400;
+        let offset = (self.chance(number, 3) % period) as i64;
+        ((at - self.start).whole_seconds() + offset) / period as i64
+    }
+
+    /// What an origin says to a request at that moment.
+    pub fn ask(&self, number: u64, url: &str, task: &SourceTask, at: OffsetDateTime) -> Said {
+        let behaviour = self.behaviour(number);
+        let dice = self.chance(number, at.unix_timestamp() as u64 | 1 << 63);
+        let day = (at - self.start).whole_days();
+        let took = Duration::milliseconds(50 + (dice % 450) as i64);
+        let failed = |outcome, status| self.failed(number, url, task, at, outcome, status);
+        let lapse = (self.chance(number, 4) % 20) as i64;
+        match behaviour {
+            Behaviour::Missing => return failed(AttemptOutcome::NotFound, Some(404)),
+            Behaviour::Html => return failed(AttemptOutcome::NotACard, Some(200)),
+            Behaviour::Leaving if day > lapse => {
+                return match self.chance(number, 5) % 3 {
+                    0 => failed(AttemptOutcome::NotFound, Some(404)),
+                    1 => failed(AttemptOutcome::Gone, Some(410)),
+                    _ => failed(AttemptOutcome::NoSuchHost, None),
+                };
+            }
+            Behaviour::TlsLapse if (lapse..lapse + 2).contains(&day) => {
+                return failed(AttemptOutcome::TlsInvalid, None);
+            }
+            Behaviour::Flaky if dice % 20 == 0 => {
+                return match dice / 20 % 2 {
+                    0 => failed(AttemptOutcome::Timeout, None),
+                    _ => failed(AttemptOutcome::BadStatus, Some(503)),
+                };
+            }
+            Behaviour::Throttling if dice % 10 == 0 => {
+                let mut said = failed(AttemptOutcome::Throttled, Some(429));
+                said.retry_after = Some(3_600 + (dice % 3_600) as u32);
+                said.result.verdict = Verdict::Failed {
+                    outcome: AttemptOutcome::Throttled,
+                    retry_after: said.retry_after,
+                };
+                return said;
+            }
+            // Nobody is without fault.
+            _ if dice % 1_000 == 7 => return failed(AttemptOutcome::Timeout, None),
+            _ => {}
+        }
+        let version = self.version(number, at);
+        let text = format!("\"{version}\"");
+        let dated = behaviour == Behaviour::Dated;
+        let freshness = Freshness {
+            validators: behaviour.validates().then(|| Validators {
+                url: url.to_owned(),
+                etag: (!dated).then(|| text.clone()),
+                last_modified: dated.then(|| text.clone()),
+            }),
+            max_age: behaviour.max_age(),
+            vary: None,
+        };
+        let same = task.validators.as_ref().is_some_and(|sent| {
+            sent.url == url && (sent.etag.as_ref().or(sent.last_modified.as_ref())) == Some(&text)
+        });
+        let (outcome, status, verdict) = if same {
+            let verdict = Verdict::NotModified(freshness);
+            (AttemptOutcome::NotModified, 304, verdict)
+        } else {
+            let bytes = card(number, version);
+            let card = FetchedCard {
+                url: url.to_owned(),
+                parsed: a2a_card::parse(&bytes).unwrap(),
+                bytes,
+                key_sets: Vec::new(),
+                tls: true,
+                freshness,
+            };
+            (AttemptOutcome::Card, 200, Verdict::Fetched(Box::new(card)))
+        };
+        let attempt = self.attempt(number, url, at, outcome, Some(status), took);
+        Said {
+            result: SourceOutcome {
+                source_key: task.source_key,
+                attempts: vec![attempt],
+                verdict,
+            },
+            took,
+            version: Some(version),
+            max_age: behaviour.max_age(),
+            retry_after: None,
+        }
+    }
+
+    fn failed(
+        &self,
+        number: u64,
+        url: &str,
+        task: &SourceTask,
+        at: OffsetDateTime,
+        outcome: AttemptOutcome,
+        status: Option<u16>,
+    ) -> Said {
+        let took = match outcome {
+            AttemptOutcome::Timeout => Duration::seconds(10),
+            _ => Duration::milliseconds(200),
+        };
+        Said {
+            result: SourceOutcome {
+                source_key: task.source_key,
+                attempts: vec![self.attempt(number, url, at, outcome, status, took)],
+                verdict: Verdict::Failed {
+                    outcome,
+                    retry_after: None,
+                },
+            },
+            took,
+            version: None,
+            max_age: None,
+            retry_after: None,
+        }
+    }
+
+    fn attempt(
+        &self,
+        number: u64,
+        url: &str,
+        at: OffsetDateTime,
+        outcome: AttemptOutcome,
+        status: Option<u16>,
+        took: Duration,
+    ) -> Attempt {
+        let met = !matches!(outcome, AttemptOutcome::NoSuchHost);
+        Attempt {
+            at,
+            url: url.to_owned(),
+            outcome,
+            status,
+            address: met.then(|| self.address(number)),
+            detail: "as the simulation says".into(),
+            elapsed_ms: took.whole_milliseconds() as u32,
+        }
+    }
+}
+
+fn card(number: u64, version: i64) -> Vec<u8> {
+    format!(
+        r#"{{"protocolVersion":"0.3.0","name":"Agent {number}","description":"Answers questions of kind {number}.","url":"https://d{number}.example.net/a2a","preferredTransport":"JSONRPC","version":"1.0.{version}","capabilities":{{"streaming":true}},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[{{"id":"answer","name":"Answer","description":"Answers.","tags":["tests"]}}]}}"#
+    )
+    .into_bytes()
+}
+
+/// Names to the addresses of their origins.
+#[async_trait]
+impl Resolver for Origins {
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
+        Ok(vec![self.address(number_of(host))])
+    }
+}
