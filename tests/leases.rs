@@ -26,6 +26,7 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         generation: 1,
         account_id: None,
         nominated_from: None,
+        generation_since: 0,
         owner_id: None,
         contact: None,
         opted_out_by: None,

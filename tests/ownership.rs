@@ -499,4 +499,71 @@ both_databases! {
         house.stage.index_equals_database().await;
         assert_ne!(trust().await.0, "L3");
     }
+
+    /// Whoever a card names in the owner extension looks after that agent as long as nobody has proved its
+    /// domain, and after no other one.
+    async fn a_card_names_its_owner(url: &str) {
+        let house = House::new(url).await;
+        let [author, other] = [house.account("author").await, house.account("other").await];
+        let app = &house.stage.app;
+        let named = |account: &str| {
+            let mut value: serde_json::Value = serde_json::from_slice(&card("Shared", "Hosted with others")).unwrap();
+            value["capabilities"]["extensions"] = serde_json::json!([{
+                "uri": "http://127.0.0.1:8080/ext/owner/v1",
+                "params": {"account": account},
+            }]);
+            value.to_string().into_bytes()
+        };
+        let author_id = author.account.as_ref().unwrap().id;
+        let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
+        let agent = house.stage.publish_approved(DOMAIN, &named(&uri)).await.id.to_string();
+        let act = Act { reason: "moved".into(), hold: None };
+        assert_eq!(app.agent_deprecate(&other, &agent, &act).await.unwrap_err().kind, ErrorKind::Forbidden);
+        app.agent_deprecate(&author, &agent, &act).await.unwrap();
+        // It proves the card and nothing of the domain.
+        assert_eq!(house.state().await, "unverified");
+        assert_eq!(app.domain_patch(&author, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
+        // A proof of the domain is worth more.
+        let view = house.register(&other, DOMAIN).await;
+        house.place_standing(&view);
+        house.verify(&other).await.unwrap();
+        assert_eq!(app.agent_retire(&author, &agent, &act).await.unwrap_err().kind, ErrorKind::Forbidden);
+        house.stage.index_equals_database().await;
+        app.agent_retire(&other, &agent, &act).await.unwrap();
+        // Accounts that there are not, and ones of other registries, are nobody.
+        for (number, wrong) in [uri.replace("127.0.0.1", "elsewhere"), format!("{uri}0"), Uuid::nil().to_string()].iter().enumerate() {
+            let domain = format!("wrong{number}.agents-test.com");
+            let agent = house.stage.publish(&domain, &named(wrong)).await;
+            assert_eq!((agent.claimed_by, agent.owner_id), (None, None), "{wrong}");
+        }
+    }
+
+    /// Another owner begins a new generation: nothing of the old one counts, decisions by persons neither.
+    async fn a_new_generation_asks_for_everything_again(url: &str) {
+        let house = House::new(url).await;
+        let app = &house.stage.app;
+        let bytes = card("Travel", "Books flights");
+        let agent = house.stage.publish_approved(DOMAIN, &bytes).await.id;
+        let owner = house.account("acme").await;
+        let view = house.register(&owner, DOMAIN).await;
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        house.remove(STANDING);
+        let why = |reason: &str| a2a_registry::api::Vouch { reason: reason.into() };
+        let refused = app.domain_new_generation(&owner, DOMAIN, &why("mine")).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Forbidden);
+        house.stage.advance(Duration::seconds(1));
+        let view = app.domain_new_generation(&house.stage.admin, DOMAIN, &why("sold")).await.unwrap();
+        assert_eq!((view.generation, view.state.as_str(), view.proofs.len()), (2, "unverified", 0));
+        assert_eq!(house.stage.served(agent).await, None);
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert!(view.not_listed.iter().any(|reason| reason.contains("waits for its first approval")), "{view:#?}");
+        house.stage.index_equals_database().await;
+        // The very content that a person had approved waits again, also after the next look.
+        house.stage.look(DOMAIN, Answer::Card(bytes)).await;
+        assert_eq!(house.stage.served(agent).await, None);
+        house.stage.approve(agent).await;
+        assert!(house.stage.served(agent).await.is_some());
+        house.stage.index_equals_database().await;
+    }
 }

@@ -24,6 +24,8 @@ impl MigrationTrait for Migration {
                     .col(text("visibility"))
                     .col(text("labels"))
                     .col(text("pins"))
+                    .col(uuid_null("claimed_by"))
+                    .col(uuid_null("owner_id"))
                     .col(uuid_null("submitter"))
                     .col(uuid_null("approved_version"))
                     .col(uuid_null("newest_version"))

@@ -97,6 +97,7 @@ both_databases! {
                 generation: 1,
                 account_id: None,
                 nominated_from: None,
+                generation_since: 0,
                 owner_id: None,
                 contact: None,
                 opted_out_by: None,

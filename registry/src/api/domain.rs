@@ -51,6 +51,10 @@ pub struct DomainView {
     pub sources: Vec<SourceView>,
     /// Its agents.
     pub agents: Vec<Uuid>,
+    /// Why it, or an agent of it, is not listed, one sentence each with what to do; for those who registered it and
+    /// those who see everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_listed: Vec<String>,
     /// When it was registered.
     pub created_at: Timestamp,
 }

@@ -204,12 +204,12 @@ impl App {
             .ok_or_else(|| AppError::not_found("agent"))
     }
 
-    /// Whether the caller registered the agent's domain.
+    /// Whether the caller registered the agent's domain, or has proved the agent to be its own.
     pub(super) fn owns(&self, caller: &Caller, agent: &agent::Model) -> bool {
         caller
             .account
             .as_ref()
-            .is_some_and(|account| agent.submitter == Some(account.id))
+            .is_some_and(|account| [agent.submitter, agent.owner_id].contains(&Some(account.id)))
     }
 }
 

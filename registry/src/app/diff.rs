@@ -119,7 +119,7 @@ impl App {
     }
 
     /// The extension by which an owner proves a card to be theirs (model.md section 4).
-    fn owner_extension(&self) -> String {
+    pub(super) fn owner_extension(&self) -> String {
         format!("{}/ext/owner/v1", self.config.public_url())
     }
 }

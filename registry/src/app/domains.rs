@@ -9,6 +9,7 @@ use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
+use super::standing::not_listed;
 use super::{App, AppError, Caller};
 use crate::api::{
     AttemptView, DomainList, DomainView, EnrolledKey, Proof, ProofCheck, Recrawl, RecrawlAccepted,
@@ -315,6 +316,8 @@ impl App {
         let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
         let all = agents::agents_of(&self.store, &ids).await?;
         let listed = self.listed_of(all.clone(), &caller.labels()).await?;
+        let agent_ids: Vec<uuid::Uuid> = all.iter().map(|agent| agent.id).collect();
+        let holds = agents::holds_of(&self.store, &agent_ids).await?;
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
             let sight = sight(caller, &row);
@@ -369,6 +372,10 @@ impl App {
                     .filter(|agent| agent.domain_id == row.id)
                     .map(|agent| agent.id)
                     .collect(),
+                not_listed: match sight {
+                    Sight::Outside => Vec::new(),
+                    _ => not_listed(&row, &sources, &all, &holds),
+                },
                 created_at: Timestamp(row.created_at),
                 domain: row.name,
             });

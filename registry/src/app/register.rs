@@ -190,6 +190,7 @@ impl App {
             generation: 1,
             account_id: caller.account.as_ref().map(|account| account.id),
             nominated_from: caller.network.map(|network| network.to_string()),
+            generation_since: now.0,
             owner_id: None,
             contact: None,
             opted_out_by: None,

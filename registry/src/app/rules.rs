@@ -64,27 +64,6 @@ impl App {
         }
     }
 
-    /// Puts the agents of a domain that wait for a decision before the rules again.
-    pub(super) async fn decide_again(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &domain::Model,
-    ) -> Result<(), AppError> {
-        let verified = domains::domains_by_ids(write, &[row.id])
-            .await?
-            .first()
-            .is_some_and(|row| row.state == "verified");
-        for agent in agents::agents_of(write, &[row.id]).await? {
-            // The domain's state is shown with every agent of it, whatever is decided.
-            let data = serde_json::json!({"domain_verified": verified});
-            ledger.agent_event(EventKind::AgentUpdated, agent.id, POLICY, data);
-            let mut state = self.state_of(write, agent.id).await?;
-            self.decide_waiting(write, ledger, &mut state).await?;
-        }
-        Ok(())
-    }
-
     /// Puts an agent's newest version before the rules again, where nobody has decided on it.
     pub(super) async fn decide_waiting(
         &self,
@@ -119,6 +98,7 @@ impl App {
         };
         let row = versions::versions_by_ids(write, &[key.id]).await?.pop();
         let verified = domains::domains_by_ids(write, &[state.agent.domain_id]).await?;
+        let since = verified.first().map_or(0, |row| row.generation_since);
         let same = |digest: &str, signing: &str| {
             digest == key.content_digest.as_str() && signing == key.signing.as_str()
         };
@@ -135,6 +115,7 @@ impl App {
                 .await?
                 .iter()
                 .rev()
+                .filter(|made| made.at >= since)
                 .find(|made| same(&made.content_digest, &made.signing))
                 .map(|made| made.approved),
         };
@@ -230,6 +211,29 @@ impl App {
         }
     }
 
+    /// Takes an agent's approval back and asks for it again. Whoever decides next decides on what it says now.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn ask_again(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        actor: &str,
+    ) -> Result<(), AppError> {
+        let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
+        let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
+            return Ok(());
+        };
+        state.agent.approved_version = None;
+        state.agent.lifecycle = Lifecycle::Pending.as_str().into();
+        ledger.set_state(key.id, VersionState::Pending);
+        let data = serde_json::json!({"digest": key.digest});
+        ledger.agent_event(EventKind::AgentReturned, state.agent.id, actor, data);
+        self.decide_newest(write, ledger, state).await
+    }
+
     async fn take_back(&self, agent: Uuid) -> Result<(), AppError> {
         let write = self.store.write().await?;
         let mut state = self.state_of(&write, agent).await?;
@@ -246,16 +250,8 @@ impl App {
             return Ok(());
         }
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        let newest = state.agent.newest_version.unwrap_or(approved);
-        let Some(key) = versions::version_keys(&write, &[newest]).await?.pop() else {
-            return Ok(());
-        };
-        state.agent.approved_version = None;
-        state.agent.lifecycle = Lifecycle::Pending.as_str().into();
-        ledger.set_state(newest, VersionState::Pending);
-        let data = serde_json::json!({"digest": key.digest});
-        ledger.agent_event(EventKind::AgentReturned, agent, POLICY, data);
-        self.decide_newest(&write, &mut ledger, &mut state).await?;
+        self.ask_again(&write, &mut ledger, &mut state, POLICY)
+            .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);

@@ -121,6 +121,18 @@ impl Client {
         self.delete(&path).await
     }
 
+    /// Says that a domain has another owner now.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn new_generation(&self, domain: &str, reason: &str) -> Answer<DomainView> {
+        let body = Vouch {
+            reason: reason.to_owned(),
+        };
+        let path = format!("/v1/domains/{}:new-generation", segment(domain));
+        self.post(&path, &body).await
+    }
+
     /// Asks for a visit now.
     ///
     /// # Errors

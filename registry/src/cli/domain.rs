@@ -47,6 +47,14 @@ pub enum DomainCommand {
         #[arg(long, value_name = "NAME")]
         account: String,
     },
+    /// Say that a domain has another owner: proofs and keys end, approvals are asked for again
+    NewGeneration {
+        #[command(flatten)]
+        name: DomainName,
+        /// Why; kept with it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// Name a key that signs a domain's cards, or take it back
     Key {
         #[command(flatten)]
@@ -155,6 +163,17 @@ pub async fn run(
             } else {
                 let domain = &reply.value;
                 console.line(&format!("{} is {account}'s to prove now", domain.domain))?;
+            }
+        }
+        DomainCommand::NewGeneration { name, reason } => {
+            let reply = client.new_generation(&name.domain, reason).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                console.line(&format!(
+                    "{} is in generation {}; its agents wait for decisions",
+                    reply.value.domain, reply.value.generation
+                ))?;
             }
         }
         DomainCommand::Key { name, kid, jwk, .. } => match jwk {
@@ -352,6 +371,9 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
             ),
         ],
     )?;
+    for reason in &domain.not_listed {
+        console.line(&format!("not listed: {reason}"))?;
+    }
     for source in &domain.sources {
         console.line(&format!("source {}", source.url))?;
         for line in source_lines(source) {

@@ -15,6 +15,8 @@ text_enum! {
         DomainProofEnded = "domain.proof_ended",
         /// What a domain is, or whose, has changed: verified, lapsed, disputed, opted out.
         DomainState = "domain.state",
+        /// A domain has another owner: its proofs ended and its approvals are asked for again.
+        DomainGeneration = "domain.generation",
         /// A domain's owner changed how it is looked after.
         DomainUpdated = "domain.updated",
         /// Somebody asked for a visit now.

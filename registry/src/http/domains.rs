@@ -138,6 +138,30 @@ pub async fn domain_transfer(
     answer::json(StatusCode::OK, &domain)
 }
 
+/// Say that a domain has another owner now
+///
+/// Its proofs, challenges, keys and pins end, and every approval is asked for again.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = Vouch,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[post("/v1/domains/{domain}:new-generation")]
+pub async fn domain_new_generation(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    why: Body<Vouch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = state
+        .app
+        .domain_new_generation(&caller, &domain.0, &why.0)
+        .await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
 /// Change how a domain is looked after
 ///
 /// For its owner and for curators: its contact, and whether it is listed at all.

@@ -61,6 +61,7 @@ const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/register", "GET"),
     ("/register", "POST"),
     ("/domains/{domain}", "GET"),
+    ("/crawler", "GET"),
     ("/static/{name}", "GET"),
 ];
 

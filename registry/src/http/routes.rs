@@ -34,6 +34,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_recrawl)
         .service(domains::domain_verify)
         .service(domains::domain_transfer)
+        .service(domains::domain_new_generation)
         .service(domains::key_enrol)
         .service(domains::key_withdraw)
         .service(domains::domain_show)

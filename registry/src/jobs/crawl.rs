@@ -80,7 +80,7 @@ pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher,
         extra_ca.push(bytes);
     }
     let contact = match crawler.contact.as_str() {
-        "" => Url::parse(&app.config().public_url()).ok(),
+        "" => Url::parse(&format!("{}/crawler", app.config().public_url())).ok(),
         contact => Some(Url::parse(contact).map_err(|_| {
             StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
         })?),

@@ -120,6 +120,8 @@ impl Write {
                 C::Visibility,
                 C::Labels,
                 C::Pins,
+                C::ClaimedBy,
+                C::OwnerId,
                 C::ApprovedVersion,
                 C::NewestVersion,
                 C::Tls,

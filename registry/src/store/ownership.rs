@@ -230,6 +230,7 @@ impl Write {
             .set(domain::ActiveModel {
                 state: Set(row.state.clone()),
                 generation: Set(row.generation),
+                generation_since: Set(row.generation_since),
                 account_id: Set(row.account_id),
                 owner_id: Set(row.owner_id),
                 contact: Set(row.contact.clone()),

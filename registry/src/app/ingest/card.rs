@@ -20,6 +20,7 @@ use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
 use crate::store::entity::{agent, body, enrolled_key, version};
+use crate::store::accounts;
 use crate::store::versions::{self, VersionKey};
 
 /// The slot of a domain's well-known paths (model.md section 3).
@@ -79,6 +80,7 @@ impl App {
             .newest_version
             .and_then(|id| group.versions.get(&id))
             .cloned();
+        self.follow_claim(write, group, &mut state, fetched).await?;
         let rotated = pins::look(&mut state.agent, &content.signatures.thumbprints());
         let changed = match newest {
             Some(newest) if content.is(&newest) => {
@@ -113,6 +115,28 @@ impl App {
         }
         group.agents.insert(id, state);
         Ok(changed)
+    }
+
+    /// Whose the card says that it is. It proves the agent where nobody has proved its domain.
+    async fn follow_claim(
+        &self,
+        write: &Write,
+        group: &Group,
+        state: &mut AgentState,
+        fetched: &FetchedCard,
+    ) -> Result<(), AppError> {
+        let claimed = self.claimed_account(&fetched.parsed.card);
+        if claimed != state.agent.claimed_by {
+            let known: Vec<Uuid> = claimed.into_iter().collect();
+            let known = accounts::accounts_by_ids(write, &known).await?;
+            state.agent.claimed_by = known.first().map(|account| account.id);
+        }
+        let proved = group
+            .domains
+            .get(&state.agent.domain_id)
+            .and_then(|domain| domain.owner_id);
+        state.agent.owner_id = proved.or(state.agent.claimed_by);
+        Ok(())
     }
 
     /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
@@ -197,6 +221,8 @@ impl App {
             visibility: Visibility::Public.as_str().into(),
             labels: "{}".into(),
             pins: String::new(),
+            claimed_by: None,
+            owner_id: domain.owner_id,
             submitter: domain.account_id,
             approved_version: None,
             newest_version: None,
@@ -325,7 +351,9 @@ impl App {
             person: word
                 .as_ref()
                 .map(|_| true)
-                .or_else(|| persons_decision(group, key)),
+                .or_else(|| {
+                    persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
+                }),
         };
         let ruling = decide(&facts, &self.rules);
         let submitter = state
@@ -420,12 +448,13 @@ async fn judge_again(
 }
 
 /// The last decision of a person on exactly this content.
-fn persons_decision(group: &Group, key: &VersionKey) -> Option<bool> {
+fn persons_decision(group: &Group, key: &VersionKey, since: i64) -> Option<bool> {
     group
         .decisions
         .get(&key.agent_id)?
         .iter()
         .rev()
+        .filter(|row| row.at >= since)
         .find(|row| row.content_digest == key.content_digest && row.signing == key.signing)
         .map(|row| row.approved)
 }

@@ -1,5 +1,6 @@
 //! What an account is to place to prove a domain.
 
+use a2a_card::AgentCard;
 use a2a_crawler::challenge::standing::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
 use url::Url;
@@ -69,8 +70,21 @@ impl App {
         format!("{}/accounts/{account}", self.config.public_url())
     }
 
+    /// The account that a card names in the owner extension (model.md section 4); it need not exist.
+    pub(in crate::app) fn claimed_account(&self, card: &AgentCard) -> Option<Uuid> {
+        let uri = self.owner_extension();
+        let extension = card
+            .capabilities
+            .extensions
+            .iter()
+            .find(|extension| extension.uri == uri)?;
+        let account = extension.params.as_ref()?.get("account")?.as_str()?;
+        let id: Uuid = account.rsplit('/').next()?.parse().ok()?;
+        (self.account_uri(id) == account).then_some(id)
+    }
+
     /// The host by which records name this registry, with `:port` where it has one.
-    pub(in crate::app) fn registry_host(&self) -> String {
+    pub fn registry_host(&self) -> String {
         let url = self.config.public_url();
         let host = Url::parse(&url).ok().and_then(|url| {
             let host = url.host_str()?.to_owned();

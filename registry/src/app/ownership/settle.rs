@@ -171,9 +171,16 @@ impl App {
             if let Some(hold) = ended.filter(|_| ended != begun) {
                 ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
             }
+            state.agent.owner_id = verdict.owner.or(state.agent.claimed_by);
+            ledger.touch(&mut state);
             if let Some(hold) = begun {
                 ledger.hold(&mut state, hold, SYSTEM, why(verdict.state));
             }
+            // The domain's state is shown with every agent of it, whatever is decided.
+            let data = json!({"domain_verified": verdict.state == DomainState::Verified});
+            ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
+            // Holds first: what is decided now is decided on the agent as it stands now.
+            self.decide_waiting(write, ledger, &mut state).await?;
         }
         if verdict.state == DomainState::OptedOut {
             write.domain_rest(row.id).await?;
@@ -182,8 +189,7 @@ impl App {
                 .domain_make_visit_due(row.id, now.0.max(row.not_before))
                 .await?;
         }
-        // Holds first: what is decided now is decided on agents as they stand now.
-        self.decide_again(write, ledger, row).await
+        Ok(())
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct DomainPage {
     sources: Vec<SourceView>,
     agents: Vec<AgentView>,
     more_agents: usize,
+    /// Why something of it is not listed, for those who may know.
+    not_listed: Vec<String>,
     /// The first visit is under way.
     waiting: bool,
 }
@@ -219,6 +221,12 @@ impl DomainPage {
                         expires: Moment::maybe(challenge.expires, now),
                     }
                 })
+                .collect(),
+            not_listed: view
+                .not_listed
+                .iter()
+                .take(LIST)
+                .map(|reason| text::line(reason, BLOCK))
                 .collect(),
             checks: view
                 .checks

@@ -5,6 +5,7 @@
 
 mod agent;
 mod assets;
+mod crawler;
 mod domain;
 mod frame;
 mod moment;
@@ -37,6 +38,7 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(register::blank)
         .service(register::submit)
         .service(domain::show)
+        .service(crawler::show)
         .service(assets::show);
 }
 

@@ -28,6 +28,10 @@ pub mod agent {
         /// The thumbprints of the keys that its card is known to be signed with, with spaces between; those of
         /// the first valid signature until somebody accepts others.
         pub pins: String,
+        /// The account that its card names as its owner's, which proves this one card.
+        pub claimed_by: Option<Uuid>,
+        /// Whose it is: its domain's owner's, or where that has none its claimant's.
+        pub owner_id: Option<Uuid>,
         /// The account that registered the source.
         pub submitter: Option<Uuid>,
         /// The version served.

@@ -23,6 +23,8 @@ pub mod domain {
         pub account_id: Option<Uuid>,
         /// The network it was named from, where nobody with an account did.
         pub nominated_from: Option<String>,
+        /// When its generation began; what was decided before counts no more.
+        pub generation_since: i64,
         /// Whose proof of it holds, the strongest one's.
         pub owner_id: Option<Uuid>,
         /// Where its owner wants to be told of trouble.

@@ -356,6 +356,7 @@ pub fn domain(text: &str) -> DomainView {
             detail: text.into(),
         }],
         keys: Vec::new(),
+        not_listed: vec![text.into()],
         next_check: None,
         proofs: vec![Proof {
             method: "operator".into(),

@@ -1,0 +1,34 @@
+//! The page that the crawler's user agent names: what it does, and how to be left out.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, get, web};
+use askama::Template;
+
+use super::frame::Frame;
+use super::text::{self, ADDRESS};
+use crate::app::App;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "crawler.html")]
+struct CrawlerPage {
+    frame: Frame,
+    /// A domain in an example.
+    example: &'static str,
+    /// The host by which records name this registry.
+    registry: String,
+    contact: Option<String>,
+}
+
+/// Shows it.
+#[get("/crawler")]
+pub(super) async fn show(app: web::Data<App>) -> HttpResponse {
+    let contact = app.config().crawler.contact.as_str();
+    let page = CrawlerPage {
+        frame: Frame::new(app.config(), "crawler"),
+        example: "agents.example.com",
+        registry: text::line(&app.registry_host(), ADDRESS),
+        contact: (!contact.is_empty()).then(|| text::line(contact, ADDRESS)),
+    };
+    super::page(StatusCode::OK, &page)
+}
