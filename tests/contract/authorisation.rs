@@ -23,8 +23,10 @@ enum May {
     SignIn,
     /// 403: another role is needed.
     Not,
+    /// 409: whoever may do it is told that it cannot be done to this.
+    Clash,
 }
-use May::{Do, Not, SignIn};
+use May::{Clash, Do, Not, SignIn};
 
 const ANYONE: [May; 4] = [Do, Do, Do, Do];
 const ACCOUNTS: [May; 4] = [SignIn, Do, Do, Do];
@@ -47,11 +49,19 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_resume", CURATORS),
     ("agent_deprecate", CURATORS),
     ("agent_retire", CURATORS),
+    ("agent_patch", CURATORS),
     ("domain_register", ACCOUNTS),
     ("domain_list", ACCOUNTS),
     ("domain_show", ANYONE),
     ("domain_recrawl", ANYONE),
     ("domain_vouch", ADMINS),
+    // What listens on loopback has no name to prove.
+    ("domain_verify", [SignIn, Clash, Clash, Clash]),
+    ("domain_transfer", CURATORS),
+    ("domain_patch", CURATORS),
+    ("domain_new_generation", ADMINS),
+    ("key_enrol", CURATORS),
+    ("key_withdraw", CURATORS),
     ("domain_delete", CURATORS),
     ("review_list", CURATORS),
     ("review_show", CURATORS),
@@ -66,6 +76,11 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("readyz", ANYONE),
     ("metrics", ANYONE),
 ];
+
+/// A public key, that of RFC 8037 appendix A.2.
+fn key() -> Value {
+    json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
+}
 
 /// Makes what an operation acts on, anew for each caller, so that no act stands in another's way.
 struct Stage<'a> {
@@ -149,8 +164,20 @@ impl Stage<'_> {
         }
         let mut query = String::new();
         match operation.id.as_str() {
-            "agent_suspend" | "agent_deprecate" | "agent_retire" | "domain_vouch" => {
-                body = Some(act)
+            "agent_suspend" | "agent_deprecate" | "agent_retire" | "domain_vouch"
+            | "domain_new_generation" => body = Some(act),
+            "agent_patch" => body = Some(json!({"visibility": "public"})),
+            "domain_patch" => body = Some(json!({"contact": "mailto:ops@agents.dev"})),
+            "domain_transfer" => body = Some(json!({"account": "publisher"})),
+            "key_enrol" => {
+                parameters.push(("kid", "k1".to_owned()));
+                body = Some(key());
+            }
+            "key_withdraw" => {
+                parameters.push(("kid", "k1".to_owned()));
+                let path = format!("/v1/domains/{}/keys/k1", parameters[1].1);
+                let named = self.served.admin(reqwest::Method::PUT, &path).json(&key());
+                assert_eq!(named.send().await.unwrap().status(), 200);
             }
             "agent_resume" => {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);
@@ -223,6 +250,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
                 Do => status.is_success(),
                 SignIn => status == 401 && answer.headers().contains_key("www-authenticate"),
                 Not => status == 403,
+                Clash => status == 409,
             };
             if !held {
                 let said = answer.text().await.unwrap_or_default();
