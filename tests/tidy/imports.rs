@@ -9,7 +9,7 @@ type Home = (&'static str, &'static [&'static str], &'static str);
 
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
 /// Tests may name anything.
-const HOMES: [Home; 14] = [
+const HOMES: [Home; 15] = [
     ("sea_orm", &["registry/src/store", "migrations/src"], STORE),
     (
         "sea_orm_migration",
@@ -40,6 +40,11 @@ const HOMES: [Home; 14] = [
         "the server asks others through the crawler's guarded fetcher",
     ),
     (
+        "hyper",
+        &["crawler/src"],
+        "the server asks others through the crawler's guarded fetcher",
+    ),
+    (
         "hickory_resolver",
         &["crawler/src"],
         "names are resolved by the crawler's guard",
@@ -65,7 +70,7 @@ const CLOCK: &str = "take `now`, or an a2a_crawler::Clock, so that a test can se
 
 /// The calls that read the clock or give up. `Instant` may measure how long something took; what is
 /// decided by time asks the `Clock`.
-const CALLS: [Call; 10] = [
+const CALLS: [Call; 12] = [
     (
         &["OffsetDateTime", "::", "now_utc"],
         &["crawler/src/clock.rs"],
@@ -92,6 +97,16 @@ const CALLS: [Call; 10] = [
             "registry/src/cli",
         ],
         CLOCK,
+    ),
+    (
+        &["TcpStream", "::", "connect"],
+        &[],
+        "the server asks others through the crawler's guarded fetcher",
+    ),
+    (
+        &["UdpSocket", "::", "bind"],
+        &["crawler/src/dns", "crawler/src/fetch/own.rs"],
+        "names are resolved by the crawler's guard",
     ),
     (&[".", "unwrap", "("], MAY_GIVE_UP, GIVE_UP),
     (&[".", "expect", "("], MAY_GIVE_UP, GIVE_UP),

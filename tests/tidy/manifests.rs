@@ -36,7 +36,7 @@ const PACKAGES: [Package; 5] = [
 const WITH_PROGRAM: &str = "registry";
 
 /// Packages that would bring a second way to do what one already does.
-const UNWANTED: [(&str, &str); 8] = [
+const UNWANTED: [(&str, &str); 11] = [
     ("chrono", "time is told by the crate `time`"),
     ("jiff", "time is told by the crate `time`"),
     ("rusqlite", "storage goes through sea-orm"),
@@ -44,6 +44,9 @@ const UNWANTED: [(&str, &str); 8] = [
     ("openssl", "TLS and signatures go through ring"),
     ("native-tls", "TLS and signatures go through ring"),
     ("aws-lc-rs", "TLS and signatures go through ring"),
+    ("awc", "others are asked through the guarded fetcher"),
+    ("ureq", "others are asked through the guarded fetcher"),
+    ("curl", "others are asked through the guarded fetcher"),
     ("lazy_static", "the standard library has LazyLock"),
 ];
 

@@ -65,8 +65,8 @@ pub fn parse(text: &str) -> Result<OneOff, Malformed> {
     })
 }
 
-/// Whether a record is the expected one at this moment, or what is wrong with it. The end of the expiry's
-/// second still counts.
+/// Whether a record is the expected one at this moment, or what is wrong with it. The moment of its expiry
+/// still counts. How far off that may lie is the caller's to bound.
 pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOff, String> {
     let record = parse(text).map_err(|error| error.to_string())?;
     if record.token != token {

@@ -251,9 +251,7 @@ async fn mutated(rounds: usize) {
     for (number, url) in carried(canary.at.port()) {
         for round in 0..rounds.div_ceil(4) {
             let url = Seed::new(number, round).mutate_text(&url);
-            if !url.contains("127.0.0.3") {
-                carries(number, &url).await;
-            }
+            carries(number, &url).await;
         }
     }
     canary.assert_untouched();

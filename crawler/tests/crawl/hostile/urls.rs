@@ -5,10 +5,10 @@ use std::net::UdpSocket;
 use a2a_crawler::AttemptOutcome;
 use a2a_crawler::fetch::GetOptions;
 use a2a_crawler::guard::{Guard, GuardConfig};
-use url::Url;
+use url::{Host, Url};
 
 use super::mutation::Seed;
-use super::{FEW, MANY, ask, canary, in_time, serve, trapped};
+use super::{FEW, HOME, MANY, ask, canary, in_time, serve, trapped};
 use crate::support::{HOST, Reply};
 
 /// What the default guard says to a text that it lets through, which then goes the way of every name.
@@ -220,7 +220,9 @@ fn neighbours_of_private_networks_pass() {
 /// as a URL that somebody read already.
 async fn try_text(text: &str, fetcher: &a2a_crawler::fetch::Fetcher) {
     let read = [fetcher.guard().check_url(text).ok(), Url::parse(text).ok()];
-    for url in read.into_iter().flatten() {
+    // A mutation may well name the one address that is open.
+    let open = |url: &Url| url.host() == Some(Host::Ipv4(HOME)) || url.domain() == Some(HOST);
+    for url in read.into_iter().flatten().filter(|url| !open(url)) {
         let fetched = in_time(text, fetcher.get(&url, &GetOptions::default())).await;
         let error = fetched.answer.expect_err(text);
         assert_eq!(error.outcome, AttemptOutcome::Refused, "{text:?}: {error}");
@@ -267,10 +269,7 @@ async fn mutated(rounds: usize) {
     for case in cases() {
         for round in 0..rounds {
             let text = Seed::new(case.number, round).mutate_text(&case.at(port));
-            // A mutation may well name the one host that is open.
-            if !text.contains("127.0.0.3") {
-                try_text(&text, &fetcher).await;
-            }
+            try_text(&text, &fetcher).await;
             if let Ok(url) = guard.check_url(&text) {
                 assert_eq!((url.scheme(), url.port()), ("https", None), "{text:?}");
                 assert!(url.domain().is_some(), "{text:?}");
