@@ -27,6 +27,7 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         account_id: None,
         nominated_from: None,
         generation_since: 0,
+        dns_proved: false,
         owner_id: None,
         contact: None,
         opted_out_by: None,

@@ -16,6 +16,7 @@ mod bad_input;
 mod cli;
 mod contract;
 mod crash;
+mod crawl_targets;
 mod crawlers;
 mod demo;
 mod events;

@@ -34,6 +34,7 @@ async fn a_domain(store: &Store) -> i64 {
         account_id: None,
         nominated_from: None,
         generation_since: 0,
+        dns_proved: false,
         owner_id: None,
         contact: None,
         opted_out_by: None,

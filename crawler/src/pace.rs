@@ -1,9 +1,9 @@
 //! How many visits may begin: an even stream while all is well, a faster one to catch up. Pure.
 //!
 //! The *steady rate* is what the planned visits come to: the sum of one over the interval of each. While visits
-//! begin about when they were promised, slightly more than that may begin, which cuts the peaks off. After a
-//! restart or an outage the oldest promise is long overdue; then twice the steady rate may begin, so that a
-//! backlog neither lasts nor hits the world as a wave.
+//! begin when they were promised, slightly more than that may begin, which cuts the peaks off. The longer the oldest
+//! promise is overdue, as after a restart or an outage, the more, up to twice the steady rate, so that a backlog
+//! neither lasts nor hits the world as a wave.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 pub const EVEN_FACTOR: f64 = 1.1;
 /// How much faster than steadily visits begin while a backlog is worked off.
 pub const BACKLOG_FACTOR: f64 = 2.0;
-/// A promise overdue by more than this means that there is a backlog.
+/// A promise overdue by this means that there is a backlog in full.
 pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
 /// Whatever the rate, so many visits may begin at once after a pause.
 const LEAST_BURST: f64 = 2.0;
@@ -56,11 +56,14 @@ impl Pace {
         } else {
             0.0
         };
-        if lag > BACKLOG_LAG {
-            (steady * BACKLOG_FACTOR).max(self.least)
+        let overdue = (lag.as_secs_f64() / BACKLOG_LAG.as_secs_f64()).min(1.0);
+        let factor = EVEN_FACTOR + (BACKLOG_FACTOR - EVEN_FACTOR) * overdue;
+        let share = if lag > BACKLOG_LAG {
+            1.0
         } else {
-            (steady * EVEN_FACTOR).max(self.least * EVEN_SHARE_OF_LEAST)
-        }
+            EVEN_SHARE_OF_LEAST
+        };
+        (steady * factor).max(self.least * share)
     }
 
     /// What may begin `now`, after what was left before. A clock that went back gives nothing and takes
@@ -95,7 +98,8 @@ mod tests {
     fn the_rate_follows_the_lag() {
         let pace = Pace::default();
         close(pace.rate(10.0, NO_LAG), 11.0);
-        close(pace.rate(10.0, BACKLOG_LAG), 11.0);
+        close(pace.rate(10.0, BACKLOG_LAG / 3), 14.0);
+        close(pace.rate(10.0, BACKLOG_LAG), 20.0);
         close(
             pace.rate(10.0, BACKLOG_LAG + Duration::from_micros(1)),
             20.0,

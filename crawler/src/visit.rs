@@ -18,6 +18,9 @@ pub struct Visit {
     pub domain_key: i64,
     /// The domain as registered, `host` or `host:port`. Used for spacing and in logs.
     pub domain: String,
+    /// Whether a DNS record proves whose the domain is: then the keys of its cards may lie on other hosts of the
+    /// same registrable domain.
+    pub dns_proved: bool,
     /// Proof that this crawler holds the visit; handed back with the outcome.
     pub lease: i64,
     /// What to ask, one after another; at most [`MAX_SOURCES_PER_VISIT`].

@@ -23,6 +23,7 @@ impl MigrationTrait for Migration {
                     .col(uuid_null("account_id"))
                     .col(text_null("nominated_from"))
                     .col(uuid_null("owner_id"))
+                    .col(boolean("dns_proved").default(false))
                     .col(big_integer("generation_since").default(0))
                     .col(text_null("contact"))
                     .col(text_null("opted_out_by"))

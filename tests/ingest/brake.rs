@@ -88,17 +88,17 @@ both_databases! {
     }
 
     /// A few origins that fail are their own fault.
-    async fn what_a_fifth_does_is_believed(url: &str) {
+    async fn what_a_tenth_does_is_believed(url: &str) {
         let stage = crowd(url).await;
         stage.advance(Duration::days(2));
-        let failing: BTreeSet<String> = (0..DOMAINS / 5).map(|number| format!("https://{}/", name(number))).collect();
+        let failing: BTreeSet<String> = (0..DOMAINS / 10).map(|number| format!("https://{}/", name(number))).collect();
         stage.visit(|source| match failing.contains(&source.url) {
             true => Answer::Fails(Timeout),
             false => Answer::NotModified,
         }).await;
         assert_eq!(stage.app.crawl_braked_since(), None);
         let stale = stage.agents().await.iter().filter(|row| row.liveness == "stale").count();
-        assert_eq!(stale, DOMAINS / 5);
+        assert_eq!(stale, DOMAINS / 10);
         assert_eq!(states(&stage).await.len(), 2);
         stage.visit(|_| Answer::NotModified).await;
         stage.advance(Duration::days(2));

@@ -98,6 +98,7 @@ both_databases! {
                 account_id: None,
                 nominated_from: None,
                 generation_since: 0,
+                dns_proved: false,
                 owner_id: None,
                 contact: None,
                 opted_out_by: None,

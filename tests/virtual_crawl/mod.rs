@@ -6,8 +6,6 @@
 
 pub mod figures;
 pub mod origins;
-#[cfg(test)]
-mod tests;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -27,6 +25,9 @@ use origins::{Origins, number_of};
 const GROUP: usize = 200;
 /// How long leases last: longer than a simulated visit and the step it ends in.
 const LEASE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// How often the index follows, in seconds: a commit an event would be most of the work.
+const INDEXED: i64 = 6 * 3600;
 
 /// What to crawl.
 #[derive(Debug, Clone)]
@@ -70,7 +71,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     config.store.stale_limit = 1 << 40;
     config.search.writer_megabytes = 16;
     // Permission must outlast a step.
-    config.crawler.burst_seconds = scenario.step.whole_seconds().unsigned_abs().max(30);
+    config.crawler.burst_seconds = scenario.step.whole_seconds().unsigned_abs().max(300);
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
     let clock = Arc::new(VirtualClock(Mutex::new(start)));
     let entropy = Arc::new(SystemEntropy::default());
@@ -99,7 +100,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
             now,
         )
         .await;
-        if (now - start).whole_seconds() % 900 == 0 {
+        if (now - start).whole_seconds() % INDEXED == 0 {
             while app.index_next().await.unwrap() {}
             ledger.sample_memory();
         }

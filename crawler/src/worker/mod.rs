@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::fetch::Fetcher;
+use crate::fetch::{Fetcher, KeySetRules};
 use crate::{Frontier, MAX_SOURCES_PER_VISIT, Outcome, Sink, Visit};
 
 use lease::{Leases, Woken};
@@ -187,8 +187,12 @@ async fn make_visit(
 /// Asks a visit's sources one after another.
 async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Outcome {
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
+    let rules = KeySetRules {
+        dns_proved: visit.dns_proved,
+        ..KeySetRules::default()
+    };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
-        sources.push(fetcher.fetch_source(task).await);
+        sources.push(fetcher.fetch_source_with(task, &rules).await);
     }
     Outcome {
         domain_key: visit.domain_key,

@@ -154,6 +154,7 @@ impl Sink for Store {
 fn visits(server: &Server, count: i64) -> Vec<Visit> {
     (1..=count)
         .map(|key| Visit {
+            dns_proved: false,
             domain_key: key,
             domain: format!("{key}.example.com"),
             lease: key * 10,

@@ -192,6 +192,7 @@ impl App {
             nominated_from: caller.network.map(|network| network.to_string()),
             generation_since: now.0,
             owner_id: None,
+            dns_proved: false,
             contact: None,
             opted_out_by: None,
             lapsed_at: None,

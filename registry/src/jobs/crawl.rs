@@ -177,6 +177,7 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
     Visit {
         domain_key: domain.id,
         domain: domain.name.clone(),
+        dns_proved: domain.dns_proved,
         lease: domain.lease.unwrap_or_default(),
         sources: sources
             .into_iter()

@@ -233,6 +233,7 @@ impl Write {
                 generation_since: Set(row.generation_since),
                 account_id: Set(row.account_id),
                 owner_id: Set(row.owner_id),
+                dns_proved: Set(row.dns_proved),
                 contact: Set(row.contact.clone()),
                 opted_out_by: Set(row.opted_out_by.clone()),
                 lapsed_at: Set(row.lapsed_at),

@@ -193,6 +193,7 @@ impl App {
         row.generation_since = now.0;
         row.state = "unverified".into();
         row.owner_id = None;
+        row.dns_proved = false;
         row.contact = None;
         row.lapsed_at = None;
         row.check_due_at = row.check_due_at.map(|_| now.0);

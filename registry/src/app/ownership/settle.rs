@@ -159,6 +159,11 @@ impl App {
         let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
         row.state = verdict.state.as_str().into();
         row.owner_id = verdict.owner;
+        row.dns_proved = claims.iter().any(|claim| {
+            matches!(claim.method, Method::Dns | Method::DnsParent)
+                && claim.account.is_some()
+                && claim.account == verdict.owner
+        });
         write.domain_update(row).await?;
         if !changed {
             return Ok(());

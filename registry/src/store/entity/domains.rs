@@ -27,6 +27,8 @@ pub mod domain {
         pub generation_since: i64,
         /// Whose proof of it holds, the strongest one's.
         pub owner_id: Option<Uuid>,
+        /// Whether its owner's proof is a record, its own or of a domain above.
+        pub dns_proved: bool,
         /// Where its owner wants to be told of trouble.
         pub contact: Option<String>,
         /// `record` or `owner`, where it wants not to be listed.

@@ -2,7 +2,7 @@
 
 use time::Duration;
 
-use super::{Scenario, crawl};
+use crate::virtual_crawl::{Scenario, crawl};
 
 /// Thirty days of two thousand domains on SQLite.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
