@@ -164,7 +164,10 @@ impl Stage<'_> {
         }
         let mut query = String::new();
         match operation.id.as_str() {
-            "agent_suspend" | "agent_deprecate" | "agent_retire" | "domain_vouch"
+            "agent_suspend"
+            | "agent_deprecate"
+            | "agent_retire"
+            | "domain_vouch"
             | "domain_new_generation" => body = Some(act),
             "agent_patch" => body = Some(json!({"visibility": "public"})),
             "domain_patch" => body = Some(json!({"contact": "mailto:ops@agents.dev"})),

@@ -116,7 +116,12 @@ pub(super) fn visible_to(agent: &agent::Model, listed: bool) -> Vec<String> {
         _ => vec![CURATORS.to_owned()],
     };
     labels.extend(agent.submitter.map(account_label));
-    labels.extend(agent.owner_id.filter(|owner| Some(*owner) != agent.submitter).map(account_label));
+    labels.extend(
+        agent
+            .owner_id
+            .filter(|owner| Some(*owner) != agent.submitter)
+            .map(account_label),
+    );
     labels
 }
 

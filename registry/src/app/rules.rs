@@ -11,7 +11,6 @@ use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::review::{ReviewState, VersionState};
-use crate::store::entity::domain;
 use crate::store::{Write, accounts, agents, decisions, domains, reviews, settings, versions};
 
 /// The setting that holds the rules of the last start.

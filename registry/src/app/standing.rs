@@ -15,7 +15,10 @@ pub(super) fn not_listed(
     let mut reasons = Vec::new();
     if let Some(by) = row.opted_out_by.as_deref() {
         reasons.push(match by {
-            "record" => "The domain opts out by its own TXT record (policy=none); remove it to be listed.".into(),
+            "record" => {
+                "The domain opts out by its own TXT record (policy=none); remove it to be listed."
+                    .into()
+            }
             _ => "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned(),
         });
     }
@@ -26,9 +29,15 @@ pub(super) fn not_listed(
                 None => format!(
                     "No card was found at {}: {}.",
                     source.url,
-                    source.liveness_reason.as_deref().unwrap_or("the last attempt says why")
+                    source
+                        .liveness_reason
+                        .as_deref()
+                        .unwrap_or("the last attempt says why")
                 ),
-                Some(_) => format!("{} feeds no agent: the domain has as many as it may.", source.url),
+                Some(_) => format!(
+                    "{} feeds no agent: the domain has as many as it may.",
+                    source.url
+                ),
             });
         }
     }

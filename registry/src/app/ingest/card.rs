@@ -19,8 +19,8 @@ use crate::domain::lifecycle::{Hold, Lifecycle, LivenessState, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
-use crate::store::entity::{agent, body, enrolled_key, version};
 use crate::store::accounts;
+use crate::store::entity::{agent, body, enrolled_key, version};
 use crate::store::versions::{self, VersionKey};
 
 /// The slot of a domain's well-known paths (model.md section 3).
@@ -348,12 +348,9 @@ impl App {
             verified: domain.is_some_and(|row| row.state == "verified"),
             change: class,
             has_error,
-            person: word
-                .as_ref()
-                .map(|_| true)
-                .or_else(|| {
-                    persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
-                }),
+            person: word.as_ref().map(|_| true).or_else(|| {
+                persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
+            }),
         };
         let ruling = decide(&facts, &self.rules);
         let submitter = state

@@ -68,7 +68,12 @@ const TABLE: &[(&str, Least)] = &[
 fn body(id: &str) -> Option<Value> {
     Some(match id {
         "domain_register" => json!({"card_url": "http://10.0.0.1/card.json"}),
-        "domain_vouch" | "domain_new_generation" | "agent_suspend" | "agent_resume" | "agent_deprecate" | "agent_retire" => {
+        "domain_vouch"
+        | "domain_new_generation"
+        | "agent_suspend"
+        | "agent_resume"
+        | "agent_deprecate"
+        | "agent_retire" => {
             json!({"reason": "a test"})
         }
         "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
