@@ -299,9 +299,11 @@ impl App {
             ledger.agent_event(EventKind::AgentUpdated, agent.id, &account.name, data);
         }
         write.sources_want_full(row.id).await?;
-        write
-            .domain_make_due(row.id, self.now().0.max(row.not_before))
-            .await?;
+        if row.opted_out_by.is_none() {
+            write
+                .domain_make_due(row.id, self.now().0.max(row.not_before))
+                .await?;
+        }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);
