@@ -10,6 +10,7 @@ mod data_dir;
 mod derivation;
 mod diff;
 mod documents;
+mod domain_view;
 mod domains;
 mod error;
 mod events;

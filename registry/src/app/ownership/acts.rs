@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use url::Url;
 
-use crate::api::{Agent, AgentPatch, DomainPatch, DomainView, Transfer, Vouch};
+use crate::api::{Agent, AgentPatch, DomainPatch, DomainView, Transfer};
 use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
-use crate::app::reviews::check_reason;
 use crate::app::{Account, App, AppError, Caller};
 use crate::domain::event::EventKind;
-use crate::domain::lifecycle::{Hold, Visibility};
+use crate::domain::lifecycle::Visibility;
 use crate::domain::role::Permission;
-use crate::store::entity::{agent, domain, enrolled_key};
-use crate::store::{Write, accounts, agents, domains, ownership};
+use crate::store::entity::{agent, domain};
+use crate::store::{accounts, domains};
 
 /// Characters of a contact.
 const MAX_CONTACT: usize = 300;
@@ -22,10 +21,6 @@ const MAX_CONTACT: usize = 300;
 const MAX_LABELS: usize = 20;
 /// Characters of a label's key and of its value.
 const MAX_LABEL: usize = 63;
-/// Keys named for one domain.
-const MAX_ENROLLED: usize = 20;
-/// Bytes of a key's name.
-const MAX_KID: usize = 200;
 
 impl App {
     /// Changes how a domain is looked after: its contact, and whether it is listed at all.
@@ -162,155 +157,6 @@ impl App {
         self.agent_show(caller, &seen.id.to_string()).await
     }
 
-    /// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
-    /// asked for again.
-    ///
-    /// # Errors
-    /// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
-    pub async fn domain_new_generation(
-        &self,
-        caller: &Caller,
-        domain: &str,
-        why: &Vouch,
-    ) -> Result<DomainView, AppError> {
-        let admin = caller.demand(Permission::Administer)?;
-        check_reason(&why.reason)?;
-        let seen = self.domain_visible(caller, domain).await?;
-        let now = self.now();
-        let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, &seen).await?;
-        for mut proof in domains::proofs_of(&write, &[row.id]).await? {
-            proof.ended_at = Some(now.0);
-            write.proof_update(&proof).await?;
-        }
-        for challenge in ownership::challenges_of(&write, &[row.id]).await? {
-            write.challenge_end(row.id, challenge.account_id).await?;
-        }
-        for key in ownership::enrolled_of(&write, &[row.id]).await? {
-            write.key_withdraw(row.id, &key.kid).await?;
-        }
-        row.generation += 1;
-        row.generation_since = now.0;
-        row.state = "unverified".into();
-        row.owner_id = None;
-        row.dns_proved = false;
-        row.contact = None;
-        row.lapsed_at = None;
-        row.check_due_at = row.check_due_at.map(|_| now.0);
-        write.domain_update(&row).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        let data = json!({"generation": row.generation, "reason": why.reason});
-        ledger.event(EventKind::DomainGeneration, &row.name, &admin.name, data);
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
-            state.agent.pins.clear();
-            state.agent.owner_id = state.agent.claimed_by;
-            for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
-                ledger.lift(&mut state, hold, &admin.name, "a new generation began");
-            }
-            ledger.touch(&mut state);
-            self.ask_again(&write, &mut ledger, &mut state, &admin.name)
-                .await?;
-        }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        self.wake.checks.notify_one();
-        self.domain_view(caller, row.id).await
-    }
-
-    /// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where
-    /// their keys lie, and stand one step higher (design, invariant 9).
-    ///
-    /// # Errors
-    /// As [`App::domain_patch`]; `Invalid` for what is no public key; `LimitReached`.
-    pub async fn key_enrol(
-        &self,
-        caller: &Caller,
-        domain: &str,
-        kid: &str,
-        jwk: &Value,
-    ) -> Result<DomainView, AppError> {
-        let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
-        let (jwk, thumbprint) = public_key(kid, jwk)?;
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &seen).await?;
-        let known = ownership::enrolled_of(&write, &[row.id]).await?;
-        if known.len() >= MAX_ENROLLED && known.iter().all(|key| key.kid != kid) {
-            return Err(AppError::new(
-                ErrorKind::LimitReached,
-                format!(
-                    "{} has {MAX_ENROLLED} keys, as many as it may; withdraw one first.",
-                    row.name
-                ),
-            ));
-        }
-        let now = self.now();
-        write
-            .key_enrol(enrolled_key::Model {
-                id: 0,
-                domain_id: row.id,
-                kid: kid.to_owned(),
-                thumbprint: thumbprint.clone(),
-                jwk,
-                actor: account.name.clone(),
-                created_at: now.0,
-            })
-            .await?;
-        let data = json!({"key_enrolled": kid, "thumbprint": thumbprint});
-        self.keys_have_changed(write, &row, account, data).await?;
-        self.domain_view(caller, row.id).await
-    }
-
-    /// Takes a named key back.
-    ///
-    /// # Errors
-    /// As [`App::key_enrol`]; `NotFound` where there is no such key.
-    pub async fn key_withdraw(
-        &self,
-        caller: &Caller,
-        domain: &str,
-        kid: &str,
-    ) -> Result<(), AppError> {
-        let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &seen).await?;
-        if !write.key_withdraw(row.id, kid).await? {
-            return Err(AppError::not_found("key"));
-        }
-        let data = json!({"key_withdrawn": kid});
-        self.keys_have_changed(write, &row, account, data).await
-    }
-
-    /// Tells of it, shows every agent of the domain anew, and has its cards fetched whole and judged again.
-    async fn keys_have_changed(
-        &self,
-        write: Write,
-        row: &domain::Model,
-        account: &Account,
-        data: Value,
-    ) -> Result<(), AppError> {
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let data = json!({"domain_keys": true});
-            ledger.agent_event(EventKind::AgentUpdated, agent.id, &account.name, data);
-        }
-        write.sources_want_full(row.id).await?;
-        if row.opted_out_by.is_none() {
-            write
-                .domain_make_due(row.id, self.now().0.max(row.not_before))
-                .await?;
-        }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        self.wake.visits.notify_one();
-        Ok(())
-    }
-
     /// The caller, where it has proved an agent's domain or curates.
     ///
     /// # Errors
@@ -337,7 +183,10 @@ impl App {
 }
 
 /// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
-fn may_keep<'a>(caller: &'a Caller, row: &domain::Model) -> Result<&'a Account, AppError> {
+pub(super) fn may_keep<'a>(
+    caller: &'a Caller,
+    row: &domain::Model,
+) -> Result<&'a Account, AppError> {
     let account = caller.demand(Permission::Register)?;
     if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
         return Ok(account);
@@ -358,30 +207,6 @@ fn may_keep<'a>(caller: &'a Caller, row: &domain::Model) -> Result<&'a Account, 
             row.name
         ),
     ))
-}
-
-/// A public key as it is kept, under that name, and its thumbprint.
-fn public_key(kid: &str, jwk: &Value) -> Result<(String, String), AppError> {
-    let wrong = |detail: &str| AppError::invalid("", detail);
-    if kid.is_empty() || kid.len() > MAX_KID || kid.chars().any(char::is_control) {
-        return Err(wrong("A key's name has 1 to 200 characters."));
-    }
-    let mut jwk = jwk
-        .as_object()
-        .cloned()
-        .ok_or_else(|| wrong("A key is one public key as a JWK (RFC 7517)."))?;
-    jwk.insert("kid".into(), kid.into());
-    let set = json!({"keys": [jwk]}).to_string();
-    let thumbprint = a2a_card::KeySet::from_jwks(set.as_bytes())
-        .ok()
-        .and_then(|set| set.thumbprints().next().map(str::to_owned));
-    let thumbprint = thumbprint.ok_or_else(|| {
-        wrong(
-            "This is no public key to verify with: Ed25519, P-256, P-384, or RSA of 2048 bits at least, as a \
-             JWK without its private members.",
-        )
-    })?;
-    Ok((Value::Object(jwk).to_string(), thumbprint))
 }
 
 /// A contact as it is kept; nothing for an empty one.

@@ -3,6 +3,8 @@
 
 mod acts;
 mod challenges;
+mod generation;
+mod keys;
 mod look;
 mod settle;
 mod verify;

@@ -1,0 +1,212 @@
+//! How a domain is shown, to whom (model.md section 7).
+
+use std::collections::HashMap;
+
+use time::OffsetDateTime;
+
+use super::standing::not_listed;
+use super::{App, AppError, Caller};
+use crate::api::{AttemptView, DomainView, EnrolledKey, Proof, ProofCheck, SourceDay, SourceView};
+use crate::domain::role::Permission;
+use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::entity::{attempt, domain, proof, proof_check, source, source_day};
+use crate::store::{accounts, agents, crawl, domains, ownership};
+
+/// What a caller may see of a domain (model.md section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// State, proofs' method and time, liveness.
+    Outside,
+    /// Attempts too, without addresses.
+    Owner,
+    /// Everything.
+    Curator,
+}
+
+impl App {
+    /// How a caller sees a domain.
+    pub(super) async fn domain_view(
+        &self,
+        caller: &Caller,
+        id: i64,
+    ) -> Result<DomainView, AppError> {
+        let rows = domains::domains_by_ids(&self.store, &[id]).await?;
+        let view = self.domain_views(caller, rows).await?.pop();
+        let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+        let sources = domains::sources_of(&self.store, &[id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        for row in crawl::source_days_of(&self.store, &ids).await? {
+            let place = ids.iter().position(|id| *id == row.source_id);
+            if let Some(source) = place.and_then(|place| view.sources.get_mut(place)) {
+                source.days.push(day_view(&row));
+            }
+        }
+        Ok(view)
+    }
+
+    pub(super) async fn domain_views(
+        &self,
+        caller: &Caller,
+        rows: Vec<domain::Model>,
+    ) -> Result<Vec<DomainView>, AppError> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let sources = domains::sources_of(&self.store, &ids).await?;
+        let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
+        for row in domains::attempts_of(&self.store, &source_ids).await? {
+            attempts.entry(row.source_id).or_default().push(row);
+        }
+        let proofs = domains::proofs_of(&self.store, &ids).await?;
+        let challenges = ownership::challenges_of(&self.store, &ids).await?;
+        let checks = ownership::checks_of(&self.store, &ids).await?;
+        let keys = ownership::enrolled_of(&self.store, &ids).await?;
+        let owners: Vec<uuid::Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
+        let all = agents::agents_of(&self.store, &ids).await?;
+        let listed = self.listed_of(all.clone(), &caller.labels()).await?;
+        let agent_ids: Vec<uuid::Uuid> = all.iter().map(|agent| agent.id).collect();
+        let holds = agents::holds_of(&self.store, &agent_ids).await?;
+        let mut views = Vec::with_capacity(rows.len());
+        for row in rows {
+            let sight = sight(caller, &row);
+            let shown = if sight == Sight::Outside {
+                &listed
+            } else {
+                &all
+            };
+            views.push(DomainView {
+                state: row.state.clone(),
+                generation: row.generation,
+                proofs: proofs
+                    .iter()
+                    .filter(|proof| proof.domain_id == row.id)
+                    .map(|proof| proof_view(proof, sight))
+                    .collect(),
+                owner: owners
+                    .iter()
+                    .find(|account| row.owner_id == Some(account.id))
+                    .filter(|_| sight != Sight::Outside)
+                    .map(|account| account.name.clone()),
+                contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+                keys: keys
+                    .iter()
+                    .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
+                    .map(|key| EnrolledKey {
+                        kid: key.kid.clone(),
+                        thumbprint: key.thumbprint.clone(),
+                        at: Timestamp(key.created_at),
+                    })
+                    .collect(),
+                challenges: challenges
+                    .iter()
+                    .filter(|challenge| challenge.domain_id == row.id)
+                    .filter(|challenge| is(caller, Some(challenge.account_id)))
+                    .flat_map(|challenge| self.challenge_views(&row.name, challenge))
+                    .collect(),
+                checks: checks
+                    .iter()
+                    .filter(|check| check.domain_id == row.id)
+                    .filter(|check| sight != Sight::Outside || is(caller, check.account_id))
+                    .map(check_view)
+                    .collect(),
+                next_check: row.check_due_at.map(Timestamp),
+                sources: sources
+                    .iter()
+                    .filter(|source| source.domain_id == row.id)
+                    .map(|source| source_view(source, attempts.remove(&source.id), sight))
+                    .collect(),
+                agents: shown
+                    .iter()
+                    .filter(|agent| agent.domain_id == row.id)
+                    .map(|agent| agent.id)
+                    .collect(),
+                not_listed: match sight {
+                    Sight::Outside => Vec::new(),
+                    _ => not_listed(&row, &sources, &all, &holds),
+                },
+                created_at: Timestamp(row.created_at),
+                domain: row.name,
+            });
+        }
+        Ok(views)
+    }
+}
+
+/// How much of a domain a caller sees.
+pub(super) fn sight(caller: &Caller, row: &domain::Model) -> Sight {
+    let own = is(caller, row.account_id) || is(caller, row.owner_id);
+    if caller.may(Permission::SeeAll) {
+        Sight::Curator
+    } else if own {
+        Sight::Owner
+    } else {
+        Sight::Outside
+    }
+}
+
+/// Whether the caller is that account.
+pub(super) fn is(caller: &Caller, account: Option<uuid::Uuid>) -> bool {
+    let own = caller.account.as_ref().map(|account| account.id);
+    own.is_some() && own == account
+}
+
+fn check_view(row: &proof_check::Model) -> ProofCheck {
+    ProofCheck {
+        at: Timestamp(row.at),
+        method: row.method.clone(),
+        place: row.place.clone(),
+        outcome: row.outcome.clone(),
+        detail: row.detail.clone(),
+    }
+}
+
+fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+    Proof {
+        method: row.method.clone(),
+        at: Timestamp(row.proved_at),
+        seen: Timestamp(row.held_at),
+        missing_since: row.absent_since.map(Timestamp),
+        reason: row.reason.clone().filter(|_| sight != Sight::Outside),
+    }
+}
+
+fn day_view(row: &source_day::Model) -> SourceDay {
+    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
+    SourceDay {
+        day: at.date().to_string(),
+        looks: u32::try_from(row.looks).unwrap_or(0),
+        good: u32::try_from(row.good).unwrap_or(0),
+    }
+}
+
+fn source_view(
+    row: &source::Model,
+    attempts: Option<Vec<attempt::Model>>,
+    sight: Sight,
+) -> SourceView {
+    let mut attempts: Vec<AttemptView> = attempts
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| AttemptView {
+            at: Timestamp(row.at),
+            outcome: row.outcome,
+            status: row.status.and_then(|status| u16::try_from(status).ok()),
+            address: row.address.filter(|_| sight == Sight::Curator),
+            detail: row.detail,
+            url: row.url,
+        })
+        .collect();
+    if sight == Sight::Outside {
+        attempts.clear();
+    }
+    let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
+    SourceView {
+        url: row.url.clone(),
+        kind: row.kind.clone(),
+        state: row.liveness.clone(),
+        last_attempt,
+        attempts,
+        next_due: Some(Timestamp(row.next_due_at)),
+        days: Vec::new(),
+    }
+}

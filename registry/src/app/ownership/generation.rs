@@ -1,0 +1,71 @@
+//! Another owner of a domain: a new generation, of which nothing that went before is true.
+
+use serde_json::json;
+
+use crate::api::{DomainView, Vouch};
+use crate::app::ledger::Ledger;
+use crate::app::reviews::check_reason;
+use crate::app::{App, AppError, Caller};
+use crate::domain::event::EventKind;
+use crate::domain::lifecycle::Hold;
+use crate::domain::role::Permission;
+use crate::store::{agents, domains, ownership};
+
+impl App {
+    /// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
+    /// asked for again.
+    ///
+    /// # Errors
+    /// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
+    pub async fn domain_new_generation(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        why: &Vouch,
+    ) -> Result<DomainView, AppError> {
+        let admin = caller.demand(Permission::Administer)?;
+        check_reason(&why.reason)?;
+        let seen = self.domain_visible(caller, domain).await?;
+        let now = self.now();
+        let write = self.store.write().await?;
+        let mut row = self.domain_locked(&write, &seen).await?;
+        for mut proof in domains::proofs_of(&write, &[row.id]).await? {
+            proof.ended_at = Some(now.0);
+            write.proof_update(&proof).await?;
+        }
+        for challenge in ownership::challenges_of(&write, &[row.id]).await? {
+            write.challenge_end(row.id, challenge.account_id).await?;
+        }
+        for key in ownership::enrolled_of(&write, &[row.id]).await? {
+            write.key_withdraw(row.id, &key.kid).await?;
+        }
+        row.generation += 1;
+        row.generation_since = now.0;
+        row.state = "unverified".into();
+        row.owner_id = None;
+        row.dns_proved = false;
+        row.contact = None;
+        row.lapsed_at = None;
+        row.check_due_at = row.check_due_at.map(|_| now.0);
+        write.domain_update(&row).await?;
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        let data = json!({"generation": row.generation, "reason": why.reason});
+        ledger.event(EventKind::DomainGeneration, &row.name, &admin.name, data);
+        for agent in agents::agents_of(&write, &[row.id]).await? {
+            let mut state = self.state_of(&write, agent.id).await?;
+            state.agent.pins.clear();
+            state.agent.owner_id = state.agent.claimed_by;
+            for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
+                ledger.lift(&mut state, hold, &admin.name, "a new generation began");
+            }
+            ledger.touch(&mut state);
+            self.ask_again(&write, &mut ledger, &mut state, &admin.name)
+                .await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.wake.checks.notify_one();
+        self.domain_view(caller, row.id).await
+    }
+}
