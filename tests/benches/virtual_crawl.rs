@@ -2,7 +2,8 @@
 //!
 //! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) are its size, `CRAWL_DATABASE` its database (SQLite in a temporary
 //! folder without), `CRAWL_STEP` (30) how many seconds time moves at once, `CRAWL_CONCURRENCY` (512) how many
-//! visits are under way, `CRAWL_SEED` (1) which origins there are.
+//! visits are under way, `CRAWL_SEED` (1) which origins there are, `CRAWL_HOURLY` (120) how many of a thousand of
+//! them say `max-age=3600`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,6 +29,7 @@ async fn main() {
         step: Duration::seconds(size("CRAWL_STEP", 30) as i64),
         concurrency: size("CRAWL_CONCURRENCY", 512),
         seed: size("CRAWL_SEED", 1) as u64,
+        hourly: size("CRAWL_HOURLY", 120) as u64,
     };
     println!("{scenario:?}");
     println!("{}", crawl(&scenario).await);

@@ -41,6 +41,8 @@ pub struct Scenario {
     /// Most visits under way at once.
     pub concurrency: usize,
     pub seed: u64,
+    /// How many of a thousand origins ask to be looked at every hour, at most 120.
+    pub hourly: u64,
 }
 
 /// A clock that the crawl moves.
@@ -81,6 +83,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     register(&app, scenario, start).await;
     let origins = Origins {
         seed: scenario.seed,
+        hourly: scenario.hourly,
         start,
     };
     let frontier = jobs::frontier(&app, Arc::new(origins), LEASE);

@@ -77,6 +77,8 @@ impl Behaviour {
 #[derive(Debug, Clone, Copy)]
 pub struct Origins {
     pub seed: u64,
+    /// How many of a thousand are [`Behaviour::Hourly`]; the rest of its share is [`Behaviour::Daily`].
+    pub hourly: u64,
     pub start: OffsetDateTime,
 }
 
@@ -117,7 +119,8 @@ impl Origins {
         let mut place = self.chance(number, 1) % 1000;
         for (behaviour, share) in Behaviour::SHARES {
             if place < share {
-                return behaviour;
+                let daily = behaviour == Behaviour::Hourly && place >= self.hourly;
+                return if daily { Behaviour::Daily } else { behaviour };
             }
             place -= share;
         }
