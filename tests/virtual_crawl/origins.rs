@@ -129,7 +129,7 @@ impl Origins {
 
     /// Where an origin lies: on a platform, or on a block of its own.
     pub fn address(&self, number: u64) -> IpAddr {
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             let platform = (number / 5) % PLATFORMS;
             return Ipv4Addr::new(198, 41, platform as u8, (number % 250) as u8).into();
         }
@@ -170,13 +170,13 @@ impl Origins {
             Behaviour::TlsLapse if (lapse..lapse + 2).contains(&day) => {
                 return failed(AttemptOutcome::TlsInvalid, None);
             }
-            Behaviour::Flaky if dice % 20 == 0 => {
+            Behaviour::Flaky if dice.is_multiple_of(20) => {
                 return match dice / 20 % 2 {
                     0 => failed(AttemptOutcome::Timeout, None),
                     _ => failed(AttemptOutcome::BadStatus, Some(503)),
                 };
             }
-            Behaviour::Throttling if dice % 10 == 0 => {
+            Behaviour::Throttling if dice.is_multiple_of(10) => {
                 let mut said = failed(AttemptOutcome::Throttled, Some(429));
                 said.retry_after = Some(3_600 + (dice % 3_600) as u32);
                 said.result.verdict = Verdict::Failed {
