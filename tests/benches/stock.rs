@@ -58,6 +58,8 @@ impl Stock {
         config.crawler.allow_names = vec![format!("*.{SUFFIX}")];
         config.crawler.allow_http = true;
         config.crawler.allow_ports = AllowPorts::Word("any".into());
+        // What is measured is how fast it can be, not how fast it may.
+        config.crawler.least_rate = 1_000_000.0;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
         let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
