@@ -380,7 +380,13 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
             console.line(&format!("  {line}"))?;
         }
     }
-    for check in &domain.checks {
+    // The newest look alone; `--json` has those before it.
+    let latest = domain.checks.first().map(|check| check.at);
+    for check in domain
+        .checks
+        .iter()
+        .filter(|check| Some(check.at) == latest)
+    {
         console.line(&format!(
             "looked for a proof {}: {} at {}",
             check.at.to_rfc3339(),
@@ -389,8 +395,10 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         ))?;
         console.line(&format!("  {}", check.detail))?;
     }
-    for challenge in &domain.challenges {
-        console.line(&format!("to place: {}", placed(challenge)))?;
+    if domain.state != "verified" {
+        for challenge in &domain.challenges {
+            console.line(&format!("to place: {}", placed(challenge)))?;
+        }
     }
     Ok(())
 }

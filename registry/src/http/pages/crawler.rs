@@ -13,10 +13,8 @@ use crate::app::App;
 #[template(path = "crawler.html")]
 struct CrawlerPage {
     frame: Frame,
-    /// A domain in an example.
-    example: &'static str,
-    /// The host by which records name this registry.
-    registry: String,
+    /// The record by which a domain opts out, for an example.
+    record: String,
     contact: Option<String>,
 }
 
@@ -26,8 +24,10 @@ pub(super) async fn show(app: web::Data<App>) -> HttpResponse {
     let contact = app.config().crawler.contact.as_str();
     let page = CrawlerPage {
         frame: Frame::new(app.config(), "crawler"),
-        example: "agents.example.com",
-        registry: text::line(&app.registry_host(), ADDRESS),
+        record: format!(
+            "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
+            text::line(&app.registry_host(), ADDRESS)
+        ),
         contact: (!contact.is_empty()).then(|| text::line(contact, ADDRESS)),
     };
     super::page(StatusCode::OK, &page)
