@@ -181,7 +181,7 @@ mod tests {
     /// Looks every `hours` hours; gives after how many hours the proof ends.
     fn ends(hours: i64, looks: impl Fn(i64) -> Look) -> Option<i64> {
         let mut standing = Standing::found(START);
-        for number in 1..=60 {
+        for number in 1..=240 {
             let now = START.plus(number * hours * HOUR);
             match standing.after(looks(number), now) {
                 Ok(next) => standing = next,

@@ -186,7 +186,7 @@ async fn a_wrong_method_learns_the_right_ones() {
         (
             Method::PUT,
             "/v1/domains/a.example",
-            "DELETE, GET, HEAD, OPTIONS",
+            "DELETE, GET, HEAD, OPTIONS, PATCH",
         ),
         (
             Method::GET,
