@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ActiveValue::Set,
-    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
@@ -94,18 +94,6 @@ pub async fn failed_checks(
             .all(|row| row.outcome != "held")
     });
     Ok(moments)
-}
-
-/// How many live domains are looked at for proofs at all.
-///
-/// # Errors
-/// Where the database fails.
-pub async fn checked_domains(on: &impl Handle) -> Result<u64, StoreError> {
-    Ok(domain::Entity::find()
-        .filter(domain::Column::CheckDueAt.is_not_null())
-        .filter(domain::Column::DeletedAt.is_null())
-        .count(on.connection())
-        .await?)
 }
 
 impl Store {
