@@ -43,9 +43,14 @@ impl App {
         act: &Act,
     ) -> Result<Agent, AppError> {
         let hold = act.hold.unwrap_or(Hold::Operator);
-        let newest = self.agent_visible(caller, agent).await?.newest_version;
-        let newest: Vec<Uuid> = newest.into_iter().collect();
-        let newest = versions::version_keys(&self.store, &newest).await?.pop();
+        let newest = match hold {
+            Hold::KeyChanged => {
+                let newest = self.agent_visible(caller, agent).await?.newest_version;
+                let newest: Vec<Uuid> = newest.into_iter().collect();
+                versions::version_keys(&self.store, &newest).await?.pop()
+            }
+            _ => None,
+        };
         self.act(caller, agent, act, |ledger, state, account| {
             if !matches!(
                 hold,
@@ -64,7 +69,7 @@ impl App {
                     format!("The agent does not stand under the hold {hold}."),
                 ));
             }
-            if let (Hold::KeyChanged, Some(newest)) = (hold, newest) {
+            if let Some(newest) = newest {
                 pins::accept(&mut state.agent, &newest.thumbprints);
                 ledger.put_agent(&state.agent);
             }
