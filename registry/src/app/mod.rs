@@ -29,6 +29,7 @@ mod reviews;
 mod rules;
 mod search;
 mod signatures;
+mod sources;
 mod start;
 mod tokens;
 
