@@ -1,6 +1,7 @@
 //! What becomes of an outcome: agents, versions, decisions, liveness (model.md sections 2, 3, 5, 6, 8).
 
 mod brake;
+mod catalogs;
 mod changes;
 mod classes;
 mod derivation;

@@ -1,11 +1,13 @@
 //! Guarded, polite fetching of agent cards.
 //!
-//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`challenge`] looks for proofs that a
+//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`catalog`] reads
+//! which agents a domain names, [`challenge`] looks for proofs that a
 //! domain is somebody's, [`schedule`] says when to ask again, [`planned`] and [`pace`] keep the stream of visits
 //! even, [`liveness`] says what came of it, [`brake`] when that is not to be believed, and [`worker`] is the loop
 //! around it all. Who owns the sources implements [`Frontier`] and [`Sink`].
 
 pub mod brake;
+pub mod catalog;
 pub mod challenge;
 mod clock;
 pub mod dns;

@@ -58,7 +58,7 @@ pub struct History {
 /// Why looks fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cause {
-    /// How those looks ended; never `Card` or `NotModified`.
+    /// How those looks ended; never `Card`, `Catalog` or `NotModified`.
     pub outcome: AttemptOutcome,
     /// When the first look that ended so was.
     pub since: OffsetDateTime,
@@ -114,7 +114,9 @@ impl History {
             AttemptOutcome::NoSuchHost => lasted >= NO_SUCH_HOST_PERIOD,
             AttemptOutcome::TlsInvalid => lasted >= TLS_INVALID_PERIOD,
             // The origin is there and serves something: a mistake keeps the last good version.
-            AttemptOutcome::NotACard => return (Liveness::Stale, Some(reason(cause))),
+            AttemptOutcome::NotACard | AttemptOutcome::NotACatalog => {
+                return (Liveness::Stale, Some(reason(cause)));
+            }
             _ => false,
         };
         let liveness = if gone || now - failing_since >= UNREACHABLE_PERIOD {
@@ -132,7 +134,10 @@ pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
 }
 
 const fn is_good(outcome: AttemptOutcome) -> bool {
-    matches!(outcome, AttemptOutcome::Card | AttemptOutcome::NotModified)
+    matches!(
+        outcome,
+        AttemptOutcome::Card | AttemptOutcome::Catalog | AttemptOutcome::NotModified
+    )
 }
 
 /// Whether an outcome says something about the card, rather than about the moment.
@@ -144,6 +149,7 @@ const fn is_definite(outcome: AttemptOutcome) -> bool {
             | AttemptOutcome::NoSuchHost
             | AttemptOutcome::TlsInvalid
             | AttemptOutcome::NotACard
+            | AttemptOutcome::NotACatalog
     )
 }
 
@@ -154,6 +160,7 @@ fn reason(cause: Cause) -> String {
         AttemptOutcome::NoSuchHost => "the name does not resolve",
         AttemptOutcome::TlsInvalid => "the TLS certificate or handshake is not valid",
         AttemptOutcome::NotACard => "the origin serves something that is no card",
+        AttemptOutcome::NotACatalog => "the origin serves something that is no catalog",
         AttemptOutcome::Forbidden => "the origin asks for credentials",
         AttemptOutcome::Throttled => "the origin asks to be left alone for a while",
         AttemptOutcome::BadStatus => "the origin answers with an error",
@@ -163,7 +170,9 @@ fn reason(cause: Cause) -> String {
         AttemptOutcome::DnsFailure => "the name cannot be resolved for now",
         AttemptOutcome::Unreachable => "the origin cannot be reached",
         AttemptOutcome::Timeout => "the origin does not answer in time",
-        AttemptOutcome::Card | AttemptOutcome::NotModified => "the last look failed",
+        AttemptOutcome::Card | AttemptOutcome::Catalog | AttemptOutcome::NotModified => {
+            "the last look failed"
+        }
     };
     let since = cause.since.to_offset(time::UtcOffset::UTC);
     format!(

@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
 
+use crate::catalog::{CatalogEntry, Findings};
+
 /// Most sources one visit asks; what is due beyond that waits for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
 
@@ -27,7 +29,7 @@ pub struct Visit {
     pub sources: Vec<SourceTask>,
 }
 
-/// One URL, or one pair of well-known paths, to ask for a card.
+/// One URL, or one pair of well-known paths, to ask for a card; or a catalog.
 #[derive(Debug, Clone)]
 pub struct SourceTask {
     /// The owner's key of the source.
@@ -51,6 +53,11 @@ pub enum Slot {
     /// Exactly this URL.
     Url {
         /// Where the card lies.
+        url: Url,
+    },
+    /// The catalog at this URL, and what is nested in it as far as the bounds of [`catalog`](crate::catalog) go.
+    Catalog {
+        /// Where the first catalog lies. The cards it names count where they lie on its origin.
         url: Url,
     },
 }
@@ -119,6 +126,10 @@ pub enum AttemptOutcome {
     NotModified,
     /// 200 with something that is no card, or no JSON.
     NotACard,
+    /// 200 with a catalog.
+    Catalog,
+    /// 200 with something that is no catalog, or no JSON, where a catalog was asked for.
+    NotACatalog,
     /// 404.
     NotFound,
     /// 410.
@@ -149,10 +160,12 @@ pub enum AttemptOutcome {
 
 impl AttemptOutcome {
     /// Every outcome, in the order of declaration.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Card,
         Self::NotModified,
         Self::NotACard,
+        Self::Catalog,
+        Self::NotACatalog,
         Self::NotFound,
         Self::Gone,
         Self::Forbidden,
@@ -181,6 +194,8 @@ impl AttemptOutcome {
             Self::Card => "card",
             Self::NotModified => "not_modified",
             Self::NotACard => "not_a_card",
+            Self::Catalog => "catalog",
+            Self::NotACatalog => "not_a_catalog",
             Self::NotFound => "not_found",
             Self::Gone => "gone",
             Self::Forbidden => "forbidden",
@@ -203,11 +218,13 @@ impl AttemptOutcome {
 pub enum Verdict {
     /// A card, in full.
     Fetched(Box<FetchedCard>),
-    /// The card is what it was.
+    /// A catalog, with all that could be read of what is nested in it.
+    Catalog(Box<FetchedCatalog>),
+    /// The card, or the catalog, is what it was.
     NotModified(Freshness),
     /// There is no card: the attempt with this outcome says why. `retry_after` is in seconds.
     Failed {
-        /// How the deciding request ended; never `Card` or `NotModified`.
+        /// How the deciding request ended; never `Card`, `Catalog` or `NotModified`.
         outcome: AttemptOutcome,
         /// What the origin asked for, capped at 7 days.
         retry_after: Option<u32>,
@@ -228,6 +245,21 @@ pub struct FetchedCard {
     /// Whether it came over valid TLS.
     pub tls: bool,
     /// How long it may be called fresh, and how to ask next time.
+    pub freshness: Freshness,
+}
+
+/// What a catalog and those nested in it name together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedCatalog {
+    /// The cards on the catalog's own origin, each identifier once, at most
+    /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
+    pub entries: Vec<CatalogEntry>,
+    /// What was passed over.
+    pub findings: Findings,
+    /// Whether all of it was read: only then has what is missing left the catalog.
+    pub complete: bool,
+    /// How long it may be called fresh, and how to ask next time. Without validators where it names other
+    /// catalogs by URL, since a 304 would hide what those say.
     pub freshness: Freshness,
 }
 

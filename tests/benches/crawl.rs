@@ -253,7 +253,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
                 let wanted = match verdict {
                     Verdict::Fetched(_) => !unchanged,
                     Verdict::NotModified(_) => unchanged,
-                    Verdict::Failed { .. } => false,
+                    Verdict::Catalog(_) | Verdict::Failed { .. } => false,
                 };
                 assert!(wanted, "{verdict:?}");
             })

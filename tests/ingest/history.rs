@@ -51,7 +51,7 @@ both_databases! {
         stage.advance(Duration::hours(25));
         let asked = std::cell::Cell::new(false);
         stage.visit(|source| {
-            asked.set(source.full_wanted);
+            asked.set(asked.get() || (source.kind == "well_known" && source.full_wanted));
             Answer::Fails(TlsInvalid)
         }).await;
         assert!(asked.get(), "a 304 would not do");

@@ -30,13 +30,14 @@ both_databases! {
         ] {
             stage.register_url(&same).await;
         }
-        assert_eq!(sources(&stage).await.len(), 1);
+        let kinds: Vec<String> = sources(&stage).await.into_iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, ["well_known", "ard", "ai_catalog"]);
         for same in ["/%7Ebot/./card.json", "/~bot/card.json", "/x/../%7ebot/card.json"] {
             stage.register_url(&format!("https://{DOMAIN}{same}")).await;
         }
         let all = sources(&stage).await;
-        assert_eq!(all.len(), 2);
-        assert_eq!(all[1].url, format!("https://{DOMAIN}/~bot/card.json"));
+        assert_eq!(all.len(), 4);
+        assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
     }
 
     /// A further source with the same content feeds the same agent. When the contents part, the older
@@ -159,7 +160,7 @@ both_databases! {
         let calls = (0..16).map(|_| stage.register(DOMAIN));
         let views = futures::future::join_all(calls).await;
         assert!(views.iter().all(|view| view.domain == DOMAIN));
-        assert_eq!(sources(&stage).await.len(), 1);
+        assert_eq!(sources(&stage).await.len(), 3, "the well-known paths and both catalogs");
         assert_eq!(stage.visit(|_| Answer::Card(card("Once", "Once"))).await, 1);
     }
 

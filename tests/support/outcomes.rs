@@ -1,8 +1,9 @@
 //! What an origin would have answered: cards, and outcomes of visits that nobody made.
 
+use a2a_crawler::catalog::{CatalogEntry, Findings};
 use a2a_crawler::{
-    Attempt, AttemptOutcome, FetchedCard, FetchedKeySet, Freshness, SourceOutcome, Validators,
-    Verdict,
+    Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
+    Validators, Verdict,
 };
 use a2a_registry::store::entity::source;
 use base64::Engine as _;
@@ -17,10 +18,30 @@ pub enum Answer {
     Card(Vec<u8>),
     /// 200 with these bytes, and what was found where their signatures name a key set.
     Signed(Vec<u8>, FetchedKeySet),
+    /// 200 with a catalog that names these cards, as identifier and URL, and that much of it was read.
+    Catalog(Vec<(String, String)>, Read),
     /// 304.
     NotModified,
     /// Anything else.
     Fails(AttemptOutcome),
+}
+
+/// How much of a catalog could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    Whole,
+    InPart,
+}
+
+/// What a catalog answers where a test has cards in mind: it is not there, or is what it was.
+fn of_catalog(source: &source::Model, answer: Answer) -> Answer {
+    match answer {
+        Answer::Card(_) | Answer::Signed(..) => Answer::Fails(AttemptOutcome::NotFound),
+        Answer::NotModified if source.last_success_at.is_none() => {
+            Answer::Fails(AttemptOutcome::NotFound)
+        }
+        other => other,
+    }
 }
 
 /// Where a source's card lies.
@@ -37,6 +58,11 @@ pub fn card_url(source: &source::Model) -> String {
 
 /// The result of asking a source once.
 pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> SourceOutcome {
+    let answer = if matches!(source.kind.as_str(), "ard" | "ai_catalog") {
+        of_catalog(source, answer)
+    } else {
+        answer
+    };
     let url = card_url(source);
     let freshness = Freshness {
         validators: Some(Validators {
@@ -49,6 +75,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
     };
     let (outcome, status) = match &answer {
         Answer::Card(_) | Answer::Signed(..) => (AttemptOutcome::Card, Some(200)),
+        Answer::Catalog(..) => (AttemptOutcome::Catalog, Some(200)),
         Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
         Answer::Fails(outcome) => (*outcome, None),
     };
@@ -65,6 +92,19 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
             tls: true,
             freshness,
         })),
+        Answer::Catalog(cards, read) => {
+            let cards = cards.into_iter().map(|(identifier, url)| CatalogEntry {
+                identifier,
+                url: url.parse().unwrap(),
+                updated_at: None,
+            });
+            Verdict::Catalog(Box::new(FetchedCatalog {
+                entries: cards.collect(),
+                findings: Findings::default(),
+                complete: read == Read::Whole,
+                freshness,
+            }))
+        }
         Answer::NotModified => Verdict::NotModified(freshness),
         Answer::Fails(outcome) => Verdict::Failed {
             outcome,

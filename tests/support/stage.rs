@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-pub use super::outcomes::{Answer, card, card_url, reordered, result, signed};
+pub use super::outcomes::{Answer, Read, card, card_url, reordered, result, signed};
 
 /// The admin token that every stage starts with.
 pub const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
@@ -205,8 +205,22 @@ impl Stage {
 
     /// Looks at every source of one domain now, and finds this.
     pub async fn look(&self, domain: &str, answer: Answer) {
+        self.look_at(domain, |_| answer.clone()).await;
+    }
+
+    /// Looks at every source of one domain now, with a wish for all of it in full.
+    pub async fn look_at(&self, domain: &str, answer: impl Fn(&source::Model) -> Answer) {
+        self.recrawl(domain, true, answer).await;
+    }
+
+    /// Looks at every source of one domain now; a 304 will do.
+    pub async fn look_lightly(&self, domain: &str, answer: impl Fn(&source::Model) -> Answer) {
+        self.recrawl(domain, false, answer).await;
+    }
+
+    async fn recrawl(&self, domain: &str, full: bool, answer: impl Fn(&source::Model) -> Answer) {
         self.advance(Duration::minutes(2));
-        let wish = Recrawl { full: true };
+        let wish = Recrawl { full };
         self.app
             .domain_recrawl(&self.admin, domain, &wish)
             .await
@@ -215,7 +229,7 @@ impl Stage {
         let mut others = Vec::new();
         for (row, sources) in self.app.visits_lease(1000, LEASE).await.unwrap() {
             if row.name == domain {
-                group.push(self.outcome(&row, &sources, |_| answer.clone()));
+                group.push(self.outcome(&row, &sources, &answer));
             } else {
                 others.push((row.id, row.lease.unwrap()));
             }

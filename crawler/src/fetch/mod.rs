@@ -4,6 +4,7 @@
 //! [`Fetcher::fetch_source`] asks for cards on top of it.
 
 mod body;
+mod catalog;
 mod client;
 mod failure;
 mod freshness;
@@ -30,6 +31,7 @@ pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
 pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use sentence::{MAX_DETAIL, bounded, visible};
+pub use source::{AGENT_CARD_PATH, AGENT_PATH};
 
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;
@@ -178,7 +180,8 @@ impl Fetcher {
     /// The longest that a visit can take: a lease that is shorter may be given to two crawlers.
     pub fn longest_visit(&self) -> Duration {
         let paths = 2;
-        let requests = crate::MAX_SOURCES_PER_VISIT * (paths + MAX_KEY_SETS);
+        let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_REQUESTS);
+        let requests = crate::MAX_SOURCES_PER_VISIT * of_source;
         let requests = u32::try_from(requests).unwrap_or(u32::MAX);
         self.limits.total.saturating_mul(requests)
     }

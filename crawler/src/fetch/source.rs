@@ -2,6 +2,7 @@
 
 use a2a_card::ParseError;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use time::OffsetDateTime;
 use url::Url;
 
 use super::freshness::{freshness, retry_after};
@@ -18,7 +19,7 @@ pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
 pub const AGENT_PATH: &str = "/.well-known/agent.json";
 
 impl Fetcher {
-    /// Asks for one source's card: one URL, or both well-known paths. Always makes an attempt, and
+    /// Asks for one source's card: one URL, or both well-known paths; or for a catalog. Always makes an attempt, and
     /// never fails: what went wrong is in the attempts and the verdict.
     ///
     /// Of the well-known paths `agent.json` is asked after 404, 410 or a body that is no card. Where it
@@ -43,6 +44,7 @@ impl Fetcher {
                 (vec![attempt], verdict)
             }
             Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
+            Slot::Catalog { url } => self.fetch_catalog(url, validators).await,
         };
         SourceOutcome {
             source_key: task.source_key,
@@ -93,14 +95,21 @@ impl Fetcher {
             ..GetOptions::default()
         };
         let fetched = self.get(url, &options).await;
-        let (attempt, mut verdict) = self.judge(fetched, validators);
+        let (attempt, mut verdict) = self.judge(fetched, validators, "card", read_card);
         if let Verdict::Fetched(card) = &mut verdict {
             card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
         (attempt, verdict)
     }
 
-    fn judge(&self, fetched: Fetched, validators: Option<&Validators>) -> (Attempt, Verdict) {
+    /// The attempt, and the verdict on what was asked for: `what`, which `read` reads off a 200.
+    pub(super) fn judge(
+        &self,
+        fetched: Fetched,
+        validators: Option<&Validators>,
+        what: &str,
+        read: impl FnOnce(Answer, &str, OffsetDateTime) -> (Verdict, String),
+    ) -> (Attempt, Verdict) {
         let mut attempt = Attempt {
             at: fetched.at,
             url: fetched.url.to_string(),
@@ -122,7 +131,14 @@ impl Fetcher {
                 let moved = answer.url != fetched.url;
                 let seen_at = answer.url.clone();
                 let now = self.clock.now();
-                let (judgement, mut detail) = read_answer(answer, &attempt.url, validators, now);
+                let (judgement, mut detail) = match answer.status {
+                    200 => read(answer, &attempt.url, now),
+                    304 if validators.is_some() => {
+                        let freshness = freshness(&answer.headers, &attempt.url, validators, now);
+                        (Verdict::NotModified(freshness), "not modified".to_owned())
+                    }
+                    status => read_status(status, &answer.headers, what, now),
+                };
                 if moved {
                     detail = format!(
                         "{detail}, after a redirect to {}",
@@ -135,6 +151,7 @@ impl Fetcher {
         attempt.detail = bounded(&detail, MAX_DETAIL);
         attempt.outcome = match &judgement {
             Verdict::Fetched(_) => AttemptOutcome::Card,
+            Verdict::Catalog(_) => AttemptOutcome::Catalog,
             Verdict::NotModified(_) => AttemptOutcome::NotModified,
             Verdict::Failed { outcome, .. } => *outcome,
         };
@@ -142,24 +159,7 @@ impl Fetcher {
     }
 }
 
-/// What an answer means: the verdict and a sentence.
-fn read_answer(
-    answer: Answer,
-    asked: &str,
-    validators: Option<&Validators>,
-    now: time::OffsetDateTime,
-) -> (Verdict, String) {
-    match answer.status {
-        200 => read_card(answer, asked, now),
-        304 if validators.is_some() => {
-            let freshness = freshness(&answer.headers, asked, validators, now);
-            (Verdict::NotModified(freshness), "not modified".to_owned())
-        }
-        status => read_status(status, &answer.headers, now),
-    }
-}
-
-fn read_card(answer: Answer, asked: &str, now: time::OffsetDateTime) -> (Verdict, String) {
+fn read_card(answer: Answer, asked: &str, now: OffsetDateTime) -> (Verdict, String) {
     match a2a_card::parse(&answer.body) {
         Ok(parsed) => {
             let name = bounded(&parsed.card.name, 80);
@@ -203,22 +203,33 @@ fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     }
 }
 
-fn read_status(status: u16, headers: &HeaderMap, now: time::OffsetDateTime) -> (Verdict, String) {
+fn read_status(
+    status: u16,
+    headers: &HeaderMap,
+    what: &str,
+    now: OffsetDateTime,
+) -> (Verdict, String) {
     let retry = retry_after(headers, now);
     let (outcome, hint) = match status {
-        404 => (AttemptOutcome::NotFound, "there is no card here"),
-        410 => (AttemptOutcome::Gone, "the card was taken away"),
+        404 => (AttemptOutcome::NotFound, format!("there is no {what} here")),
+        410 => (AttemptOutcome::Gone, format!("the {what} was taken away")),
         401 | 403 => (
             AttemptOutcome::Forbidden,
-            "the card must be readable without credentials",
+            format!("the {what} must be readable without credentials"),
         ),
         429 => (
             AttemptOutcome::Throttled,
-            "the registry will ask less often",
+            "the registry will ask less often".to_owned(),
         ),
-        503 if retry.is_some() => (AttemptOutcome::Throttled, "the registry will ask later"),
-        500..=599 => (AttemptOutcome::BadStatus, "the server failed"),
-        _ => (AttemptOutcome::BadStatus, "a card is served with 200"),
+        503 if retry.is_some() => (
+            AttemptOutcome::Throttled,
+            "the registry will ask later".to_owned(),
+        ),
+        500..=599 => (AttemptOutcome::BadStatus, "the server failed".to_owned()),
+        _ => (
+            AttemptOutcome::BadStatus,
+            format!("a {what} is served with 200"),
+        ),
     };
     let verdict = Verdict::Failed {
         outcome,
@@ -227,7 +238,7 @@ fn read_status(status: u16, headers: &HeaderMap, now: time::OffsetDateTime) -> (
     (verdict, format!("the server answered {status}: {hint}"))
 }
 
-const fn failed(outcome: AttemptOutcome) -> Verdict {
+pub(super) const fn failed(outcome: AttemptOutcome) -> Verdict {
     Verdict::Failed {
         outcome,
         retry_after: None,

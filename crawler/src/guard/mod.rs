@@ -4,6 +4,7 @@
 
 mod address;
 mod name;
+mod normal;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 pub use address::{Block, SPECIAL_V4, SPECIAL_V6};
+pub use normal::normalised;
 pub use refusal::GuardRefusal;
 
 use name::NamePattern;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod body;
+mod catalog;
 mod challenge;
 mod get;
 mod hostile;

@@ -10,7 +10,7 @@ use crate::domain::timestamp::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// A host name, with `:port` where it is not the scheme's own. Its well-known paths are asked.
+    /// A host name, with `:port` where it is not the scheme's own. Its well-known paths and catalogs are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// The URL of one card.
@@ -151,9 +151,10 @@ pub struct Transfer {
 pub struct SourceView {
     /// What is asked.
     pub url: String,
-    /// `well_known` or `url`.
+    /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain names its agents), or `entry` (a card
+    /// that a catalog names).
     pub kind: String,
-    /// `new`, `fresh`, `stale` or `gone`.
+    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that is not there, which is no fault.
     pub state: String,
     /// The last request.
     pub last_attempt: Option<AttemptView>,

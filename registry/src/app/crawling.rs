@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use super::App;
 use super::ingest::SPACING;
 use crate::config::CrawlerConfig;
+use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, source};
 use crate::store::frontier::{self, LeaseWish};
@@ -109,7 +110,10 @@ impl App {
                 .take_while(|source| source.domain_id == domain.id)
                 .cloned()
                 .collect();
-            if due.is_empty() {
+            // No visit is made for catalogs that are not there, unless somebody waits for it.
+            let awaited = domain.visit_interval_us.is_none();
+            let nothing = |source: &source::Model| !awaited && source.liveness == ABSENT;
+            if due.iter().all(nothing) {
                 self.store.visits_end(domain.id).await?;
                 continue;
             }

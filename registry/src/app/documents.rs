@@ -15,6 +15,7 @@ use crate::api::{Capabilities, HitSkill, Interface, Links, Liveness, Provider, S
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
+use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::index::{Document, SkillText};
 use crate::store::entity::{agent, hold, source, version};
@@ -426,7 +427,7 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
         .map(|interface| interface.url.clone())
         .collect();
     for source in &record.sources {
-        if source.kind == "well_known" {
+        if source.kind == SourceKind::WellKnown.as_str() {
             let origin = source.url.trim_end_matches('/');
             urls.push(format!("{origin}/.well-known/agent-card.json"));
             urls.push(format!("{origin}/.well-known/agent.json"));

@@ -30,6 +30,7 @@ mod reviews;
 mod rules;
 mod search;
 mod signatures;
+mod sources;
 mod standing;
 mod start;
 mod tokens;

@@ -1,39 +1,36 @@
 //! Registering a domain, or a further source of one.
 
-use a2a_crawler::guard::{Domain, GuardRefusal};
+use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
-use url::Url;
-use uuid::Uuid;
 
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::ownership::is_provable;
 use super::reviews::person;
+use super::sources::{catalogs_of, count_of_cards, is_well_known, new_source};
 use super::{App, AppError, Caller};
 use crate::api::{DomainView, Registration};
 use crate::config::Registration as WhoRegisters;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Lifecycle;
 use crate::domain::role::Permission;
+use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{domain, source};
 use crate::store::{Write, agents, domains, versions};
 
-/// The paths that stand for a domain's well-known slot.
-const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
-
-/// A source to be asked: its kind and what the database keeps as its URL.
-struct NewSource {
+/// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
+/// named.
+struct Target {
     domain: Domain,
-    kind: &'static str,
-    url: String,
+    sources: Vec<(SourceKind, String)>,
     pointer: &'static str,
 }
 
 impl App {
-    /// Registers a domain's well-known paths, or one card URL. Its first visit is due at once. What is
-    /// registered already gets the missing source, and the same answer.
+    /// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. What is
+    /// registered already gets the missing sources, and the same answer.
     ///
     /// # Errors
     /// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied`
@@ -71,19 +68,20 @@ impl App {
             None => self.new_domain(&write, caller, &new.domain, now).await?,
         };
         let added = self
-            .add_source(&write, caller, &row, &new, what.approve, now)
+            .add_sources(&write, caller, &row, &new, what.approve, now)
             .await?;
-        if added {
+        if let Some((kind, url)) = added {
             let actor = caller
                 .account
                 .as_ref()
                 .map_or("anyone", |account| account.name.as_str());
-            let data = json!({"kind": new.kind, "url": new.url});
+            let data = json!({"kind": kind, "url": url});
             ledger.event(EventKind::DomainRegistered, &row.name, actor, data);
             write
                 .domain_make_visit_due(row.id, now.0.max(row.not_before))
                 .await?;
-        } else if what.approve {
+        }
+        if what.approve {
             self.approve_pending(&write, &mut ledger, caller, &row, &new)
                 .await?;
         }
@@ -110,37 +108,32 @@ impl App {
     }
 
     /// What is to be asked, judged by the guard before anything is stored.
-    fn target(&self, what: &Registration) -> Result<NewSource, AppError> {
+    fn target(&self, what: &Registration) -> Result<Target, AppError> {
         match (&what.domain, &what.card_url) {
             (Some(domain), None) => {
                 let refused = |refusal| refused("/domain", &refusal);
                 let domain = self.guard.check_domain(domain.trim()).map_err(refused)?;
-                let url = domain.origin.to_string();
-                Ok(NewSource {
+                let mut sources = vec![(SourceKind::WellKnown, domain.origin.to_string())];
+                sources.extend(catalogs_of(&domain.origin));
+                Ok(Target {
                     domain,
-                    kind: "well_known",
-                    url,
+                    sources,
                     pointer: "/domain",
                 })
             }
             (None, Some(url)) => {
                 let refused = |refusal| refused("/card_url", &refusal);
                 let url = self.guard.check_url(url.trim()).map_err(refused)?;
-                let url = normalise(url);
+                let url = normalised(url);
                 let domain = Domain::of(&url);
-                if WELL_KNOWN.contains(&url.path()) && url.query().is_none() {
-                    let url = domain.origin.to_string();
-                    return Ok(NewSource {
-                        domain,
-                        kind: "well_known",
-                        url,
-                        pointer: "/card_url",
-                    });
-                }
-                Ok(NewSource {
+                let source = if is_well_known(&url) {
+                    (SourceKind::WellKnown, domain.origin.to_string())
+                } else {
+                    (SourceKind::Url, url.into())
+                };
+                Ok(Target {
                     domain,
-                    kind: "url",
-                    url: url.into(),
+                    sources: vec![source],
                     pointer: "/card_url",
                 })
             }
@@ -215,48 +208,58 @@ impl App {
         Ok(write.domain_insert(row).await?)
     }
 
-    /// Adds the source where it is missing; says whether it was.
-    async fn add_source(
+    /// Adds the sources that are missing; answers with the first of them.
+    async fn add_sources(
         &self,
         write: &Write,
         caller: &Caller,
         row: &domain::Model,
-        new: &NewSource,
+        new: &Target,
         approve: bool,
         now: Timestamp,
-    ) -> Result<bool, AppError> {
+    ) -> Result<Option<(SourceKind, String)>, AppError> {
         let standing = domains::sources_of(write, &[row.id]).await?;
         let approve_as = caller
             .account
             .as_ref()
             .filter(|_| approve)
             .map(|account| account.id);
-        if let Some(known) = standing
-            .iter()
-            .find(|one| one.kind == new.kind && one.url == new.url)
-        {
-            if let (Some(account), None) = (approve_as, known.agent_id) {
-                write.source_approve_as(known.id, account).await?;
+        let mut cards = count_of_cards(standing.iter());
+        let mut first = None;
+        for (kind, url) in &new.sources {
+            if let Some(known) = standing
+                .iter()
+                .find(|one| one.kind == kind.as_str() && one.url == *url)
+            {
+                if let (Some(account), None) = (approve_as, known.agent_id) {
+                    write.source_approve_as(known.id, account).await?;
+                }
+                continue;
             }
-            return Ok(false);
+            let limit = self.config.limits.agents_per_domain;
+            if !kind.is_catalog() {
+                if cards >= limit && !caller.may(Permission::Administer) {
+                    return Err(AppError {
+                        members: vec![(new.pointer.into(), "one source too many".into())],
+                        ..AppError::new(
+                            ErrorKind::LimitReached,
+                            format!(
+                                "{} has {limit} sources, as many as a domain may have.",
+                                row.name
+                            ),
+                        )
+                    });
+                }
+                cards += 1;
+            }
+            let added = source::Model {
+                approve_as,
+                ..new_source(row.id, *kind, url.clone(), now)
+            };
+            write.source_insert(added).await?;
+            first.get_or_insert_with(|| (*kind, url.clone()));
         }
-        let limit = self.config.limits.agents_per_domain;
-        if standing.len() >= limit && !caller.may(Permission::Administer) {
-            return Err(AppError {
-                members: vec![(new.pointer.into(), "one source too many".into())],
-                ..AppError::new(
-                    ErrorKind::LimitReached,
-                    format!(
-                        "{} has {limit} sources, as many as a domain may have.",
-                        row.name
-                    ),
-                )
-            });
-        }
-        write
-            .source_insert(new_source(row.id, new, approve_as, now))
-            .await?;
-        Ok(true)
+        Ok(first)
     }
 
     /// `--approve` for a source whose agent is known already: its newest card, where it waits, is
@@ -267,14 +270,17 @@ impl App {
         ledger: &mut Ledger<'_>,
         caller: &Caller,
         row: &domain::Model,
-        new: &NewSource,
+        new: &Target,
     ) -> Result<(), AppError> {
         let account = caller.demand(Permission::Curate)?;
         let sources = domains::sources_of(write, &[row.id]).await?;
-        let known = sources
-            .iter()
-            .find(|one| one.kind == new.kind && one.url == new.url);
-        let Some(agent) = known.and_then(|source| source.agent_id) else {
+        let named = |one: &source::Model| {
+            let same =
+                |(kind, url): &(SourceKind, String)| one.kind == kind.as_str() && one.url == *url;
+            new.sources.iter().any(same)
+        };
+        let known = sources.iter().filter(|one| named(one));
+        let Some(agent) = known.filter_map(|source| source.agent_id).next() else {
             return Ok(());
         };
         if agents::agents_by_ids(write, &[agent]).await?.is_empty() {
@@ -307,107 +313,5 @@ fn refused(pointer: &str, refusal: &GuardRefusal) -> AppError {
     AppError {
         members: vec![(pointer.into(), refusal.to_string())],
         ..AppError::new(ErrorKind::TargetRefused, refusal.to_string())
-    }
-}
-
-/// RFC 3986 section 6.2.2: the URL parser has done the case and the dots; what is left are escapes of
-/// characters that need none.
-fn normalise(mut url: Url) -> Url {
-    let path = unescape(url.path());
-    url.set_path(&path);
-    let query = url.query().map(unescape);
-    url.set_query(query.as_deref());
-    url
-}
-
-/// Takes back percent escapes of unreserved characters, and writes the others in upper case.
-fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('%') {
-        plain.push_str(&rest[..at]);
-        let offset = text.len() - rest.len() + at;
-        let code = bytes
-            .get(offset + 1..offset + 3)
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(code) if code.is_ascii_alphanumeric() || b"-._~".contains(&code) => {
-                plain.push(char::from(code));
-                rest = &rest[at + 3..];
-            }
-            Some(code) => {
-                plain.push_str(&format!("%{code:02X}"));
-                rest = &rest[at + 3..];
-            }
-            None => {
-                plain.push('%');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
-fn new_source(
-    domain_id: i64,
-    new: &NewSource,
-    approve_as: Option<Uuid>,
-    now: Timestamp,
-) -> source::Model {
-    source::Model {
-        id: 0,
-        domain_id,
-        kind: new.kind.into(),
-        url: new.url.clone(),
-        agent_id: None,
-        approve_as,
-        validator_url: None,
-        etag: None,
-        last_modified: None,
-        next_due_at: now.0,
-        interval_us: 0,
-        full_wanted: false,
-        last_success_at: None,
-        last_full_at: None,
-        failing_as: None,
-        failing_since: None,
-        failures: 0,
-        cause_since: None,
-        cause_latest: None,
-        cause_looks: 0,
-        liveness: "new".into(),
-        liveness_reason: None,
-        created_at: now.0,
-        ended_at: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn urls_are_normalised_as_rfc_3986_says() {
-        let cases = [
-            (
-                "https://a.example/%7Ebot/card.json",
-                "https://a.example/~bot/card.json",
-            ),
-            ("https://a.example/a%2fb", "https://a.example/a%2Fb"),
-            (
-                "https://A.example/./x/../card.json",
-                "https://a.example/card.json",
-            ),
-            ("https://a.example/card?x=%41", "https://a.example/card?x=A"),
-            ("https://a.example/100%", "https://a.example/100%"),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(normalise(Url::parse(given).unwrap()).as_str(), expected);
-        }
     }
 }

@@ -11,6 +11,7 @@ use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
 use crate::api::{DomainPatch, DomainView, SourceView, Verification};
+use crate::domain::source::{ABSENT, SourceKind};
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -286,6 +287,7 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
             let states: Vec<_> = domain
                 .sources
                 .iter()
+                .filter(|source| source.state != ABSENT)
                 .map(|source| source.state.clone())
                 .collect();
             vec![
@@ -375,7 +377,7 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         console.line(&format!("not listed: {reason}"))?;
     }
     for source in &domain.sources {
-        console.line(&format!("source {}", source.url))?;
+        console.line(&format!("{} {}", named(&source.kind), source.url))?;
         for line in source_lines(source) {
             console.line(&format!("  {line}"))?;
         }
@@ -401,6 +403,15 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What to call a source.
+fn named(kind: &str) -> &'static str {
+    match kind.parse() {
+        Ok(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
+        Ok(SourceKind::Entry) => "source named by a catalog",
+        _ => "source",
+    }
 }
 
 fn source_lines(source: &SourceView) -> Vec<String> {

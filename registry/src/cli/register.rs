@@ -18,6 +18,7 @@ use super::target::registration;
 use super::{invocation, terminal};
 use crate::api::{Challenge, DomainView, SourceView};
 use crate::domain::lifecycle::ShownLifecycle;
+use crate::domain::source::{ABSENT, SourceKind};
 
 /// How long the first visits are waited for, all of them together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 /// What `register` takes.
 #[derive(Args, Debug, Clone)]
 pub struct RegisterArgs {
-    /// A host (its well-known paths are asked), or the URL of one card
+    /// A host (its well-known paths and catalogs are asked), or the URL of one card
     #[arg(value_name = "NAME|URL", required_unless_present = "file")]
     names: Vec<String>,
     /// Read further names from this file, one a line; `-` is standard input
@@ -219,8 +220,7 @@ async fn visited(client: &Client, domain: &str, deadline: Instant) -> Option<Rep
         match client.domain(domain).await {
             Ok(reply) => {
                 let all = &reply.value.sources;
-                let done =
-                    !all.is_empty() && all.iter().all(|source| source.last_attempt.is_some());
+                let done = !all.is_empty() && all.iter().all(is_asked);
                 latest = Some(reply);
                 if done {
                     return latest;
@@ -234,6 +234,11 @@ async fn visited(client: &Client, domain: &str, deadline: Instant) -> Option<Rep
         }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Whether the first visit has come to a source. What a catalog names is for the visits after that.
+fn is_asked(source: &SourceView) -> bool {
+    source.last_attempt.is_some() || source.kind == SourceKind::Entry.as_str()
 }
 
 /// What came of the first visit, and what to do next.
@@ -266,6 +271,8 @@ async fn outcome_of(client: &Client, name: &str, domain: &DomainView) -> Vec<Str
         domain
             .sources
             .iter()
+            // Most domains have no catalog.
+            .filter(|source| source.state != ABSENT)
             .filter(failed)
             .map(|source| told(name, source)),
     );
@@ -289,11 +296,11 @@ fn told(name: &str, source: &SourceView) -> String {
         .next_due
         .map(|due| format!("; visited again at {}", due.to_rfc3339()));
     let detail = attempt.detail.trim_end_matches('.');
-    format!(
-        "{which}: no card yet ({}): {detail}{}",
-        attempt.outcome,
-        next.unwrap_or_default()
-    )
+    let next = next.unwrap_or_default();
+    if attempt.outcome == "catalog" {
+        return format!("{which}: {detail}");
+    }
+    format!("{which}: no card yet ({}): {detail}{next}", attempt.outcome)
 }
 
 /// The command that takes an agent further, where there is one.

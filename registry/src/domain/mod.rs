@@ -7,5 +7,6 @@ pub mod lifecycle;
 pub mod ownership;
 pub mod review;
 pub mod role;
+pub mod source;
 mod text_enum;
 pub mod timestamp;

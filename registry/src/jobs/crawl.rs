@@ -21,6 +21,7 @@ use url::Url;
 
 use super::OnOutcome;
 use crate::app::{App, StartError};
+use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 use crate::store::entity::{domain, source};
@@ -189,10 +190,10 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
 
 fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(&row.url).ok()?;
-    let slot = if row.kind == "well_known" {
-        Slot::WellKnown { origin: url }
-    } else {
-        Slot::Url { url }
+    let slot = match row.kind.parse() {
+        Ok(SourceKind::WellKnown) => Slot::WellKnown { origin: url },
+        Ok(SourceKind::Ard | SourceKind::AiCatalog) => Slot::Catalog { url },
+        Ok(SourceKind::Url | SourceKind::Entry) | Err(_) => Slot::Url { url },
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));

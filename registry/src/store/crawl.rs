@@ -96,6 +96,10 @@ impl Write {
         }
         let conflict = OnConflict::column(C::Id)
             .update_columns([
+                C::Identifier,
+                C::CatalogId,
+                C::UnlistedSince,
+                C::UnlistedLooks,
                 C::AgentId,
                 C::ValidatorUrl,
                 C::Etag,

@@ -121,6 +121,28 @@ pub async fn sources_of(
         .await?)
 }
 
+/// The sources of a domain that ended with the agents they fed.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn sources_retired(
+    on: &impl Handle,
+    domain_id: i64,
+) -> Result<Vec<source::Model>, StoreError> {
+    let retired = Query::select()
+        .column(agent::Column::Id)
+        .from(agent::Entity)
+        .and_where(agent::Column::DomainId.eq(domain_id))
+        .and_where(agent::Column::RetiredAt.is_not_null())
+        .take();
+    Ok(source::Entity::find()
+        .filter(source::Column::DomainId.eq(domain_id))
+        .filter(source::Column::EndedAt.is_not_null())
+        .filter(source::Column::AgentId.in_subquery(retired))
+        .all(on.connection())
+        .await?)
+}
+
 /// The proofs of these domains that hold.
 ///
 /// # Errors
@@ -292,6 +314,32 @@ impl Write {
             .col_expr(source::Column::EndedAt, Expr::value(at))
             .filter(source::Column::AgentId.is_in(agents.iter().copied()))
             .filter(source::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Asks this source no more.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        source::Entity::update_many()
+            .col_expr(source::Column::EndedAt, Expr::value(at))
+            .filter(source::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Asks a source at another URL from now on, one that no live source of its kind in its domain has.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn source_move(&self, id: i64, url: &str) -> Result<(), StoreError> {
+        source::Entity::update_many()
+            .col_expr(source::Column::Url, Expr::value(url))
+            .filter(source::Column::Id.eq(id))
             .exec(self.connection())
             .await?;
         Ok(())

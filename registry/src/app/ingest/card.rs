@@ -15,16 +15,13 @@ use crate::app::pins;
 use crate::app::signatures::{KeptKeySet, Signatures};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
-use crate::domain::lifecycle::{Hold, Lifecycle, LivenessState, Visibility};
+use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
 use crate::store::accounts;
 use crate::store::entity::{agent, body, enrolled_key, version};
 use crate::store::versions::{self, VersionKey};
-
-/// The slot of a domain's well-known paths (model.md section 3).
-pub const WELL_KNOWN_SLOT: &str = "well-known";
 
 /// What tells one content from another: the canonical form and how it is signed.
 pub(super) struct Content {
@@ -68,7 +65,7 @@ impl App {
         fetched: &FetchedCard,
     ) -> Result<bool, AppError> {
         let content = Content::of(fetched, group.enrolled_keys(source));
-        let Some(id) = self.agent_for(group, ledger, source, &content) else {
+        let Some(id) = self.agent_for(group, ledger, source, &content.content_digest) else {
             return Ok(false);
         };
         let Some(mut state) = group.agents.remove(&id) else {
@@ -137,119 +134,6 @@ impl App {
             .and_then(|domain| domain.owner_id);
         state.agent.owner_id = proved.or(state.agent.claimed_by);
         Ok(())
-    }
-
-    /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
-    /// with this very content, or a new one. `None` where the domain has as many agents as it may.
-    fn agent_for(
-        &self,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        source: i64,
-        content: &Content,
-    ) -> Option<Uuid> {
-        let row = group.sources.get(&source)?;
-        let (domain_id, known) = (row.domain_id, row.agent_id);
-        let slot = if row.kind == "well_known" {
-            WELL_KNOWN_SLOT.to_owned()
-        } else {
-            row.url.clone()
-        };
-        let same_content = |state: &AgentState| {
-            state
-                .agent
-                .newest_version
-                .and_then(|id| group.versions.get(&id))
-                .is_some_and(|newest| newest.content_digest == content.content_digest)
-        };
-        let fed = known.and_then(|id| group.agents.get(&id)).filter(|state| {
-            // A further source keeps feeding an older slot's agent only while both say the same.
-            state.agent.slot == slot || same_content(state)
-        });
-        let in_domain = || {
-            group
-                .agents
-                .values()
-                .filter(|state| state.agent.domain_id == domain_id)
-        };
-        let found = fed
-            .or_else(|| in_domain().find(|state| state.agent.slot == slot))
-            .or_else(|| in_domain().find(|state| known.is_none() && same_content(state)))
-            .map(|state| state.agent.id);
-        let id = match found {
-            Some(id) => {
-                // Both agents' entries name their sources.
-                for fed in [known, Some(id)].into_iter().flatten() {
-                    if known != Some(id) {
-                        let data = json!({"source": row.url, "fed": fed == id});
-                        ledger.agent_event(EventKind::AgentUpdated, fed, CRAWLER, data);
-                    }
-                }
-                id
-            }
-            None if in_domain().count() >= self.config.limits.agents_per_domain => return None,
-            None => {
-                if let Some(known) = known {
-                    let data = json!({"source": row.url, "fed": false});
-                    ledger.agent_event(EventKind::AgentUpdated, known, CRAWLER, data);
-                }
-                self.new_agent(group, ledger, domain_id, slot)?
-            }
-        };
-        if let Some(row) = group.sources.get_mut(&source) {
-            row.agent_id = Some(id);
-        }
-        Some(id)
-    }
-
-    fn new_agent(
-        &self,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        domain_id: i64,
-        slot: String,
-    ) -> Option<Uuid> {
-        let domain = group.domains.get(&domain_id)?;
-        let now = ledger.now().0;
-        let agent = agent::Model {
-            id: ledger.new_id(),
-            domain_id,
-            domain: domain.name.clone(),
-            slot,
-            urn: None,
-            lifecycle: Lifecycle::Pending.as_str().into(),
-            visibility: Visibility::Public.as_str().into(),
-            labels: "{}".into(),
-            pins: String::new(),
-            claimed_by: None,
-            owner_id: domain.owner_id,
-            submitter: domain.account_id,
-            approved_version: None,
-            newest_version: None,
-            tls: false,
-            liveness: LivenessState::Fresh.as_str().into(),
-            liveness_reason: None,
-            last_seen_at: Some(now),
-            last_changed_at: None,
-            gone_since: None,
-            changes_since: now,
-            changes: 0,
-            created_at: now,
-            updated_at: now,
-            retired_at: None,
-        };
-        let id = agent.id;
-        let data = json!({"domain": agent.domain, "slot": agent.slot});
-        ledger.agent_event(EventKind::AgentDiscovered, id, CRAWLER, data);
-        group.agents.insert(
-            id,
-            AgentState {
-                agent,
-                holds: Vec::new(),
-                open_review: None,
-            },
-        );
-        Some(id)
     }
 
     async fn new_version(

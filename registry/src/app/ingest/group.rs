@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use a2a_crawler::fetch::{MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Outcome, SourceOutcome, Verdict};
 use time::Duration;
@@ -10,8 +11,12 @@ use uuid::Uuid;
 
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
+use crate::app::sources::kind_of;
+use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{DAY, Timestamp};
-use crate::store::entity::{account, attempt, decision, domain, enrolled_key, source, source_day};
+use crate::store::entity::{
+    account, agent, attempt, decision, domain, enrolled_key, source, source_day,
+};
 use crate::store::versions::VersionKey;
 use crate::store::{Write, accounts, agents, decisions, domains, ownership, reviews, versions};
 
@@ -107,6 +112,7 @@ impl Group {
                 !outcome.sources.iter().all(quiet)
             })
             .map(|outcome| outcome.domain_key)
+            .chain(self.unfed().map(|agent| agent.domain_id))
             .collect();
         let ids: Vec<Uuid> = self
             .agents
@@ -164,6 +170,34 @@ impl Group {
         self.sources.get(&source)?.agent_id
     }
 
+    /// A source's row, to be changed and then written.
+    pub(super) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
+        self.seen.insert(source);
+        self.sources.get_mut(&source)
+    }
+
+    /// The agents that no source feeds any more.
+    pub(super) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
+        let fed: BTreeSet<Uuid> = self
+            .sources
+            .values()
+            .filter(|source| source.ended_at.is_none())
+            .filter_map(|source| source.agent_id)
+            .collect();
+        self.agents
+            .values()
+            .map(|state| &state.agent)
+            .filter(move |agent| !fed.contains(&agent.id) && agent.retired_at.is_none())
+    }
+
+    /// Adds to what the last request for a source tells its owner.
+    pub(super) fn explain(&mut self, source: i64, further: &str) {
+        let mut attempts = self.attempts.iter_mut().rev();
+        if let Some(attempt) = attempts.find(|attempt| attempt.source_id == source) {
+            attempt.detail = bounded(&format!("{}; {further}", attempt.detail), MAX_DETAIL);
+        }
+    }
+
     /// The domain's host, where it is an IP literal.
     pub(super) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
         let name = &self.domains.get(&domain)?.name;
@@ -180,7 +214,12 @@ impl Group {
     pub(super) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
         let good = !matches!(result.verdict, Verdict::Failed { .. });
-        if good || !self.braked {
+        // A catalog that never was there cannot be missed.
+        let counts = self
+            .sources
+            .get(&result.source_key)
+            .is_some_and(|row| !kind_of(row).is_catalog() || row.last_success_at.is_some());
+        if good || (counts && !self.braked) {
             let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
             let totals = self.days.entry((result.source_key, day)).or_default();
             totals.0 += 1;
@@ -228,6 +267,8 @@ impl Group {
             .sources
             .values()
             .filter(|source| source.domain_id == domain && source.ended_at.is_none())
+            // A catalog that is not there is asked along with the others.
+            .filter(|source| source.liveness != ABSENT)
             .map(|source| source.next_due_at)
             .min();
         let Some(row) = self.domains.get_mut(&domain) else {

@@ -5,7 +5,9 @@
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
 mod card;
+mod catalog;
 mod group;
+mod slot;
 mod source;
 
 use std::collections::BTreeSet;
@@ -19,6 +21,7 @@ use self::source::{Placement, Success};
 use super::App;
 use super::error::AppError;
 use super::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
+use super::sources::kind_of;
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::LivenessState;
@@ -75,6 +78,9 @@ impl App {
                 fed.extend(group.agent_of_source(result.source_key));
             }
         }
+        let domain = outcome.domain_key;
+        let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
+        fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
         // After all of them: one source that fails says little while the next one answers.
         for agent in fed {
             self.follow_liveness(group, ledger, agent, now);
@@ -113,7 +119,21 @@ impl App {
                     placement,
                 );
             }
+            Verdict::Catalog(fetched) => {
+                let changed = self
+                    .ingest_catalog(write, group, ledger, result.source_key, fetched)
+                    .await?;
+                let success = if changed {
+                    Success::Changed
+                } else {
+                    Success::Same
+                };
+                let freshness = &fetched.freshness;
+                group.succeeded(result.source_key, freshness, success, now, placement);
+            }
             Verdict::NotModified(freshness) => {
+                self.catalog_is_the_same(write, group, ledger, result.source_key)
+                    .await?;
                 group.succeeded(
                     result.source_key,
                     freshness,
@@ -121,6 +141,13 @@ impl App {
                     now,
                     placement,
                 );
+            }
+            Verdict::Failed {
+                outcome,
+                retry_after,
+            } if group.is_catalog(result.source_key) => {
+                let source = result.source_key;
+                group.catalog_failed(source, *outcome, *retry_after, now, placement);
             }
             Verdict::Failed {
                 outcome,
@@ -177,7 +204,9 @@ impl App {
         let mut braked = self.crawl_braked_since().is_some();
         for outcome in group.iter().filter(|outcome| state.holds_lease(outcome)) {
             for result in &outcome.sources {
-                if let Some(row) = state.sources.get(&result.source_key) {
+                // Most domains have no catalog: what is not there says nothing about our network.
+                let row = state.sources.get(&result.source_key);
+                if let Some(row) = row.filter(|row| !kind_of(row).is_catalog()) {
                     let failed = matches!(result.verdict, Verdict::Failed { .. });
                     // Freed by the last look of a group, it was still held for the others.
                     braked |= self.stream.note_look(failed, row.failures > 0, now);
@@ -234,7 +263,8 @@ fn distrust(group: &mut Group, source: i64) {
     let still_given = group
         .sources
         .values()
-        .any(|row| row.agent_id == Some(agent) && row.liveness == LivenessState::Fresh.as_str());
+        .filter(|row| row.agent_id == Some(agent) && row.ended_at.is_none())
+        .any(|row| row.liveness == LivenessState::Fresh.as_str());
     if let Some(state) = group.agents.get_mut(&agent)
         && !still_given
     {

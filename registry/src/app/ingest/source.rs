@@ -9,8 +9,12 @@ use uuid::Uuid;
 use super::group::Group;
 use crate::app::crawling::Stream;
 use crate::domain::lifecycle::LivenessState;
-use crate::domain::timestamp::Timestamp;
+use crate::domain::source::ABSENT;
+use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::source;
+
+/// How long a catalog that is not there is left alone.
+pub(super) const CATALOG_REST: i64 = 7 * DAY;
 
 /// Whether an agent gone since that moment ends now.
 pub(super) fn retires(gone_since: i64, now: Timestamp) -> bool {
@@ -129,7 +133,35 @@ impl Group {
         plan(row, look, None, now, placement);
     }
 
-    /// The best that any of an agent's sources says; `None` where it has none left.
+    /// The catalog could not be read. One that is not there is no fault, and rests; one that never was there
+    /// and fails for now is not missed either.
+    pub(super) fn catalog_failed(
+        &mut self,
+        source: i64,
+        outcome: AttemptOutcome,
+        retry_after: Option<u32>,
+        now: Timestamp,
+        placement: &mut Placement<'_>,
+    ) {
+        self.failed(source, outcome, retry_after, now, placement);
+        let Some(row) = self.sources.get_mut(&source) else {
+            return;
+        };
+        let rests = says_absent(outcome);
+        if rests || row.last_success_at.is_none() {
+            let failures = if rests { 0 } else { row.failures };
+            remember(row, History::default(), failures);
+            row.liveness = ABSENT.into();
+            row.liveness_reason = None;
+            row.full_wanted = false;
+            row.validator_url = None;
+        }
+        if rests {
+            row.next_due_at = now.plus(CATALOG_REST).0;
+        }
+    }
+
+    /// The best that any of an agent's sources says. One that has none left is gone: no catalog names it.
     pub(super) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
         let place = |text: &str| match text {
             "fresh" => 0,
@@ -139,15 +171,33 @@ impl Group {
         let fed = || {
             self.sources
                 .values()
-                .filter(|source| source.agent_id == Some(agent))
+                .filter(|source| source.agent_id == Some(agent) && source.ended_at.is_none())
         };
-        let best = fed().min_by_key(|source| place(&source.liveness))?;
+        let Some(best) = fed().min_by_key(|source| place(&source.liveness)) else {
+            return Some(Seen {
+                state: LivenessState::Gone,
+                reason: Some("the domain's catalog does not name it any more".into()),
+                last_seen_at: None,
+            });
+        };
         Some(Seen {
             state: best.liveness.parse().unwrap_or(LivenessState::Stale),
             reason: best.liveness_reason.clone(),
             last_seen_at: fed().filter_map(|source| source.last_success_at).max(),
         })
     }
+}
+
+/// Whether an answer says that there is no catalog: asking again soon would be of no use.
+const fn says_absent(outcome: AttemptOutcome) -> bool {
+    matches!(
+        outcome,
+        AttemptOutcome::NotFound
+            | AttemptOutcome::Gone
+            | AttemptOutcome::Forbidden
+            | AttemptOutcome::NotACatalog
+            | AttemptOutcome::BadRedirect
+    )
 }
 
 /// Sets what a failure means for the card.

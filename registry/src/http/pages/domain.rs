@@ -248,6 +248,9 @@ impl DomainPage {
                     kind: match source.kind.as_str() {
                         "well_known" => "well-known path",
                         "url" => "card URL",
+                        "entry" => "card that a catalog names",
+                        "ard" => "agent catalog (ARD)",
+                        "ai_catalog" => "agent catalog (AI Catalog)",
                         _ => "other",
                     },
                     asked: source.state != NEW,

@@ -123,10 +123,18 @@ pub mod source {
         pub id: i64,
         /// Whose.
         pub domain_id: i64,
-        /// `well_known` or `url`.
+        /// A [`SourceKind`](crate::domain::source::SourceKind).
         pub kind: String,
-        /// The origin, or the card URL.
+        /// The origin, the card URL, or the catalog's.
         pub url: String,
+        /// What the catalog calls it, where a catalog names it.
+        pub identifier: Option<String>,
+        /// The source that is the catalog which names it.
+        pub catalog_id: Option<i64>,
+        /// Since when that catalog does not name it any more.
+        pub unlisted_since: Option<i64>,
+        /// Looks at the catalog in a row that did not find it.
+        pub unlisted_looks: i32,
         /// The agent it feeds, once it gave a card.
         pub agent_id: Option<Uuid>,
         /// The account on whose word the first card is approved.
@@ -159,7 +167,7 @@ pub mod source {
         pub cause_latest: Option<i64>,
         /// How often it did.
         pub cause_looks: i32,
-        /// `new`, `fresh`, `stale`, `gone`.
+        /// `new`, `fresh`, `stale`, `gone`; of a catalog `absent` too.
         pub liveness: String,
         /// Why it is not fresh.
         pub liveness_reason: Option<String>,

@@ -217,6 +217,8 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
         "HTTP 304",
         "Not asked yet.",
         "Proved by operator",
+        "agent catalog (ARD)",
+        "absent",
         "Northwind Travel Desk",
     ] {
         assert!(page.text.contains(wanted), "{wanted}");

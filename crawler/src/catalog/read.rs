@@ -1,0 +1,106 @@
+//! Reading one document.
+
+use serde_json::Value;
+use url::Url;
+
+use super::entry::{CatalogEntry, Kind, name_of, read_entry};
+use super::finding::{Findings, PassedOver};
+use super::{MAX_DEPTH, MAX_ENTRIES};
+
+/// Why a document is no catalog.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoCatalog {
+    /// No JSON, or nested deeper than any catalog is.
+    #[error("it is no JSON: {0}")]
+    NotJson(String),
+    /// No object with a list `entries`.
+    #[error("it is no object with a list `entries`")]
+    NoEntries,
+    /// A `specVersion` of another major version than 1.
+    #[error("its specVersion is of a major version that is not read: {0:?}")]
+    Version(String),
+}
+
+/// What one document says, with what is nested in it inline.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The cards it names, in order.
+    pub cards: Vec<CatalogEntry>,
+    /// Catalogs to be asked for, with how deep they lie: 1 for those that the first document names.
+    pub nested: Vec<(Url, usize)>,
+    /// What is passed over.
+    pub findings: Findings,
+    /// Entries looked at.
+    pub entries: usize,
+    /// Whether every entry was looked at.
+    pub complete: bool,
+}
+
+/// Reads a document that lies at `base` and is nested `depth` deep (0 for the first), and looks at `most` entries
+/// at most, never more than [`MAX_ENTRIES`].
+///
+/// Nothing but the list of entries is demanded: every entry is read on its own, every member of it is, and what
+/// is unknown is left alone. `specVersion` may be missing, as in ARD; of a higher major version nothing is read.
+///
+/// # Errors
+/// [`NoCatalog`] where there is no such list.
+pub fn read(bytes: &[u8], base: &Url, depth: usize, most: usize) -> Result<Reading, NoCatalog> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| NoCatalog::NotJson(error.to_string()))?;
+    let mut reading = Reading {
+        complete: true,
+        ..Reading::default()
+    };
+    let most = most.min(MAX_ENTRIES);
+    read_document(&value, base, depth, most, &mut reading)?;
+    Ok(reading)
+}
+
+fn read_document(
+    value: &Value,
+    base: &Url,
+    depth: usize,
+    most: usize,
+    reading: &mut Reading,
+) -> Result<(), NoCatalog> {
+    let version = value.get("specVersion").and_then(Value::as_str);
+    if let Some(version) = version
+        && let Some(Ok(major)) = version.split('.').next().map(str::parse::<u64>)
+        && major > 1
+    {
+        let shown = version.chars().take(20).collect();
+        return Err(NoCatalog::Version(shown));
+    }
+    let entries = value.get("entries").and_then(Value::as_array);
+    for (number, entry) in entries.ok_or(NoCatalog::NoEntries)?.iter().enumerate() {
+        if reading.entries >= most {
+            reading.complete = false;
+            reading
+                .findings
+                .add(PassedOver::TooMany, &name_of(entry, number));
+            break;
+        }
+        reading.entries += 1;
+        let passed_over = match read_entry(entry, base) {
+            Ok(Kind::Card(card)) => {
+                reading.cards.push(card);
+                continue;
+            }
+            Ok(Kind::Elsewhere(_) | Kind::Inline(_)) if depth >= MAX_DEPTH => PassedOver::TooDeep,
+            Ok(Kind::Elsewhere(url)) => {
+                reading.nested.push((url, depth + 1));
+                continue;
+            }
+            Ok(Kind::Inline(document)) => {
+                match read_document(document, base, depth + 1, most, reading) {
+                    Ok(()) => continue,
+                    Err(_) => PassedOver::Malformed,
+                }
+            }
+            Err(passed_over) => passed_over,
+        };
+        reading.findings.add(passed_over, &name_of(entry, number));
+    }
+    Ok(())
+}

@@ -1,0 +1,418 @@
+//! What is read from catalogs, and what is not.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::PassedOver::{
+    ForeignHost, InlineCard, Loop, Malformed, NotACard, OtherPublisher, Refused, Repeated, TooDeep,
+    TooMany,
+};
+use super::{
+    CatalogEntry, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS, MAX_IDENTIFIER_BYTES,
+    MAX_REQUESTS, NoCatalog, PassedOver, Reading, Walk, read,
+};
+use crate::guard::{Guard, GuardConfig};
+
+const CARD: &str = "application/a2a-agent-card+json";
+const CATALOG: &str = "application/ai-catalog+json";
+
+fn base() -> Url {
+    "https://house.example.com/.well-known/ard.json"
+        .parse()
+        .unwrap()
+}
+
+fn card(identifier: &str, url: &str) -> Value {
+    json!({"identifier": identifier, "displayName": "An agent", "type": CARD, "url": url})
+}
+
+fn reading(entries: &[Value]) -> Reading {
+    let document = json!({"specVersion": "1.0", "entries": entries}).to_string();
+    read(document.as_bytes(), &base(), 0, usize::MAX).unwrap()
+}
+
+fn passed(findings: &Findings) -> Vec<PassedOver> {
+    findings.kept.iter().map(|finding| finding.why).collect()
+}
+
+#[test]
+fn an_entry_is_read_member_by_member() {
+    let with = |member: &str, value: Value| {
+        let mut entry = card("urn:air:house.example.com:a", "/a.json");
+        entry[member] = value;
+        entry
+    };
+    let without = |member: &str| {
+        let mut entry = card("urn:air:house.example.com:a", "/a.json");
+        entry.as_object_mut().unwrap().remove(member);
+        entry
+    };
+    let long = "x".repeat(MAX_IDENTIFIER_BYTES + 1);
+    for (entry, expected) in [
+        (with("displayName", json!(7)), None),
+        (
+            with("type", json!("Application/A2A-Agent-Card+JSON; v=1")),
+            None,
+        ),
+        (with("data", Value::Null), None),
+        (with("identifier", json!("free text")), None),
+        (with("identifier", json!(&long[1..])), None),
+        (with("updatedAt", json!("yesterday")), None),
+        (with("trustManifest", json!("not an object")), None),
+        (
+            with(
+                "trustManifest",
+                json!({"identity": "did:web:House.example.com"}),
+            ),
+            None,
+        ),
+        (
+            with(
+                "trustManifest",
+                json!({"identity": "spiffe://house.example.com/a"}),
+            ),
+            None,
+        ),
+        (
+            with("trustManifest", json!({"identity": "did:key:z6Mk"})),
+            None,
+        ),
+        (
+            with(
+                "trustManifest",
+                json!({"identity": "https://other.example/x"}),
+            ),
+            Some(OtherPublisher),
+        ),
+        (
+            with("trustManifest", json!({"identity": "example.com"})),
+            Some(OtherPublisher),
+        ),
+        (
+            with("type", json!("application/mcp-server-card+json")),
+            Some(NotACard),
+        ),
+        (
+            with("type", json!("application/ai-registry+json")),
+            Some(NotACard),
+        ),
+        (
+            with("type", json!(["application/a2a-agent-card+json"])),
+            Some(Malformed),
+        ),
+        (without("type"), Some(Malformed)),
+        (without("identifier"), Some(Malformed)),
+        (with("identifier", json!(" ")), Some(Malformed)),
+        (with("identifier", json!("a\nb")), Some(Malformed)),
+        (with("identifier", json!(long)), Some(Malformed)),
+        (without("url"), Some(Malformed)),
+        (with("url", json!(7)), Some(Malformed)),
+        (with("url", json!("https://[broken")), Some(Malformed)),
+        (with("url", json!("x".repeat(3_000))), Some(Malformed)),
+        (with("data", json!({"name": "both"})), Some(Malformed)),
+        (
+            json!({"identifier": "a", "type": CARD, "data": {"name": "inline"}}),
+            Some(InlineCard),
+        ),
+        (json!("no object"), Some(Malformed)),
+        (json!(null), Some(Malformed)),
+    ] {
+        let shown = entry.to_string();
+        // Whatever becomes of it, its neighbour is read.
+        let found = reading(&[entry, card("urn:air:house.example.com:b", "/b.json")]);
+        assert_eq!(
+            found.cards.len(),
+            1 + usize::from(expected.is_none()),
+            "{shown}"
+        );
+        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{shown}");
+        assert!(found.complete);
+    }
+}
+
+#[test]
+fn urls_are_resolved_and_brought_to_one_form() {
+    let found = reading(&[
+        card("a", "../cards/%7Ea.json#part"),
+        card("b", "HTTPS://House.example.com:443/x/../b.json"),
+        card("urn:ai:house.example.com:c", "/c.json"),
+    ]);
+    let urls: Vec<&str> = found.cards.iter().map(|card| card.url.as_str()).collect();
+    assert_eq!(
+        urls,
+        [
+            "https://house.example.com/cards/~a.json",
+            "https://house.example.com/b.json",
+            "https://house.example.com/c.json"
+        ]
+    );
+    assert_eq!(found.cards[2].identifier, "urn:air:house.example.com:c");
+}
+
+#[test]
+fn only_a_document_with_entries_is_a_catalog() {
+    for (document, expected) in [
+        (r#"{"entries":[]}"#, Ok(0)),
+        ("\u{feff}{\"entries\":[]}", Ok(0)),
+        (r#"{"specVersion":"1.7","entries":[1]}"#, Ok(1)),
+        (r#"{"specVersion":[2],"entries":[]}"#, Ok(0)),
+        (
+            r#"{"specVersion":"2.0","entries":[]}"#,
+            Err(NoCatalog::Version("2.0".into())),
+        ),
+        (r#"{"entries":{}}"#, Err(NoCatalog::NoEntries)),
+        (r#"{"name":"a card"}"#, Err(NoCatalog::NoEntries)),
+        ("[]", Err(NoCatalog::NoEntries)),
+        ("null", Err(NoCatalog::NoEntries)),
+    ] {
+        let found = read(document.as_bytes(), &base(), 0, 10);
+        assert_eq!(found.map(|reading| reading.entries), expected, "{document}");
+    }
+    for broken in [
+        "",
+        "<!doctype html>",
+        "{\"entries\":[",
+        &"[".repeat(100_000),
+    ] {
+        let found = read(broken.as_bytes(), &base(), 0, 10);
+        assert!(matches!(found, Err(NoCatalog::NotJson(_))));
+    }
+}
+
+/// Nested inline `levels` deep, with one card at the bottom.
+fn inline(levels: usize) -> Value {
+    let mut document = json!({"entries": [card("deep", "/deep.json")]});
+    for _ in 0..levels {
+        document = json!({"entries": [{"identifier": "n", "type": CATALOG, "data": document}]});
+    }
+    document
+}
+
+#[test]
+fn inline_catalogs_count_for_the_depth() {
+    for levels in 0..=MAX_DEPTH + 2 {
+        let bytes = inline(levels).to_string();
+        let found = read(bytes.as_bytes(), &base(), 0, 100).unwrap();
+        let reached = levels <= MAX_DEPTH;
+        assert_eq!(found.cards.len(), usize::from(reached), "{levels}");
+        assert_eq!(
+            passed(&found.findings),
+            if reached { vec![] } else { vec![TooDeep] }
+        );
+    }
+    let elsewhere = json!({"entries": [{"type": CATALOG, "url": "/next.json"}]}).to_string();
+    let at = |depth| read(elsewhere.as_bytes(), &base(), depth, 10).unwrap();
+    assert_eq!(at(MAX_DEPTH - 1).nested[0].1, MAX_DEPTH);
+    assert_eq!(at(MAX_DEPTH).nested, []);
+    assert_eq!(passed(&at(MAX_DEPTH).findings), [TooDeep]);
+}
+
+#[test]
+fn entries_and_findings_are_bounded() {
+    let cards = |count: usize| -> Vec<Value> {
+        (0..count)
+            .map(|number| card(&format!("a{number}"), &format!("/{number}.json")))
+            .collect()
+    };
+    let whole = reading(&cards(MAX_ENTRIES));
+    assert_eq!((whole.cards.len(), whole.complete), (MAX_ENTRIES, true));
+    assert_eq!(whole.findings, Findings::default());
+    let cut = reading(&cards(MAX_ENTRIES + 1));
+    assert_eq!((cut.cards.len(), cut.complete), (MAX_ENTRIES, false));
+    assert_eq!(passed(&cut.findings), [TooMany]);
+
+    let broken = reading(&vec![json!({}); MAX_FINDINGS + 7]);
+    assert_eq!(broken.findings.kept.len(), MAX_FINDINGS);
+    assert_eq!(broken.findings.faults().unwrap().1, MAX_FINDINGS + 7);
+    let others = reading(&vec![json!({"type": "text/markdown"}); MAX_FINDINGS + 7]);
+    assert_eq!(
+        others.findings.faults(),
+        None,
+        "what is no card is no fault"
+    );
+}
+
+fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOver>, bool, usize) {
+    let guard = Guard::new(GuardConfig::default());
+    let first = base();
+    let mut walk = Walk::new(&guard, &first);
+    walk.take(&first, 10, reading(&documents[0].1));
+    let mut asked = 1;
+    while let Some(nested) = walk.next_nested() {
+        asked += 1;
+        let found = documents
+            .iter()
+            .find(|(url, _)| nested.url.path() == *url)
+            .unwrap();
+        let document = json!({"entries": found.1}).to_string();
+        let reading = read(document.as_bytes(), &nested.url, nested.depth, 1_000).unwrap();
+        walk.take(&nested.url, 10, reading);
+    }
+    let (cards, findings, complete) = walk.end();
+    (cards, passed(&findings), complete, asked)
+}
+
+fn nested(url: &str) -> Value {
+    json!({"identifier": url, "type": CATALOG, "url": url})
+}
+
+#[test]
+fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
+    let (cards, findings, complete, asked) = walked(&[(
+        "",
+        vec![
+            card("a", "/a.json"),
+            card("b", "https://other.example/b.json"),
+            card("c", "https://sub.house.example.com/c.json"),
+            card("d", "http://house.example.com/d.json"),
+            card("e", "https://house.example.com:444/e.json"),
+            card("f", "https://user@house.example.com/f.json"),
+            card("g", "file:///etc/passwd"),
+            nested("https://evil.example/c.json"),
+            nested("http://house.example.com/c.json"),
+        ],
+    )]);
+    assert_eq!(cards.len(), 1);
+    assert_eq!(
+        findings,
+        [
+            ForeignHost,
+            ForeignHost,
+            ForeignHost,
+            ForeignHost,
+            Refused,
+            ForeignHost,
+            ForeignHost,
+            ForeignHost
+        ]
+    );
+    assert!(complete, "nothing of this domain's own is missing");
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn two_names_on_one_public_suffix_are_strangers() {
+    let guard = Guard::new(GuardConfig::default());
+    let first: Url = "https://one.github.io/c.json".parse().unwrap();
+    let mut walk = Walk::new(&guard, &first);
+    walk.take(
+        &first,
+        1,
+        reading(&[nested("https://two.github.io/c.json")]),
+    );
+    assert_eq!(walk.next_nested(), None);
+    assert_eq!(passed(&walk.end().1), [ForeignHost]);
+}
+
+#[test]
+fn loops_end_and_diamonds_are_asked_once() {
+    let (cards, findings, complete, asked) = walked(&[
+        (
+            "",
+            vec![nested("/1.json"), nested("/2.json"), nested("/%31.json")],
+        ),
+        (
+            "/1.json",
+            vec![nested("/2.json"), nested("/1.json"), card("a", "/a")],
+        ),
+        (
+            "/2.json",
+            vec![nested("/.well-known/ard.json"), card("b", "/b")],
+        ),
+    ]);
+    assert_eq!((cards.len(), asked, complete), (2, 3, true));
+    assert_eq!(findings, [Loop, Loop, Loop, Loop]);
+}
+
+#[test]
+fn requests_are_bounded() {
+    let wide: Vec<Value> = (1..=MAX_REQUESTS)
+        .map(|number| nested(&format!("/{number}.json")))
+        .collect();
+    let mut documents = vec![("", wide)];
+    let paths: Vec<String> = (1..=MAX_REQUESTS)
+        .map(|number| format!("/{number}.json"))
+        .collect();
+    for path in &paths {
+        documents.push((path, vec![card(path, "/x.json")]));
+    }
+    let (cards, findings, complete, asked) = walked(&documents);
+    assert_eq!((asked, cards.len()), (MAX_REQUESTS, MAX_REQUESTS - 1));
+    assert_eq!(findings, [TooMany]);
+    assert!(!complete);
+}
+
+#[test]
+fn of_two_entries_with_one_identifier_the_later_counts() {
+    let dated = |url: &str, at: &str| {
+        let mut entry = card("a", url);
+        entry["updatedAt"] = json!(at);
+        entry
+    };
+    let (old, new) = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+01:00");
+    for (entries, expected) in [
+        (vec![card("a", "/1"), card("a", "/2")], "/1"),
+        (vec![dated("/1", old), dated("/2", new)], "/2"),
+        (vec![dated("/1", new), dated("/2", old)], "/1"),
+        (vec![card("a", "/1"), dated("/2", new)], "/1"),
+    ] {
+        let (cards, findings, ..) = walked(&[("", entries)]);
+        assert_eq!(cards.len(), 1);
+        assert_eq!(cards[0].url.path(), expected);
+        assert_eq!(findings, [Repeated]);
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let words = prop_oneof![
+        Just(CARD.to_owned()),
+        Just(CATALOG.to_owned()),
+        Just("https://house.example.com/a".to_owned()),
+        Just("urn:air:x.example:y".to_owned()),
+        ".*",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        words.prop_map(Value::from),
+    ];
+    let names = prop_oneof![
+        Just("entries"),
+        Just("type"),
+        Just("url"),
+        Just("data"),
+        Just("identifier"),
+        Just("trustManifest"),
+        Just("identity"),
+        Just("specVersion"),
+        Just("updatedAt"),
+    ];
+    leaf.prop_recursive(6, 60, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map(names.clone().prop_map(str::to_owned), inner, 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_document_breaks_the_reader(entries in prop::collection::vec(any_json(), 0..8), depth in 0..7_usize) {
+        let document = json!({"entries": entries}).to_string();
+        let found = read(document.as_bytes(), &base(), depth, 5).unwrap();
+        prop_assert!(found.entries <= 5 && found.cards.len() <= found.entries);
+        prop_assert!(found.nested.iter().all(|(_, depth)| *depth <= MAX_DEPTH.max(1)));
+    }
+
+    #[test]
+    fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0..400_usize) {
+        let _any = read(&bytes, &base(), 0, 5);
+        let whole = inline(4).to_string();
+        let _cut = read(&whole.as_bytes()[..cut.min(whole.len())], &base(), 0, 5);
+    }
+}

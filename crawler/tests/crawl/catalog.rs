@@ -1,0 +1,291 @@
+//! Asking for catalogs: conditions, nested catalogs, bounds, and what each answer settles.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use a2a_crawler::AttemptOutcome::{
+    self, BadBody, BadStatus, Catalog, NotACatalog, NotFound, NotModified, Refused,
+};
+use a2a_crawler::catalog::{ARD_PATH, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
+use a2a_crawler::fetch::{FetchLimits, Fetcher};
+use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, Validators, Verdict};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::support::{
+    Canary, FORBIDDEN, HOST, OPEN, Reply, Request, Server, config, fetcher, fetcher_with, resolver,
+};
+
+fn card(identifier: &str, url: &str) -> Value {
+    json!({"identifier": identifier, "type": "application/a2a-agent-card+json", "url": url})
+}
+
+fn nested(url: &str) -> Value {
+    json!({"identifier": "n", "type": "application/ai-catalog+json", "url": url})
+}
+
+fn document(entries: &[Value]) -> String {
+    json!({"specVersion": "1.0", "entries": entries}).to_string()
+}
+
+async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -> SourceOutcome {
+    let task = SourceTask {
+        source_key: 7,
+        slot: Slot::Catalog { url },
+        validators,
+    };
+    let outcome = fetcher.fetch_source(&task).await;
+    for attempt in &outcome.attempts {
+        let length = attempt.detail.chars().count();
+        assert!((1..=300).contains(&length), "{attempt:?}");
+        assert!(!attempt.detail.chars().any(char::is_control), "{attempt:?}");
+    }
+    outcome
+}
+
+async fn ask(server: &Server) -> SourceOutcome {
+    ask_with(&fetcher(), server.url(ARD_PATH), None).await
+}
+
+fn outcomes(outcome: &SourceOutcome) -> Vec<AttemptOutcome> {
+    outcome.attempts.iter().map(|one| one.outcome).collect()
+}
+
+fn catalog(outcome: &SourceOutcome) -> &FetchedCatalog {
+    match &outcome.verdict {
+        Verdict::Catalog(catalog) => catalog,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn paths(catalog: &FetchedCatalog) -> Vec<&str> {
+    catalog.entries.iter().map(|card| card.url.path()).collect()
+}
+
+fn last_detail(outcome: &SourceOutcome) -> &str {
+    &outcome.attempts.last().unwrap().detail
+}
+
+#[tokio::test]
+async fn a_catalog_names_cards_and_says_what_it_passes_over() {
+    let entries = [
+        card("a", "/cards/a.json"),
+        card("b", "b.json"),
+        card("far", "https://elsewhere.example/c.json"),
+        json!({"identifier": "m", "type": "application/mcp-server-card+json", "url": "/m"}),
+    ];
+    let headers =
+        "content-type: application/ai-catalog+json\r\netag: \"1\"\r\ncache-control: max-age=60\r\n";
+    let server = Server::always(Reply::new(200, headers, document(&entries))).await;
+    let outcome = ask(&server).await;
+    assert_eq!(outcomes(&outcome), [Catalog]);
+    let found = catalog(&outcome);
+    assert_eq!(paths(found), ["/cards/a.json", "/.well-known/b.json"]);
+    assert!(found.complete);
+    assert_eq!(found.freshness.max_age, Some(60));
+    let kept = found.freshness.validators.clone().unwrap();
+    assert_eq!(kept.etag.as_deref(), Some("\"1\""));
+    let detail = last_detail(&outcome);
+    assert!(
+        detail.contains("2 agents") && detail.contains("elsewhere.example"),
+        "{detail}"
+    );
+    let request = &server.requests()[0];
+    assert_eq!(
+        request.header("accept"),
+        Some("application/ai-catalog+json, application/json")
+    );
+    assert_eq!(request.header("a2a-version"), None);
+}
+
+#[tokio::test]
+async fn it_is_asked_for_conditionally() {
+    let server = Server::start(|request: &Request| {
+        if request.header("if-none-match") == Some("\"1\"") {
+            Reply::new(304, "etag: \"1\"\r\n", "")
+        } else {
+            Reply::new(200, "etag: \"1\"\r\n", document(&[card("a", "/a")]))
+        }
+    })
+    .await;
+    let first = ask(&server).await;
+    let kept = catalog(&first).freshness.validators.clone();
+    let again = ask_with(&fetcher(), server.url(ARD_PATH), kept.clone()).await;
+    assert_eq!(outcomes(&again), [NotModified]);
+    // What came from another URL says nothing about this one.
+    let other = ask_with(&fetcher(), server.url("/.well-known/ai-catalog.json"), kept).await;
+    assert_eq!(outcomes(&other), [Catalog]);
+}
+
+#[tokio::test]
+async fn what_is_no_catalog_is_told_from_what_is_not_there() {
+    for (reply, expected) in [
+        (Reply::new(404, "", ""), NotFound),
+        (Reply::new(500, "", ""), BadStatus),
+        (
+            Reply::new(
+                200,
+                "content-type: text/html\r\n",
+                "<!doctype html><p>Hello",
+            ),
+            NotACatalog,
+        ),
+        (Reply::json(r#"{"name": "a card"}"#), NotACatalog),
+        (
+            Reply::json(r#"{"specVersion": "2.0", "entries": []}"#),
+            NotACatalog,
+        ),
+        (Reply::json(""), NotACatalog),
+    ] {
+        let server = Server::always(reply).await;
+        let outcome = ask(&server).await;
+        assert_eq!(outcomes(&outcome), [expected]);
+        assert!(matches!(outcome.verdict, Verdict::Failed { outcome, .. } if outcome == expected));
+        assert!(last_detail(&outcome).contains("catalog") || expected == BadStatus);
+    }
+}
+
+/// `/1` names `/2` and a card, and so on.
+fn chain(request: &Request) -> Reply {
+    let number: usize = request.path.trim_start_matches('/').parse().unwrap_or(0);
+    let next = number + 1;
+    Reply::new(
+        200,
+        "etag: \"1\"\r\n",
+        document(&[
+            nested(&format!("/{next}")),
+            card(&format!("c{number}"), &format!("/c{number}")),
+        ]),
+    )
+}
+
+#[tokio::test]
+async fn nesting_is_followed_to_the_depth_of_four() {
+    let server = Server::start(chain).await;
+    let outcome = ask(&server).await;
+    assert_eq!(outcomes(&outcome), [Catalog; MAX_DEPTH + 1]);
+    let found = catalog(&outcome);
+    assert_eq!(paths(found), ["/c0", "/c1", "/c2", "/c3", "/c4"]);
+    assert_eq!(found.findings.kept[0].why, PassedOver::TooDeep);
+    assert_eq!(
+        found.freshness.validators, None,
+        "a 304 would hide what the others say"
+    );
+    assert!(
+        last_detail(&outcome).contains("5 agents"),
+        "{}",
+        last_detail(&outcome)
+    );
+}
+
+#[tokio::test]
+async fn a_loop_ends_and_requests_are_bounded() {
+    let server = Server::start(|request: &Request| {
+        let entries: Vec<Value> = match request.path.as_str() {
+            "/x" => vec![nested("/x"), nested(ARD_PATH), card("x", "/x.json")],
+            _ => vec![nested("/x"), nested("/%78")],
+        };
+        Reply::json(document(&entries))
+    })
+    .await;
+    let outcome = ask(&server).await;
+    assert_eq!(outcomes(&outcome), [Catalog, Catalog]);
+    assert_eq!(paths(catalog(&outcome)), ["/x.json"]);
+
+    let wide: Vec<Value> = (0..20).map(|n| nested(&format!("/{n}"))).collect();
+    let server = Server::start(move |request: &Request| {
+        let root = request.path == ARD_PATH;
+        Reply::json(document(if root { &wide } else { &[] }))
+    })
+    .await;
+    let outcome = ask(&server).await;
+    assert_eq!(server.requests().len(), MAX_REQUESTS);
+    assert!(!catalog(&outcome).complete);
+}
+
+#[tokio::test]
+async fn bytes_are_bounded_over_all_documents() {
+    let half = MAX_BYTES / 2;
+    let server = Server::start(move |request: &Request| {
+        let entries: Vec<Value> = match request.path.as_str() {
+            ARD_PATH => (0..4).map(|n| nested(&format!("/{n}"))).collect(),
+            path => vec![card(path, "/card.json")],
+        };
+        let mut text = document(&entries);
+        text.push_str(&" ".repeat(half - text.len()));
+        Reply::json(text)
+    })
+    .await;
+    let limits = FetchLimits {
+        body: MAX_BYTES,
+        ..FetchLimits::default()
+    };
+    let generous = fetcher_with(config(limits), resolver());
+    let outcome = ask_with(&generous, server.url(ARD_PATH), None).await;
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "what two documents fill is full"
+    );
+    assert_eq!(catalog(&outcome).entries.len(), 1);
+    assert!(!catalog(&outcome).complete);
+
+    // One document is no larger than any other answer.
+    let outcome = ask(&Server::always(Reply::json(" ".repeat(half + 1))).await).await;
+    assert_eq!(outcomes(&outcome), [BadBody]);
+}
+
+#[tokio::test]
+async fn a_nested_catalog_that_fails_leaves_the_rest_and_says_that_it_is_not_all() {
+    let server = Server::start(|request: &Request| match request.path.as_str() {
+        "/broken" => Reply::new(503, "", ""),
+        "/fine" => Reply::json(document(&[card("b", "/b")])),
+        _ => Reply::json(document(&[
+            nested("/broken"),
+            nested("/fine"),
+            card("a", "/a"),
+        ])),
+    })
+    .await;
+    let outcome = ask(&server).await;
+    assert_eq!(outcomes(&outcome), [Catalog, BadStatus, Catalog]);
+    assert_eq!(paths(catalog(&outcome)), ["/a", "/b"]);
+    assert!(!catalog(&outcome).complete);
+}
+
+/// A catalog cannot lead the crawler where a card could not.
+#[tokio::test]
+async fn nested_catalogs_pass_the_guard() {
+    let canary = Canary::new();
+    let names = resolver();
+    names.set("inner.example.com", [IpAddr::V4(FORBIDDEN)]);
+    names.set("fine.example.com", [IpAddr::V4(OPEN)]);
+    names.set("stranger.test.net", [IpAddr::V4(OPEN)]);
+    let port = canary.at.port();
+    let server = Server::start(move |request: &Request| {
+        let host = request.header("host").unwrap_or_default();
+        if !host.starts_with(HOST) {
+            return Reply::json(document(&[card("theirs", "/theirs.json")]));
+        }
+        let own = host.rsplit(':').next().unwrap();
+        Reply::json(document(&[
+            nested(&format!("http://inner.example.com:{port}/c")),
+            nested(&format!("http://127.0.0.2:{port}/c")),
+            nested(&format!("http://stranger.test.net:{own}/c")),
+            nested(&format!("http://fine.example.com:{own}/c")),
+        ]))
+    })
+    .await;
+    let fetcher = fetcher_with(config(FetchLimits::default()), Arc::clone(&names) as _);
+    let outcome = ask_with(&fetcher, server.url(ARD_PATH), None).await;
+    canary.assert_untouched();
+    assert_eq!(outcomes(&outcome), [Catalog, Refused, Catalog]);
+    let hosts: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| request.header("host").unwrap().to_owned())
+        .collect();
+    assert!(hosts[1].starts_with("fine.example.com"), "{hosts:?}");
+    // A sister's catalog is read; the cards it names lie on its own host, and are for its own registration.
+    assert_eq!(catalog(&outcome).entries, []);
+}

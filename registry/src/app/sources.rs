@@ -1,0 +1,88 @@
+//! The rows of what is asked of a domain.
+
+use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use url::Url;
+
+use crate::domain::source::SourceKind;
+use crate::domain::timestamp::Timestamp;
+use crate::store::entity::source;
+
+/// The kind of a row; a card URL where it says nothing known.
+pub(super) fn kind_of(row: &source::Model) -> SourceKind {
+    row.kind.parse().unwrap_or(SourceKind::Url)
+}
+
+/// Where the catalogs of an origin lie.
+pub(super) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
+    SourceKind::CATALOGS.map(|kind| {
+        let path = match kind {
+            SourceKind::AiCatalog => AI_CATALOG_PATH,
+            _ => ARD_PATH,
+        };
+        let mut url = origin.clone();
+        url.set_path(path);
+        (kind, url.into())
+    })
+}
+
+/// Whether a URL stands for the well-known paths of its origin.
+pub(super) fn is_well_known(url: &Url) -> bool {
+    [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
+}
+
+/// Whether a source asks for the card at that URL.
+pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
+    match kind_of(row) {
+        SourceKind::Url | SourceKind::Entry => row.url == url.as_str(),
+        SourceKind::WellKnown => {
+            is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
+        }
+        SourceKind::Ard | SourceKind::AiCatalog => false,
+    }
+}
+
+/// How many sources give cards.
+pub(super) fn count_of_cards<'a>(rows: impl Iterator<Item = &'a source::Model>) -> usize {
+    rows.filter(|row| row.ended_at.is_none() && !kind_of(row).is_catalog())
+        .count()
+}
+
+/// A source that was never asked, and is due.
+pub(super) fn new_source(
+    domain_id: i64,
+    kind: SourceKind,
+    url: String,
+    now: Timestamp,
+) -> source::Model {
+    source::Model {
+        id: 0,
+        domain_id,
+        kind: kind.as_str().into(),
+        url,
+        identifier: None,
+        catalog_id: None,
+        unlisted_since: None,
+        unlisted_looks: 0,
+        agent_id: None,
+        approve_as: None,
+        validator_url: None,
+        etag: None,
+        last_modified: None,
+        next_due_at: now.0,
+        interval_us: 0,
+        full_wanted: false,
+        last_success_at: None,
+        last_full_at: None,
+        failing_as: None,
+        failing_since: None,
+        failures: 0,
+        cause_since: None,
+        cause_latest: None,
+        cause_looks: 0,
+        liveness: "new".into(),
+        liveness_reason: None,
+        created_at: now.0,
+        ended_at: None,
+    }
+}
