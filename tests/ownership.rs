@@ -2,6 +2,8 @@
 //!
 //! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
 
+mod naming;
+
 use std::sync::Arc;
 
 use a2a_card::{ProtectedHeader, SigningKey};

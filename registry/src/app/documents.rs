@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::App;
 use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
 use super::error::AppError;
+use super::urn::is_proved;
 use crate::api::{Capabilities, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
@@ -150,7 +151,7 @@ impl App {
             .await?
             .into_iter()
             .map(|row| {
-                let proved = row.state == "verified" && row.owner_id.is_some();
+                let proved = is_proved(&row);
                 (row.id, (row.state, proved))
             })
             .collect();
@@ -404,7 +405,8 @@ pub(super) fn trust_level(text: &str) -> Option<u8> {
     }
 }
 
-fn shown_version(agent: &agent::Model) -> Option<Uuid> {
+/// The version that is shown of an agent: the approved one, or the newest where none is.
+pub(super) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
 }
 

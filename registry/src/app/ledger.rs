@@ -123,6 +123,12 @@ impl<'a> Ledger<'a> {
         new_id(self.now, self.entropy)
     }
 
+    /// Whether an agent of this act has that URN.
+    pub(super) fn names(&self, urn: &str) -> bool {
+        let mut agents = self.agents.values();
+        agents.any(|agent| agent.urn.as_deref() == Some(urn))
+    }
+
     /// Writes this agent's row. Whether callers see a change is told by events, not by this.
     pub fn put_agent(&mut self, agent: &agent::Model) {
         self.agents.insert(agent.id, agent.clone());

@@ -34,6 +34,7 @@ mod sources;
 mod standing;
 mod start;
 mod tokens;
+mod urn;
 
 use std::sync::{Arc, OnceLock};
 

@@ -10,3 +10,4 @@ pub mod role;
 pub mod source;
 mod text_enum;
 pub mod timestamp;
+pub mod urn;

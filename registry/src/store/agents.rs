@@ -41,6 +41,21 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
+/// Every URN that agents of a domain have, those of ended agents too.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
+    Ok(agent::Entity::find()
+        .select_only()
+        .column(agent::Column::Urn)
+        .filter(agent::Column::Domain.eq(domain))
+        .filter(agent::Column::Urn.is_not_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
 /// The agents of these domains that have not ended, oldest first; inside a write, locked until it ends.
 ///
 /// # Errors

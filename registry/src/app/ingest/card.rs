@@ -13,6 +13,7 @@ use crate::app::error::AppError;
 use crate::app::ledger::{AgentState, CRAWLER, Decider, Ledger};
 use crate::app::pins;
 use crate::app::signatures::{KeptKeySet, Signatures};
+use crate::app::urn;
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
@@ -109,6 +110,11 @@ impl App {
         };
         if rotated {
             self.key_changed(write, ledger, &mut state).await?;
+        }
+        if let Some(domain) = group.domains.get(&state.agent.domain_id) {
+            let name = &fetched.parsed.card.name;
+            let identifiers = group.identifiers_of(id);
+            urn::assign(write, ledger, &mut state, domain, identifiers, name).await?;
         }
         group.agents.insert(id, state);
         Ok(changed)

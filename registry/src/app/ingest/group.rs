@@ -170,6 +170,14 @@ impl Group {
         self.sources.get(&source)?.agent_id
     }
 
+    /// What catalogs call an agent, the oldest of them first.
+    pub(super) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
+        self.sources
+            .values()
+            .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
+            .filter_map(|row| row.identifier.as_deref())
+    }
+
     /// A source's row, to be changed and then written.
     pub(super) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
         self.seen.insert(source);

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use a2a_card::AgentCard;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{Found, Looked};
 use crate::app::App;
+use crate::app::documents::shown_version;
 use crate::app::error::AppError;
 use crate::app::ledger::{Ledger, SYSTEM};
+use crate::app::urn::{self, is_proved};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::Hold;
 use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{domain, proof, proof_check};
-use crate::store::{Write, agents, domains};
+use crate::store::entity::{agent, domain, proof, proof_check};
+use crate::store::{Write, agents, domains, versions};
 
 impl App {
     /// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
@@ -171,8 +174,19 @@ impl App {
         let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
         ledger.event(EventKind::DomainState, &row.name, actor, data);
         let (ended, begun) = (hold_of(before), hold_of(verdict.state));
+        let sources = domains::sources_of(write, &[row.id]).await?;
         for agent in agents::agents_of(write, &[row.id]).await? {
             let mut state = self.state_of(write, agent.id).await?;
+            if is_proved(row) && agent.urn.is_none() {
+                let name = name_of(write, &agent).await?;
+                let fed = sources
+                    .iter()
+                    .filter(|source| source.agent_id == Some(agent.id));
+                let identifiers = fed.filter_map(|source| source.identifier.as_deref());
+                if let Some(name) = name {
+                    urn::assign(write, ledger, &mut state, row, identifiers, &name).await?;
+                }
+            }
             if let Some(hold) = ended.filter(|_| ended != begun) {
                 ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
             }
@@ -196,6 +210,19 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// What the card calls the agent that is shown of it; `None` where it has none yet.
+async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>, AppError> {
+    let ids: Vec<Uuid> = shown_version(agent).into_iter().collect();
+    let rows = versions::versions_by_ids(write, &ids).await?;
+    let card = rows
+        .first()
+        .map(|row| serde_json::from_str::<AgentCard>(&row.model));
+    let card = card
+        .transpose()
+        .map_err(|error| AppError::internal(format!("a kept model is broken: {error}")))?;
+    Ok(card.map(|card| card.name))
 }
 
 /// The hold that a domain's state puts on its agents.

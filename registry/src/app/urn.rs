@@ -1,0 +1,48 @@
+//! Naming agents for good, once their domain is proved (model.md section 3).
+
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::error::AppError;
+use super::ledger::{AgentState, Ledger, SYSTEM};
+use crate::domain::event::EventKind;
+use crate::domain::urn::{minted, published_by};
+use crate::store::entity::domain;
+use crate::store::{Write, agents};
+
+/// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
+pub(super) fn is_proved(row: &domain::Model) -> bool {
+    row.state == "verified" && row.owner_id.is_some()
+}
+
+/// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
+/// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, or where
+/// its domain is not proved. The domain's row is locked by whoever calls.
+///
+/// # Errors
+/// Where the database fails.
+pub(super) async fn assign<'i>(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    row: &domain::Model,
+    identifiers: impl Iterator<Item = &'i str>,
+    name: &str,
+) -> Result<(), AppError> {
+    if state.agent.urn.is_some() || !is_proved(row) {
+        return Ok(());
+    }
+    let taken: HashSet<String> = agents::urns_of(write, &row.name)
+        .await?
+        .into_iter()
+        .collect();
+    let own = identifiers.filter_map(|identifier| published_by(&row.name, identifier));
+    let free = |urn: &String| !taken.contains(urn) && !ledger.names(urn);
+    let urn = own.chain(minted(&row.name, name)).find(free);
+    let data = json!({"urn": urn});
+    state.agent.urn = urn;
+    ledger.put_agent(&state.agent);
+    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The lasting names of agents: `urn:air:<publisher>:…` (model.md section 3, ARD section 1.4).
+
+use std::iter::once;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// The longest identifier of a catalog that becomes an agent's name, bytes.
+const MAX_URN: usize = 255;
+/// The longest part that comes from an agent's name, bytes.
+const MAX_SLUG: usize = 64;
+
+const PREFIX: &str = "urn:air:";
+/// The prefix until June 2026, which many catalogs still use.
+const FORMER_PREFIX: &str = "urn:ai:";
+
+/// The URN that a catalog's identifier is, where it names this domain as its publisher.
+pub fn published_by(domain: &str, identifier: &str) -> Option<String> {
+    let rest = identifier
+        .strip_prefix(PREFIX)
+        .or_else(|| identifier.strip_prefix(FORMER_PREFIX))?;
+    let (publisher, path) = rest.split_once(':')?;
+    let is_part = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        !part.is_empty() && part.bytes().all(plain)
+    };
+    let fits = publisher == domain && path.split(':').all(is_part) && rest.len() <= MAX_URN;
+    fits.then(|| format!("{PREFIX}{rest}"))
+}
+
+/// The URNs that an agent of a domain may get by its name; the first that nobody has is its own.
+pub fn minted(domain: &str, name: &str) -> impl Iterator<Item = String> {
+    let plain = format!("{PREFIX}{domain}:agents:{}", slug(name));
+    let numbered = plain.clone();
+    once(plain).chain((2u32..).map(move |number| format!("{numbered}-{number}")))
+}
+
+/// A name in lower-case ASCII letters and digits with hyphens between; `agent` where it has none of them.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    let mut parted = false;
+    for letter in name
+        .nfkd()
+        .filter(|letter| !('\u{300}'..='\u{36f}').contains(letter))
+    {
+        if !letter.is_ascii_alphanumeric() {
+            parted = true;
+            continue;
+        }
+        let between = parted && !slug.is_empty();
+        if slug.len() + usize::from(between) >= MAX_SLUG {
+            break;
+        }
+        if between {
+            slug.push('-');
+        }
+        parted = false;
+        slug.push(letter.to_ascii_lowercase());
+    }
+    if slug.is_empty() {
+        slug.push_str("agent");
+    }
+    slug
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_slugs() {
+        for (name, expected) in [
+            ("Travel Agent", "travel-agent"),
+            ("  Crème--Brûlée 2.0! ", "creme-brulee-2-0"),
+            ("ＦＵＬＬ width", "full-width"),
+            ("旅行", "agent"),
+            ("", "agent"),
+        ] {
+            assert_eq!(slug(name), expected, "{name}");
+        }
+        assert_eq!(slug(&"x".repeat(500)).len(), MAX_SLUG);
+        assert_eq!(slug(&"x y".repeat(500)).len(), MAX_SLUG);
+    }
+
+    #[test]
+    fn a_second_agent_of_a_name_is_numbered() {
+        let urns: Vec<String> = minted("a.example", "Travel").take(3).collect();
+        assert_eq!(
+            urns,
+            [
+                "urn:air:a.example:agents:travel",
+                "urn:air:a.example:agents:travel-2",
+                "urn:air:a.example:agents:travel-3"
+            ]
+        );
+    }
+
+    #[test]
+    fn identifiers_count_under_their_publishers_domain() {
+        for (identifier, expected) in [
+            ("urn:air:a.example:x", Some("urn:air:a.example:x")),
+            ("urn:air:a.example:x:Y_1", Some("urn:air:a.example:x:Y_1")),
+            ("urn:ai:a.example:x", Some("urn:air:a.example:x")),
+            ("urn:air:b.example:x", None),
+            ("urn:air:sub.a.example:x", None),
+            ("urn:air:A.example:x", None),
+            ("urn:air:a.example", None),
+            ("urn:air:a.example:", None),
+            ("urn:air:a.example::x", None),
+            ("urn:air:a.example:x y", None),
+            ("a.example:x", None),
+        ] {
+            assert_eq!(
+                published_by("a.example", identifier).as_deref(),
+                expected,
+                "{identifier}"
+            );
+        }
+        let long = format!("urn:air:a.example:{}", "x".repeat(MAX_URN));
+        assert_eq!(published_by("a.example", &long), None);
+    }
+}
