@@ -64,6 +64,7 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         next_due_at: due,
         interval_us: 0,
         full_wanted: false,
+        attempts: 0,
         last_success_at: None,
         last_full_at: None,
         failing_as: None,

@@ -28,6 +28,11 @@ mod leases;
 mod migrations;
 mod ownership;
 mod pages;
+mod relevance;
+mod relevance_targets;
+#[path = "benches/stock.rs"]
+#[allow(dead_code, reason = "the benches use more of it")]
+mod stock;
 mod store;
 mod tidy;
 mod virtual_crawl;

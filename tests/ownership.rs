@@ -3,6 +3,7 @@
 //! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
 
 mod naming;
+mod over_tls;
 
 use std::sync::Arc;
 
@@ -35,14 +36,19 @@ struct House {
 
 impl House {
     async fn new(url: &str) -> Self {
-        let stage = Stage::new(url).await;
-        let names = Arc::new(StaticResolver::new());
         let config = FetcherConfig {
             guard: Guard::new(GuardConfig::default()),
             limits: FetchLimits::default(),
             contact: None,
             extra_ca: Vec::new(),
         };
+        Self::reaching(url, config).await
+    }
+
+    /// Whose fetcher reaches as far as that.
+    async fn reaching(url: &str, config: FetcherConfig) -> Self {
+        let stage = Stage::new(url).await;
+        let names = Arc::new(StaticResolver::new());
         let fetcher = Fetcher::new(config, names.clone(), stage.app.clock()).unwrap();
         stage.app.reach_out(Arc::new(fetcher));
         Self { stage, names }

@@ -55,17 +55,13 @@ impl MigrationTrait for Migration {
             )
             .await?;
         manager
-            .create_index(index("domains", &["visit_due_at"]))
+            .create_index(visits("awaited", Expr::col("visit_interval_us").is_null()))
             .await?;
         manager
-            .create_index(
-                Index::create()
-                    .name("ix_domains_visit_awaited")
-                    .table("domains")
-                    .col("visit_due_at")
-                    .and_where(Expr::col("visit_interval_us").is_null())
-                    .take(),
-            )
+            .create_index(visits(
+                "planned",
+                Expr::col("visit_interval_us").is_not_null(),
+            ))
             .await?;
         manager
             .create_index(index("domains", &["leased_until"]))
@@ -204,6 +200,7 @@ impl MigrationTrait for Migration {
                     .col(big_integer("next_due_at"))
                     .col(big_integer("interval_us"))
                     .col(boolean("full_wanted"))
+                    .col(big_integer("attempts").default(0))
                     .col(big_integer_null("last_success_at"))
                     .col(big_integer_null("last_full_at"))
                     .col(text_null("failing_as"))
@@ -240,8 +237,9 @@ impl MigrationTrait for Migration {
             .create_table(
                 Table::create()
                     .table("attempts")
-                    .col(big_pk_auto("id"))
                     .col(big_integer("source_id"))
+                    .col(integer("place"))
+                    .col(big_integer("number"))
                     .col(big_integer("at"))
                     .col(text("url"))
                     .col(text("outcome"))
@@ -249,12 +247,10 @@ impl MigrationTrait for Migration {
                     .col(text_null("address"))
                     .col(text("detail"))
                     .col(integer("elapsed_ms"))
+                    .primary_key(Index::create().col("source_id").col("place"))
                     .foreign_key(&mut references("attempts", "source_id", "sources"))
                     .take(),
             )
-            .await?;
-        manager
-            .create_index(index("attempts", &["source_id", "id"]))
             .await?;
         manager
             .create_table(
@@ -289,4 +285,15 @@ impl MigrationTrait for Migration {
         }
         Ok(())
     }
+}
+
+/// Visits by when they are due. Those that somebody waits for and those that are planned have an index each: the
+/// oldest of one kind is not to be looked for among a million of the other.
+fn visits(kind: &str, which: Expr) -> IndexCreateStatement {
+    Index::create()
+        .name(format!("ix_domains_visit_{kind}"))
+        .table("domains")
+        .col("visit_due_at")
+        .and_where(which)
+        .take()
 }

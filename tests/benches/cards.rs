@@ -36,9 +36,8 @@ async fn main() {
     let agents = size("BENCH_AGENTS", 1_000);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock
-        .fill(Generator::new(size("BENCH_SEED", 1) as u64))
-        .await;
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    stock.fill(|place| generator.card(place)).await;
     let app = &stock.app;
     app.index_anew(|| false).await.unwrap();
     let options = JobOptions {

@@ -90,7 +90,7 @@ async fn main() {
 
 async fn fill(stock: &Stock, agents: usize, generator: Generator) {
     stock.add_sources(agents, 1, 80).await;
-    let filled = stock.fill(generator).await;
+    let filled = stock.fill(|place| generator.card(place)).await;
     let began = Instant::now();
     stock.app.index_anew(|| false).await.unwrap();
     let built = began.elapsed();

@@ -18,8 +18,6 @@ use tempfile::TempDir;
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 
-use super::generator::Generator;
-
 /// The domains of the benches end in this; nothing outside of this process ever resolves it.
 pub const SUFFIX: &str = "agents.test";
 
@@ -108,8 +106,8 @@ impl Stock {
         database.close().await.unwrap();
     }
 
-    /// Ingests a card for every source that is due, without any network.
-    pub async fn fill(&self, generator: Generator) -> Filled {
+    /// Ingests a card for every source that is due, without any network; `card` makes the one of that number.
+    pub async fn fill(&self, card: impl Fn(u64) -> Vec<u8>) -> Filled {
         let mut filled = Filled {
             ingest: Duration::ZERO,
             lease: Duration::ZERO,
@@ -128,7 +126,7 @@ impl Stock {
                     lease: domain.lease.unwrap(),
                     sources: sources
                         .into_iter()
-                        .map(|source| fetched(source.id, source.url, generator))
+                        .map(|source| fetched(source.id, source.url, &card))
                         .collect(),
                 });
             }
@@ -188,9 +186,9 @@ async fn execute(database: &DatabaseConnection, statement: String) {
 }
 
 /// What the crawler would have brought from that URL.
-fn fetched(source_key: i64, url: String, generator: Generator) -> SourceOutcome {
+fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> SourceOutcome {
     let place = url.rsplit('/').next().and_then(|place| place.parse().ok());
-    let bytes = generator.card(place.unwrap_or_default());
+    let bytes = card(place.unwrap_or_default());
     let parsed = a2a_card::parse(&bytes).unwrap();
     SourceOutcome {
         source_key,

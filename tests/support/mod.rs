@@ -13,6 +13,7 @@ pub mod sdk;
 pub mod served;
 pub mod serving;
 pub mod stage;
+pub mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;

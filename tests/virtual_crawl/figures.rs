@@ -45,6 +45,7 @@ struct Known {
 const NEVER: i32 = i32::MIN;
 
 /// The account of a crawl.
+#[derive(Clone)]
 pub struct Ledger {
     pub origins: Origins,
     known: Vec<Known>,
@@ -188,6 +189,11 @@ impl Ledger {
         visits.retain(|ends| *ends > now);
         self.figures.block_full += u64::from(visits.len() >= OF_A_BLOCK);
         visits.push(ends);
+    }
+
+    /// Looks so far.
+    pub fn looks(&self) -> u64 {
+        self.figures.looks
     }
 
     /// Notes how much memory the process takes.

@@ -29,6 +29,9 @@ const LEASE: std::time::Duration = std::time::Duration::from_secs(600);
 /// How often the index follows, in seconds: a commit an event would be most of the work.
 const INDEXED: i64 = 6 * 3600;
 
+/// How often figures are given meanwhile, in hours.
+const FIGURES: i64 = 5 * 24;
+
 /// What to crawl.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -106,6 +109,16 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
         if (now - start).whole_seconds() % INDEXED == 0 {
             while app.index_next().await.unwrap() {}
             ledger.sample_memory();
+            let hours = (now - start).whole_hours();
+            let elapsed = began.elapsed();
+            eprintln!(
+                "{hours:>5} h: {} looks in {} s",
+                ledger.looks(),
+                elapsed.as_secs()
+            );
+            if hours > 0 && hours % FIGURES == 0 {
+                eprintln!("{}", ledger.clone().figures(now, elapsed));
+            }
         }
         now += scenario.step;
     }

@@ -72,6 +72,7 @@ pub(super) fn new_source(
         next_due_at: now.0,
         interval_us: 0,
         full_wanted: false,
+        attempts: 0,
         last_success_at: None,
         last_full_at: None,
         failing_as: None,

@@ -1,16 +1,15 @@
 //! What came of visits: sources, attempts and totals.
 
 use sea_orm::{
-    ActiveValue::NotSet,
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, Statement,
+    QuerySelect,
     sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query},
 };
 
 use super::entity::{attempt, domain, source, source_day};
 use super::{Handle, StoreError, Write};
 
-/// Attempts kept for one source; older ones go.
+/// Attempts kept for one source; each further one takes the place of the oldest.
 pub const ATTEMPTS_PER_SOURCE: i64 = 20;
 /// Days of which a source's totals are kept; older ones go.
 pub const DAYS_PER_SOURCE: i32 = 90;
@@ -107,6 +106,7 @@ impl Write {
                 C::NextDueAt,
                 C::IntervalUs,
                 C::FullWanted,
+                C::Attempts,
                 C::LastSuccessAt,
                 C::LastFullAt,
                 C::FailingAs,
@@ -154,44 +154,29 @@ impl Write {
         .await
     }
 
-    /// Records attempts, and drops the oldest beyond [`ATTEMPTS_PER_SOURCE`] of the sources named.
+    /// Records attempts, each in its place: the one that was there goes.
     ///
     /// # Errors
     /// Where the database fails.
-    pub async fn attempts_insert(&self, rows: Vec<attempt::Model>) -> Result<(), StoreError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let mut sources: Vec<i64> = rows.iter().map(|row| row.source_id).collect();
-        sources.sort_unstable();
-        sources.dedup();
-        let rows = rows.into_iter().map(|row| {
-            let mut active = row.into_active_model();
-            active.id = NotSet;
-            active
-        });
-        self.insert_rows(rows, None).await?;
-        self.attempts_trim(&sources).await
-    }
-
-    async fn attempts_trim(&self, sources: &[i64]) -> Result<(), StoreError> {
-        let backend = self.connection().get_database_backend();
-        let list = sources
-            .iter()
-            .map(i64::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
-        // Only sources that are over the bound are ranked, so that the common case reads one index.
-        let statement = format!(
-            "DELETE FROM attempts WHERE id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
-             (PARTITION BY source_id ORDER BY id DESC) AS place FROM attempts WHERE source_id IN \
-             (SELECT source_id FROM attempts WHERE source_id IN ({list}) GROUP BY source_id \
-             HAVING COUNT(*) > {ATTEMPTS_PER_SOURCE})) AS ranked WHERE place > {ATTEMPTS_PER_SOURCE})"
-        );
-        self.connection()
-            .execute_raw(Statement::from_string(backend, statement))
-            .await?;
-        Ok(())
+    pub async fn attempts_put(&self, rows: Vec<attempt::Model>) -> Result<(), StoreError> {
+        use attempt::Column as C;
+        let conflict = OnConflict::columns([C::SourceId, C::Place])
+            .update_columns([
+                C::Number,
+                C::At,
+                C::Url,
+                C::Outcome,
+                C::Status,
+                C::Address,
+                C::Detail,
+                C::ElapsedMs,
+            ])
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
     }
 
     /// Which of these leases still hold: domain key, and whether the lease is the one given.

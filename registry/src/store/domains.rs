@@ -175,7 +175,7 @@ pub async fn attempts_of(
     }
     Ok(attempt::Entity::find()
         .filter(attempt::Column::SourceId.is_in(source_ids.iter().copied()))
-        .order_by_desc(attempt::Column::Id)
+        .order_by_desc(attempt::Column::Number)
         .all(on.connection())
         .await?)
 }

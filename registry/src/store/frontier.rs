@@ -8,7 +8,7 @@ use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
     QuerySelect, Statement,
-    sea_query::{Condition, LockBehavior, LockType, OnConflict},
+    sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict},
 };
 
 use super::entity::{domain, pace};
@@ -46,6 +46,15 @@ pub struct LeaseWish {
 enum Awaited {
     BySomebody,
     ByNobody,
+}
+
+impl Awaited {
+    fn condition(self) -> Expr {
+        match self {
+            Self::BySomebody => domain::Column::VisitIntervalUs.is_null(),
+            Self::ByNobody => domain::Column::VisitIntervalUs.is_not_null(),
+        }
+    }
 }
 
 /// Domains picked so far, and how many visits of each address block are then under way.
@@ -98,7 +107,9 @@ impl Store {
         let awaited = picked.rows.len();
         let room = wish.limit.saturating_sub(awaited as u64);
         if room > 0
-            && let Some(oldest) = write.visits_oldest(wish.now).await?
+            && let Some(oldest) = visits_oldest(&write, wish.now, Awaited::ByNobody)
+                .await?
+                .filter(|oldest| *oldest <= wish.now)
         {
             let lag = u64::try_from(wish.now - oldest).unwrap_or(0);
             let rate = wish.pace.rate(wish.steady, Duration::from_micros(lag));
@@ -343,34 +354,42 @@ pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits,
 /// # Errors
 /// Where the database fails.
 pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
-    #[derive(FromQueryResult)]
-    struct Earliest {
-        due_at: Option<i64>,
-    }
-    let row = domain::Entity::find()
-        .select_only()
-        .column_as(domain::Column::VisitDueAt.min(), "due_at")
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(
-            Condition::any()
-                .add(domain::Column::LeasedUntil.is_null())
-                .add(domain::Column::LeasedUntil.lt(now)),
-        )
-        .into_model::<Earliest>()
-        .one(on.connection())
-        .await?;
-    Ok(row.and_then(|row| row.due_at))
+    let awaited = visits_oldest(on, now, Awaited::BySomebody).await?;
+    let planned = visits_oldest(on, now, Awaited::ByNobody).await?;
+    Ok(awaited.into_iter().chain(planned).min())
 }
 
-fn due(now: i64) -> Condition {
+/// The earliest moment at which an unleased visit of one kind is due.
+async fn visits_oldest(
+    on: &impl Handle,
+    now: i64,
+    awaited: Awaited,
+) -> Result<Option<i64>, StoreError> {
+    Ok(domain::Entity::find()
+        .select_only()
+        .column(domain::Column::VisitDueAt)
+        .filter(domain::Column::VisitDueAt.is_not_null())
+        .filter(unleased(now))
+        .filter(awaited.condition())
+        .order_by_asc(domain::Column::VisitDueAt)
+        .limit(1)
+        .into_tuple()
+        .one(on.connection())
+        .await?)
+}
+
+fn unleased(now: i64) -> Condition {
     Condition::all()
-        .add(domain::Column::VisitDueAt.lte(now))
         .add(domain::Column::DeletedAt.is_null())
         .add(
             Condition::any()
                 .add(domain::Column::LeasedUntil.is_null())
                 .add(domain::Column::LeasedUntil.lt(now)),
         )
+}
+
+fn due(now: i64) -> Condition {
+    unleased(now).add(domain::Column::VisitDueAt.lte(now))
 }
 
 impl Write {
@@ -392,20 +411,6 @@ impl Write {
             .collect())
     }
 
-    /// The oldest promise among the visits that are due and that nobody waits for.
-    async fn visits_oldest(&self, now: i64) -> Result<Option<i64>, StoreError> {
-        Ok(domain::Entity::find()
-            .select_only()
-            .column(domain::Column::VisitDueAt)
-            .filter(due(now))
-            .filter(domain::Column::VisitIntervalUs.is_not_null())
-            .order_by_asc(domain::Column::VisitDueAt)
-            .limit(1)
-            .into_tuple()
-            .one(self.connection())
-            .await?)
-    }
-
     /// Picks up to `count` more due domains, oldest first, passing over those whose address block is busy.
     async fn visits_pick(
         &self,
@@ -423,10 +428,7 @@ impl Write {
             }
             let mut query = domain::Entity::find()
                 .filter(due(wish.now))
-                .filter(match awaited {
-                    Awaited::BySomebody => C::VisitIntervalUs.is_null(),
-                    Awaited::ByNobody => C::VisitIntervalUs.is_not_null(),
-                })
+                .filter(awaited.condition())
                 .order_by_asc(C::VisitDueAt)
                 .limit(room);
             if !picked.rows.is_empty() {

@@ -14,6 +14,7 @@ use crate::app::ledger::AgentState;
 use crate::app::sources::kind_of;
 use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{DAY, Timestamp};
+use crate::store::crawl::ATTEMPTS_PER_SOURCE;
 use crate::store::entity::{
     account, agent, attempt, decision, domain, enrolled_key, source, source_day,
 };
@@ -234,9 +235,15 @@ impl Group {
             totals.1 += i32::from(good);
         }
         for attempt in &result.attempts {
+            let Some(source) = self.sources.get_mut(&result.source_key) else {
+                return;
+            };
+            let number = source.attempts;
+            source.attempts += 1;
             self.attempts.push(attempt::Model {
-                id: 0,
                 source_id: result.source_key,
+                place: i32::try_from(number % ATTEMPTS_PER_SOURCE).unwrap_or(0),
+                number,
                 at: Timestamp::from(attempt.at).0,
                 url: attempt.url.clone(),
                 outcome: attempt.outcome.as_str().into(),
@@ -319,9 +326,12 @@ impl Group {
             .collect();
         write.sources_update(sources).await?;
         write.domains_visited(visited).await?;
-        write
-            .attempts_insert(std::mem::take(&mut self.attempts))
-            .await?;
+        // A look may take more requests than are kept.
+        let attempts: BTreeMap<_, _> = std::mem::take(&mut self.attempts)
+            .into_iter()
+            .map(|attempt| ((attempt.source_id, attempt.place), attempt))
+            .collect();
+        write.attempts_put(attempts.into_values().collect()).await?;
         let days = std::mem::take(&mut self.days);
         let days = days
             .into_iter()

@@ -151,6 +151,8 @@ pub mod source {
         pub interval_us: i64,
         /// Ask for the whole card next time.
         pub full_wanted: bool,
+        /// How many requests were ever made for it.
+        pub attempts: i64,
         /// Last 200 or 304.
         pub last_success_at: Option<i64>,
         /// Last 200.
@@ -192,11 +194,14 @@ pub mod attempt {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "attempts")]
     pub struct Model {
-        /// Key.
-        #[sea_orm(primary_key)]
-        pub id: i64,
         /// For which source.
+        #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
+        /// The rest of its number by how many are kept: a new one takes the place of the oldest.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub place: i32,
+        /// Its number among all requests for its source, from 0.
+        pub number: i64,
         /// When it began.
         pub at: i64,
         /// What was asked.

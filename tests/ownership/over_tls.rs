@@ -1,0 +1,187 @@
+//! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
+use a2a_crawler::guard::{Guard, GuardConfig};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Serving, Setup, eventually};
+use crate::support::stage::{Answer, card};
+use crate::support::tls::{Authority, TlsFront};
+
+/// A registry, an origin behind TLS, and an authority that the registry trusts.
+struct World {
+    registry: Serving,
+    origin: Origin,
+    front: TlsFront,
+    authority: Authority,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let authority = Authority::new("the tests' own");
+        let trusted = folder.path().join("authority.pem");
+        std::fs::write(&trusted, authority.pem()).unwrap();
+        let origin = Origin::start();
+        let front = TlsFront::bind(
+            ([127, 0, 0, 1], 0).into(),
+            authority.identity("127.0.0.1"),
+            &origin,
+        )
+        .await
+        .unwrap();
+        let registry = Setup::new(folder.path())
+            .only(&format!(
+                "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_ports = \"any\"\nextra_ca = [{trusted:?}]\n"
+            ))
+            .start()
+            .await;
+        Self {
+            registry,
+            origin,
+            front,
+            authority,
+            _folder: folder,
+        }
+    }
+
+    /// The one agent, as its admin sees it.
+    async fn agent(&self) -> Value {
+        let id = eventually("the agent is found", || async {
+            let path = "/v1/agents?lifecycle=pending";
+            let found = self.registry.api.admin(path).await.expect(200);
+            found["agents"][0]["id"].as_str().map(str::to_owned)
+        })
+        .await;
+        self.registry
+            .api
+            .admin(&format!("/v1/agents/{id}"))
+            .await
+            .expect(200)
+    }
+}
+
+/// A card over TLS is on the first step of the ladder, until its certificate is none any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn valid_tls_is_the_first_step() {
+    let world = World::new().await;
+    let path = "/.well-known/agent-card.json";
+    world
+        .origin
+        .answer(path, Reply::json(card("Travel", "Books flights")));
+    let domain = world.registry.api.register(&world.front.url(path)).await;
+    world.origin.arrived(path, 1).await;
+    world.registry.api.recrawl(&domain).await;
+    let agent = world.agent().await;
+    assert_eq!(agent["trust"]["level"], "L0", "{agent}");
+    assert_eq!(agent["liveness"]["state"], "fresh");
+
+    world
+        .front
+        .show(world.authority.expired_identity("127.0.0.1"));
+    let domain = world.registry.api.recrawl(&domain).await;
+    assert_eq!(
+        domain["sources"][0]["attempts"][0]["outcome"], "tls_invalid",
+        "{domain}"
+    );
+    let agent = world.agent().await;
+    assert_eq!(agent["trust"]["level"], Value::Null, "{agent}");
+    assert_eq!(agent["liveness"]["state"], "stale");
+    world.registry.stop().await;
+}
+
+/// A certificate that nobody vouches for is no card's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_strangers_certificate_shows_nothing() {
+    let world = World::new().await;
+    let path = "/.well-known/agent-card.json";
+    world
+        .origin
+        .answer(path, Reply::json(card("Travel", "Books flights")));
+    world
+        .front
+        .show(Authority::new("a stranger").identity("127.0.0.1"));
+    let domain = world.registry.api.register(&world.front.url(path)).await;
+    let domain = world.registry.api.recrawl(&domain).await;
+    assert_eq!(
+        domain["sources"][0]["attempts"][0]["outcome"], "tls_invalid",
+        "{domain}"
+    );
+    assert!(world.origin.requests(path).is_empty(), "nothing was asked");
+    world.registry.stop().await;
+}
+
+both_databases! {
+    /// The file proves a domain, byte for byte, and the owner is on the next step of the ladder.
+    async fn a_file_proves_a_domain(url: &str) {
+        let authority = Authority::new("a file's");
+        let origin = Origin::start();
+        // Proofs are of port 443 alone, which only the mighty may listen on, and one test at a time on each address.
+        let mut front = None;
+        for last in 1..=250 {
+            let address = SocketAddr::from((Ipv4Addr::new(127, 0, 43, last), 443));
+            match TlsFront::bind(address, authority.identity(DOMAIN), &origin).await {
+                Ok(bound) => {
+                    front = Some((bound, address));
+                    break;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+                Err(error) => {
+                    eprintln!("SKIPPED: port 443 cannot be listened on here: {error}");
+                    return;
+                }
+            }
+        }
+        let (_front, address) = front.unwrap();
+        let house = House::reaching(url, FetcherConfig {
+            guard: Guard::new(GuardConfig {
+                allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+                ..GuardConfig::default()
+            }),
+            limits: FetchLimits::default(),
+            contact: None,
+            extra_ca: vec![authority.pem()],
+        })
+        .await;
+        house.names.set(DOMAIN, [address.ip()]);
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
+        let place = file.url.clone().unwrap();
+        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
+
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("absent".into(), place.clone())), "{looked:?}");
+        let text = |body: &str| Reply::json(body).header("content-type", "text/plain");
+        origin.answer(path, text("something else"));
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("wrong".into(), place.clone())), "{looked:?}");
+        assert_eq!(house.state().await, "unverified");
+
+        origin.answer(path, text(file.body.as_ref().unwrap()));
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.contains(&("held".into(), place.clone())), "{looked:?}");
+        let view = house.shown(&acme).await;
+        assert_eq!((view.state.as_str(), view.proofs[0].method.as_str()), ("verified", "http"));
+        let agent = house.stage.agent(DOMAIN).await;
+        assert_eq!(agent.lifecycle, "approved");
+        assert!(agent.urn.is_some());
+        let hit = house.stage.app.agent_show(&acme, &agent.id.to_string()).await.unwrap();
+        assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+        // It is looked for every day, and lapses when it is gone.
+        assert_eq!(house.next_day().await, "verified");
+        origin.answer(path, Reply::status(404));
+        for _ in 0..4 {
+            house.next_day().await;
+        }
+        assert_eq!(house.state().await, "lapsed");
+    }
+}

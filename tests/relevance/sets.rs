@@ -1,0 +1,94 @@
+//! What is asked, of which cards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use a2a_card::digest;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Cards, and questions that some of them answer.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// Bytes of cards, no two of one name.
+    pub cards: Vec<Vec<u8>>,
+    pub questions: Vec<Question>,
+}
+
+/// What somebody types, and the names of the agents that are right.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Question {
+    pub query: String,
+    pub kind: String,
+    pub expect: BTreeSet<String>,
+}
+
+/// Our own: 60 agents and 120 questions in the words of users.
+pub fn own() -> Collection {
+    let cards: Vec<Value> = serde_json::from_str(include_str!("agents.json")).unwrap();
+    let questions = serde_json::from_str(include_str!("queries.json")).unwrap();
+    let bytes = |card| serde_json::to_vec(card).unwrap();
+    Collection {
+        cards: cards.iter().map(bytes).collect(),
+        questions,
+    }
+}
+
+/// Real cards, one of each name. Of each with examples one is held out, chosen by `seed`, and is a question that
+/// this card answers. The kinds are the halves of the cards by the parity of their digests.
+pub fn held_out(folder: &Path, seed: u64) -> Collection {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect();
+    files.sort();
+    let mut cards: BTreeMap<String, (String, Value)> = BTreeMap::new();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
+        let Ok(parsed) = a2a_card::parse(&bytes) else {
+            continue;
+        };
+        let Ok(card) = serde_json::from_slice(&bytes) else {
+            continue;
+        };
+        cards
+            .entry(parsed.card.name)
+            .or_insert((digest(&bytes), card));
+    }
+    let mut collection = Collection {
+        cards: Vec::new(),
+        questions: Vec::new(),
+    };
+    for (name, (digest, mut card)) in cards {
+        if let Some(query) = hold_out(&mut card, &name, seed) {
+            let odd = digest.bytes().last().unwrap() % 2 == 1;
+            collection.questions.push(Question {
+                query,
+                kind: if odd { "odd" } else { "even" }.to_owned(),
+                expect: BTreeSet::from([name]),
+            });
+        }
+        collection.cards.push(serde_json::to_vec(&card).unwrap());
+    }
+    collection
+}
+
+/// Takes one example out of a card.
+fn hold_out(card: &mut Value, name: &str, seed: u64) -> Option<String> {
+    let skills = card.get_mut("skills")?.as_array_mut()?;
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    for (skill, of) in skills.iter().enumerate() {
+        let examples = of["examples"].as_array().into_iter().flatten();
+        let texts = examples.enumerate().filter(|(_, text)| text.is_string());
+        places.extend(texts.map(|(example, _)| (skill, example)));
+    }
+    let hash = digest(format!("{seed} {name}").as_bytes());
+    let hash = u64::from_str_radix(hash.get(7..22)?, 16).ok()?;
+    let (skill, example) = *places.get(usize::try_from(hash).ok()?.checked_rem(places.len())?)?;
+    let examples = skills[skill]["examples"].as_array_mut()?;
+    examples.remove(example).as_str().map(str::to_owned)
+}

@@ -1,0 +1,32 @@
+//! Searches find what is meant: the targets, on real cards and on our own.
+
+use std::path::PathBuf;
+
+use crate::relevance::{compare, held_out, own};
+
+/// Held-out examples of real cards find their cards, better than a plain full-text search does, and on either
+/// half of the cards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn held_out_examples_find_their_cards() {
+    let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED").map(PathBuf::from) else {
+        eprintln!("SKIPPED: A2A_REGISTRY_SHARED names no folder with real cards");
+        return;
+    };
+    let found = compare(&held_out(&shared.join("cards"), 1)).await;
+    println!("{found}");
+    let (ours, theirs) = found.all();
+    assert!(ours.questions > 100, "{found}");
+    assert!(ours.mrr() >= 1.10 * theirs.mrr(), "{found}");
+    assert!(ours.recall() >= 0.88, "{found}");
+}
+
+/// Questions in the words of users find the agents that are meant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_of_users_find_what_is_meant() {
+    let found = compare(&own()).await;
+    println!("{found}");
+    for (kind, least) in [("keyword", 0.95), ("typo", 0.95), ("task", 0.75)] {
+        let (ours, _) = found.kinds[kind];
+        assert!(ours.recall() >= least, "{kind}: {found}");
+    }
+}

@@ -1,0 +1,69 @@
+//! TLS in front of an origin.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::origin::Origin;
+
+#[path = "../../crawler/tests/crawl/support/trust.rs"]
+#[allow(dead_code, reason = "the crawler's tests use more of it")]
+mod trust;
+
+pub use trust::{Authority, Identity};
+
+/// Speaks TLS on an address of its own, and hands what it hears to an origin.
+pub struct TlsFront {
+    address: SocketAddr,
+    identity: Arc<Mutex<Identity>>,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+impl TlsFront {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// Where the address is taken, or its port is only for the mighty.
+    pub async fn bind(
+        address: SocketAddr,
+        identity: Identity,
+        behind: &Origin,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let identity = Arc::new(Mutex::new(identity));
+        let (shown, behind) = (Arc::clone(&identity), behind.address());
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = shown.lock().unwrap().acceptor(None);
+                tokio::spawn(async move {
+                    // Whoever is not content with the certificate hangs up.
+                    let Ok(mut near) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    let mut far = TcpStream::connect(behind).await.unwrap();
+                    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                });
+            }
+        });
+        Ok(Self {
+            address,
+            identity,
+            _accepting: AbortOnDropHandle::new(accepting),
+        })
+    }
+
+    /// The URL of a path, which begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    /// Shows another certificate from now on.
+    pub fn show(&self, identity: Identity) {
+        *self.identity.lock().unwrap() = identity;
+    }
+}
