@@ -88,7 +88,7 @@ async fn valid_tls_is_the_first_step() {
         .show(world.authority.expired_identity("127.0.0.1"));
     let domain = world.registry.api.recrawl(&domain).await;
     assert_eq!(
-        domain["sources"][0]["attempts"][0]["outcome"], "tls_invalid",
+        domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
     let agent = world.agent().await;
@@ -111,7 +111,7 @@ async fn a_strangers_certificate_shows_nothing() {
     let domain = world.registry.api.register(&world.front.url(path)).await;
     let domain = world.registry.api.recrawl(&domain).await;
     assert_eq!(
-        domain["sources"][0]["attempts"][0]["outcome"], "tls_invalid",
+        domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
     assert!(world.origin.requests(path).is_empty(), "nothing was asked");

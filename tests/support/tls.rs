@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::origin::Origin;
@@ -18,8 +19,14 @@ pub use trust::{Authority, Identity};
 /// Speaks TLS on an address of its own, and hands what it hears to an origin.
 pub struct TlsFront {
     address: SocketAddr,
-    identity: Arc<Mutex<Identity>>,
+    shown: Arc<Mutex<Shown>>,
     _accepting: AbortOnDropHandle<()>,
+}
+
+/// A certificate, and the end of the connections that were made with it.
+struct Shown {
+    identity: Identity,
+    ended: CancellationToken,
 }
 
 impl TlsFront {
@@ -35,24 +42,30 @@ impl TlsFront {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let identity = Arc::new(Mutex::new(identity));
-        let (shown, behind) = (Arc::clone(&identity), behind.address());
+        let shown = Arc::new(Mutex::new(Shown {
+            identity,
+            ended: CancellationToken::new(),
+        }));
+        let (now, behind) = (Arc::clone(&shown), behind.address());
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let acceptor = shown.lock().unwrap().acceptor(None);
-                tokio::spawn(async move {
+                let (acceptor, ended) = {
+                    let shown = now.lock().unwrap();
+                    (shown.identity.acceptor(None), shown.ended.clone())
+                };
+                tokio::spawn(ended.run_until_cancelled_owned(async move {
                     // Whoever is not content with the certificate hangs up.
                     let Ok(mut near) = acceptor.accept(stream).await else {
                         return;
                     };
                     let mut far = TcpStream::connect(behind).await.unwrap();
                     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
-                });
+                }));
             }
         });
         Ok(Self {
             address,
-            identity,
+            shown,
             _accepting: AbortOnDropHandle::new(accepting),
         })
     }
@@ -62,8 +75,13 @@ impl TlsFront {
         format!("https://{}{path}", self.address)
     }
 
-    /// Shows another certificate from now on.
+    /// Shows another certificate from now on, and ends the connections made with the one before.
     pub fn show(&self, identity: Identity) {
-        *self.identity.lock().unwrap() = identity;
+        let mut shown = self.shown.lock().unwrap();
+        shown.ended.cancel();
+        *shown = Shown {
+            identity,
+            ended: CancellationToken::new(),
+        };
     }
 }

@@ -15,7 +15,8 @@ use crate::index::{FacetName, Filters, SearchRequest, Sort};
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchQuery {
-    /// Words, at most 512 characters.
+    /// Words, at most 512 characters. Any of them may match; `"a phrase"`, `both AND needed`, `-without`, `begin*`,
+    /// `tag:travel`, `skill:translate` and `provider:acme` say more. What is no such syntax is read as words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
     /// A skill's id or words of its name.

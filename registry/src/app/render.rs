@@ -111,6 +111,9 @@ fn sentence(hint: &index::Hint) -> String {
     match (hint.kind, hint.hidden) {
         (HintKind::UnknownWord, _) => format!("No agent has the word \"{}\".", hint.text),
         (HintKind::TooManyWords, _) => format!("Only the first {} words count.", hint.text),
+        (HintKind::Syntax, _) => {
+            "Not all of the query could be read as its syntax; that part was read as words.".into()
+        }
         (HintKind::Filter, Some(1)) => format!("The filter {} hides one agent.", hint.text),
         (HintKind::Filter, hidden) => {
             format!(

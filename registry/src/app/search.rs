@@ -225,7 +225,7 @@ impl App {
                 let ids = held.ids()?;
                 let end = (offset + request.limit).min(ids.len());
                 let page = ids.get(offset..end).unwrap_or_default();
-                let hits = index.fetch(page, &request)?;
+                let hits = index.fetch(page, offset, &request)?;
                 let mut answer = SearchAnswer {
                     hits,
                     ..SearchAnswer::default()

@@ -19,7 +19,7 @@ use super::request::MAX_QUERY_WORDS;
 pub(super) const TOKENIZER: &str = "agent";
 
 /// Rises whenever the same text gives other terms than before, so that an older index is built anew.
-pub(super) const TOKENIZER_VERSION: u32 = 1;
+pub(super) const TOKENIZER_VERSION: u32 = 2;
 
 /// The longest term in characters; a longer run is cut.
 const MAX_TERM_CHARS: usize = 64;
@@ -218,34 +218,76 @@ pub(super) struct QueryWord {
     pub exact: String,
     /// The English stem where it differs.
     pub stem: Option<String>,
+    /// Forms of other words that count for this one, for less.
+    pub others: Vec<String>,
 }
 
-/// The different words of a query, without stop words unless there are no others, at most
-/// [`MAX_QUERY_WORDS`]; and whether there were more.
-pub(super) fn query_words(text: &str) -> (Vec<QueryWord>, bool) {
-    let mut words: Vec<QueryWord> = Vec::new();
+impl QueryWord {
+    /// The form that every text with the word holds: the stem, where it has one.
+    pub fn form(&self) -> &str {
+        self.stem.as_ref().unwrap_or(&self.exact)
+    }
+}
+
+/// A query as it is searched for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct QueryText {
+    /// The different words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
+    pub words: Vec<QueryWord>,
+    /// Whether there were more.
+    pub cut: bool,
+    /// The forms of all words in their order, stop words too, each with its place; as many as are read.
+    pub sequence: Vec<(String, usize)>,
+}
+
+/// The longest run of words whose order is looked at.
+const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
+
+/// The words of a query.
+pub(super) fn query_text(text: &str) -> QueryText {
+    let mut query = QueryText::default();
     let mut stop_words: Vec<QueryWord> = Vec::new();
-    let mut cut = false;
-    for Piece { exact, stem, .. } in pieces(text) {
-        let list = if STOP_WORDS.binary_search(&exact.as_str()).is_ok() {
+    for Piece {
+        exact,
+        stem,
+        position,
+        ..
+    } in pieces(text)
+    {
+        if exact.is_empty() {
+            continue;
+        }
+        if query.sequence.len() < MAX_SEQUENCE {
+            let form = stem.as_ref().unwrap_or(&exact).clone();
+            query.sequence.push((form, position));
+        }
+        let list = if is_stop_word(&exact) {
             &mut stop_words
         } else {
-            &mut words
+            &mut query.words
         };
-        if exact.is_empty() || list.iter().any(|word| word.exact == exact) {
+        if list.iter().any(|word| word.exact == exact) {
             continue;
         }
         if list.len() == MAX_QUERY_WORDS {
-            cut = true;
+            query.cut = true;
             continue;
         }
-        list.push(QueryWord { exact, stem });
+        list.push(QueryWord {
+            exact,
+            stem,
+            others: Vec::new(),
+        });
     }
-    if words.is_empty() {
-        (stop_words, cut)
-    } else {
-        (words, cut)
+    if query.words.is_empty() {
+        query.words = stop_words;
     }
+    query
+}
+
+/// Whether a folded word is one of those that a query loses.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// The tokenizer of every searched text field.

@@ -99,6 +99,8 @@ pub enum HintKind {
     UnknownWord,
     /// The query had more words than are searched for.
     TooManyWords,
+    /// Something in the query looked like syntax and was read as plain words.
+    Syntax,
 }
 
 impl HintKind {
@@ -108,6 +110,7 @@ impl HintKind {
             Self::Filter => "filter",
             Self::UnknownWord => "unknown_word",
             Self::TooManyWords => "too_many_words",
+            Self::Syntax => "syntax",
         }
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::facets::SegmentFacet;
 use super::request::{FacetName, SortPosition, SortValue};
+use super::rescore::Added;
 
 /// Matches are handed to the facets in blocks of this size.
 const BLOCK: usize = 512;
@@ -32,6 +33,8 @@ pub(super) struct Page {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub position: SortPosition,
+    /// What its score has gained by a second look.
+    pub added: Added,
     pub address: DocAddress,
 }
 
@@ -113,7 +116,7 @@ impl Collector for Page {
 }
 
 /// The order of positions of one kind: better scores, later times and smaller names first, then the id.
-fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
+pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
     let by_value = match (&left.value, &right.value) {
         (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
         (SortValue::Name(left), SortValue::Name(right)) => left.cmp(right),
@@ -351,6 +354,7 @@ impl SegmentCollector for SegmentPage {
                     value,
                     id: ranked.id,
                 },
+                added: Added::default(),
                 address: DocAddress::new(self.ordinal, ranked.document),
             })
             .collect();

@@ -30,7 +30,7 @@ struct ExplainedWeight(Box<dyn Weight>);
 
 impl Weight for ExplainedWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        self.0.scorer(reader, boost)
+        Ok(Box::new(Settled(self.0.scorer(reader, boost)?)))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
@@ -70,5 +70,33 @@ impl Weight for ExplainedWeight {
         callback: &mut dyn FnMut(DocId, Score) -> Score,
     ) -> tantivy::Result<()> {
         self.0.for_each_pruning(threshold, reader, callback)
+    }
+}
+
+/// A scorer that always stands on a match. A phrase among several demands would otherwise be left between two of
+/// them, and asked from there for one that it has passed.
+struct Settled(Box<dyn Scorer>);
+
+impl DocSet for Settled {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.0.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+}
+
+impl Scorer for Settled {
+    fn score(&mut self) -> Score {
+        self.0.score()
     }
 }

@@ -213,24 +213,11 @@ pub(super) fn clauses(
     }
     let mut clauses = vec![visible(fields, visible_to)];
     for (facet, values) in filters.lists() {
-        let field = fields.exact(facet);
         match facet {
-            _ if values.is_empty() => match facet {
-                FacetName::Lifecycle => clauses.push(listed(fields)),
-                FacetName::Liveness => clauses.push(not_gone(fields)),
-                _ => {}
-            },
-            FacetName::Skill => clauses.push(skill(fields, values)),
-            FacetName::Provider => clauses.push(any_of(
-                values
-                    .iter()
-                    .map(|value| Term::from_field_text(field, &value.to_lowercase())),
-            )),
-            _ => clauses.push(any_of(
-                values
-                    .iter()
-                    .map(|value| Term::from_field_text(field, value)),
-            )),
+            _ if !values.is_empty() => clauses.push(condition(fields, facet, values)),
+            FacetName::Lifecycle => clauses.push(listed(fields)),
+            FacetName::Liveness => clauses.push(not_gone(fields)),
+            _ => {}
         }
     }
     if let Some(least) = filters.trust_at_least {
@@ -240,6 +227,20 @@ pub(super) fn clauses(
         ));
     }
     Ok(clauses)
+}
+
+/// The condition that one of these values makes.
+pub(super) fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
+    let field = fields.exact(facet);
+    let values_as = |form: fn(&str) -> String| {
+        let values = values.iter();
+        any_of(values.map(|value| Term::from_field_text(field, &form(value))))
+    };
+    match facet {
+        FacetName::Skill => skill(fields, values),
+        FacetName::Provider => values_as(str::to_lowercase),
+        _ => values_as(str::to_owned),
+    }
 }
 
 fn any_of(terms: impl Iterator<Item = Term>) -> Clause {

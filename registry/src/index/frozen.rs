@@ -3,10 +3,12 @@
 use tantivy::Searcher;
 use uuid::Uuid;
 
-use super::collect::{Entry, Order, Page};
+use super::collect::{Order, Page};
 use super::error::IndexError;
 use super::query::FilteredQuery;
+use super::ranking::ranked;
 use super::request::MAX_ORDER;
+use super::rescore::Rescorer;
 
 /// A search with the state it ran on. It keeps that state's segments from being freed, so whoever holds many
 /// of them bounds their number and their time.
@@ -14,14 +16,21 @@ pub struct FrozenOrder {
     searcher: Searcher,
     query: FilteredQuery,
     order: Order,
+    rescorer: Option<Rescorer>,
 }
 
 impl FrozenOrder {
-    pub(super) fn new(searcher: Searcher, query: FilteredQuery, order: Order) -> Self {
+    pub(super) fn new(
+        searcher: Searcher,
+        query: FilteredQuery,
+        order: Order,
+        rescorer: Option<Rescorer>,
+    ) -> Self {
         Self {
             searcher,
             query,
             order,
+            rescorer,
         }
     }
 
@@ -43,7 +52,8 @@ impl FrozenOrder {
             after: None,
             facets: Vec::new(),
         };
-        let entries: Vec<Entry> = self.searcher.search(&self.query, &page)?.entries;
+        let rescorer = self.rescorer.as_ref();
+        let entries = ranked(&self.searcher, &self.query, &page, rescorer)?.entries;
         Ok(entries.iter().map(|entry| entry.position.id).collect())
     }
 }

@@ -32,7 +32,8 @@ impl Highlighter {
         let mut forms = Vec::new();
         let mut initials = [false; 256];
         for (word, number) in words.iter().zip(0..) {
-            for form in std::iter::once(&word.exact).chain(&word.stem) {
+            let own = std::iter::once(&word.exact).chain(&word.stem);
+            for form in own.chain(&word.others) {
                 forms.push((form.clone(), number));
                 if let Some(first) = form.bytes().next() {
                     initials[usize::from(first)] = true;

@@ -22,10 +22,17 @@ impl Inner {
         total: u64,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = Vec::new();
-        if prepared.words_cut {
+        if prepared.query.cut {
             hints.push(Hint {
                 kind: HintKind::TooManyWords,
                 text: super::MAX_QUERY_WORDS.to_string(),
+                hidden: None,
+            });
+        }
+        if prepared.misread {
+            hints.push(Hint {
+                kind: HintKind::Syntax,
+                text: String::new(),
                 hidden: None,
             });
         }
@@ -38,7 +45,7 @@ impl Inner {
 
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
         let everyone = self.filter(&prepared.view, everyone);
-        for word in prepared.words.iter().take(MAX_WORDS) {
+        for word in prepared.query.words.iter().take(MAX_WORDS) {
             let word_alone =
                 FilteredQuery::new(Some(word_query(&self.fields, word)), everyone.clone());
             if count(word_alone)? == 0 {

@@ -18,6 +18,7 @@ mod bits;
 mod collect;
 mod document;
 mod error;
+mod expansion;
 mod explained;
 mod facets;
 mod filter;
@@ -25,14 +26,18 @@ mod frozen;
 mod generation;
 mod highlight;
 mod hints;
+mod layout;
 mod overlay;
 mod query;
+mod ranking;
 mod rebuild;
 mod request;
+mod rescore;
 mod schema;
 mod search;
 mod stamp;
 mod suggest;
+mod syntax;
 #[cfg(test)]
 mod tests;
 

@@ -1,135 +1,108 @@
 //! The query objects: a plain-language text over the weighted fields, and a text under a filter.
 
 use tantivy::query::{
-    BooleanQuery, BooleanWeight, BoostQuery, EnableScoring, Explanation, Occur, Query,
-    ScoreCombiner, Scorer, TermQuery, Weight,
+    AllQuery, BooleanQuery, BoostQuery, DisjunctionMaxQuery, EnableScoring, Explanation, Occur,
+    PhraseQuery, Query, Scorer, TermQuery, Weight,
 };
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
     COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term,
 };
 
-use super::analysis::QueryWord;
+use super::analysis::{QueryWord, pieces};
 use super::bits::Bits;
 use super::explained::Explained;
 use super::filter::Filter;
+use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
 
-/// What a match by stem alone is worth beside one of the exact form.
-const STEM_WEIGHT: Score = 0.6;
-
-/// How much an agent gains that holds every word of a query, as a part of its score.
-const ALL_WORDS_BONUS: Score = 0.5;
+/// What a word that stands for one of the query is worth beside it.
+pub(super) const OTHER_WEIGHT: Score = 0.5;
 
 /// With fewer candidates than one document of so many, the text is asked about each candidate instead of every
 /// match of the text about the candidates.
 const FEW_CANDIDATES: u32 = 64;
 
-/// The query for words of which any may match: the more different words an agent holds, the better.
+/// The query for words of which any may match.
 pub(super) fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
         words.iter().map(|word| word_query(fields, word)).collect();
     match queries.len() {
         0 => None,
         1 => queries.pop(),
-        _ => Some(Box::new(AnyWords { words: queries })),
+        _ => Some(Box::new(BooleanQuery::union(queries))),
     }
 }
 
-/// One word in any of the searched fields.
-pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
-    let stem = word.stem.as_ref().unwrap_or(&word.exact);
-    let mut parts: Vec<(Occur, Box<dyn Query>)> = Vec::with_capacity(fields.searched.len() * 2);
-    for (field, weight) in fields.searched {
-        let mut add = |form: &str, boost: Score| {
-            let term = TermQuery::new(
-                Term::from_field_text(field, form),
-                IndexRecordOption::WithFreqs,
-            );
-            parts.push((
-                Occur::Should,
-                Box::new(BoostQuery::new(Box::new(term), boost * weight)),
-            ));
+/// What a query demands beside its words.
+#[derive(Debug, Default)]
+pub(super) struct Demands {
+    /// What an agent has to hold.
+    pub required: Vec<Box<dyn Query>>,
+    /// What it must not hold.
+    pub excluded: Vec<Box<dyn Query>>,
+}
+
+impl Demands {
+    /// The words under these demands.
+    pub fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
+        if self.required.is_empty() && self.excluded.is_empty() {
+            return words;
+        }
+        let mut parts: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        // Exclusions take something away; where nothing else is asked that is everything.
+        if self.required.is_empty() && words.is_none() {
+            parts.push((Occur::Must, Box::new(AllQuery)));
+        }
+        let words_alone = match self.required.is_empty() {
+            true => Occur::Must,
+            false => Occur::Should,
         };
-        if *stem == word.exact {
-            add(stem, 1.0 + STEM_WEIGHT);
-        } else {
-            add(&word.exact, 1.0);
-            add(stem, STEM_WEIGHT);
-        }
-    }
-    Box::new(Explained(Box::new(BooleanQuery::new(parts))))
-}
-
-/// Any of several words, with a bonus for more of them.
-#[derive(Debug)]
-struct AnyWords {
-    words: Vec<Box<dyn Query>>,
-}
-
-impl Clone for AnyWords {
-    fn clone(&self) -> Self {
-        Self {
-            words: self.words.iter().map(|word| word.box_clone()).collect(),
-        }
+        parts.extend(words.map(|words| (words_alone, words)));
+        parts.extend(self.required.into_iter().map(|one| (Occur::Must, one)));
+        parts.extend(self.excluded.into_iter().map(|one| (Occur::MustNot, one)));
+        Some(Box::new(BooleanQuery::new(parts)))
     }
 }
 
-impl Query for AnyWords {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let weights = self
-            .words
-            .iter()
-            .map(|word| Ok((Occur::Should, word.weight(scoring)?)))
-            .collect::<tantivy::Result<Vec<_>>>()?;
-        let words = u16::try_from(weights.len()).unwrap_or(u16::MAX);
-        let enabled = scoring.is_scoring_enabled();
-        Ok(Box::new(BooleanWeight::with_minimum_number_should_match(
-            weights,
-            1,
-            enabled,
-            Box::new(move || Coordination::new(words)),
-        )))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        for word in &self.words {
-            word.query_terms(visitor);
-        }
-    }
+/// A text whose words follow each other: in their exact forms where it was quoted, else in any. Nothing for a text
+/// without words.
+pub(super) fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
+    let mut terms: Vec<(usize, Term)> = pieces(text)
+        .into_iter()
+        .map(|piece| {
+            let form = match piece.stem {
+                Some(stem) if !quoted => stem,
+                _ => piece.exact,
+            };
+            (piece.position, Term::from_field_text(fields.text, &form))
+        })
+        .collect();
+    terms.truncate(MAX_QUERY_WORDS);
+    let query: Box<dyn Query> = match terms.len() {
+        0 => return None,
+        1 => Box::new(TermQuery::new(terms.pop()?.1, IndexRecordOption::WithFreqs)),
+        _ => Box::new(PhraseQuery::new_with_offset(terms)),
+    };
+    Some(Box::new(Explained(query)))
 }
 
-/// Adds up the scores of the words and rewards that there are many.
-#[derive(Debug, Clone, Copy, Default)]
-struct Coordination {
-    sum: Score,
-    matched: u16,
-    step: Score,
-}
-
-impl Coordination {
-    fn new(words: u16) -> Self {
-        Self {
-            step: ALL_WORDS_BONUS / Score::from(words.saturating_sub(1).max(1)),
-            ..Self::default()
-        }
+/// One word, or another that stands for it.
+pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
+    let term = |form: &str| -> Box<dyn Query> {
+        Box::new(TermQuery::new(
+            Term::from_field_text(fields.text, form),
+            IndexRecordOption::WithFreqs,
+        ))
+    };
+    if word.others.is_empty() {
+        return term(word.form());
     }
-}
-
-impl ScoreCombiner for Coordination {
-    fn update<S: Scorer>(&mut self, scorer: &mut S) {
-        self.sum += scorer.score();
-        self.matched += 1;
-    }
-
-    fn clear(&mut self) {
-        self.sum = 0.0;
-        self.matched = 0;
-    }
-
-    fn score(&self) -> Score {
-        self.sum * (1.0 + self.step * Score::from(self.matched.saturating_sub(1)))
-    }
+    let others = word.others.iter();
+    let others =
+        others.map(|form| Box::new(BoostQuery::new(term(form), OTHER_WEIGHT)) as Box<dyn Query>);
+    let any = std::iter::once(term(word.form())).chain(others).collect();
+    Box::new(Explained(Box::new(DisjunctionMaxQuery::new(any))))
 }
 
 /// A text, or everything, among the documents that a filter lets through.

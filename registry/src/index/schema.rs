@@ -3,18 +3,18 @@
 use tantivy::TantivyDocument;
 use tantivy::Term;
 use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, SchemaBuilder,
-    TextFieldIndexing, TextOptions,
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
 use tantivy::tokenizer::TextAnalyzer;
 use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
+use super::layout::layout;
 use super::request::FacetName;
 
 /// Rises with every change of fields or of what is put into them; an index of another number is built anew.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The longest name, in bytes of its folded form, that takes part in the order by name.
 const MAX_NAME_KEY: usize = 256;
@@ -30,8 +30,8 @@ pub(super) struct Fields {
     /// A hit that is no UTF-8.
     pub hit_bytes: Field,
     pub texts: Field,
-    /// The searched fields with their weight; a field that says more of what the agent is weighs more.
-    pub searched: [(Field, f32); 5],
+    /// Every text of the agent, laid out as [`layout`](super::layout) says.
+    pub text: Field,
     pub skill_words: Field,
     pub visible_to: Field,
     pub lookup: Field,
@@ -64,13 +64,14 @@ impl Fields {
             hit: builder.add_text_field("hit", STORED),
             hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
             texts: builder.add_text_field("texts", STORED),
-            searched: [
-                (searched(&mut builder, "name"), 3.0),
-                (searched(&mut builder, "skills"), 2.0),
-                (searched(&mut builder, "description"), 1.0),
-                (searched(&mut builder, "examples"), 0.8),
-                (searched(&mut builder, "origin"), 0.6),
-            ],
+            text: builder.add_text_field(
+                "text",
+                TextOptions::default().set_indexing_options(
+                    TextFieldIndexing::default()
+                        .set_tokenizer(TOKENIZER)
+                        .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+                ),
+            ),
             skill_words: builder.add_text_field(
                 "skill_words",
                 TextOptions::default().set_indexing_options(
@@ -184,22 +185,10 @@ impl Fields {
     }
 
     fn add_texts(&self, texts: &StoredTexts, out: &mut TantivyDocument) {
-        let [name, skills, description, examples, origin] = self.searched.map(|(field, _)| field);
-        out.add_text(name, &texts.name);
-        out.add_text(description, &texts.description);
-        out.add_text(origin, &texts.provider);
         for skill in &texts.skills {
-            out.add_text(skills, &skill.name);
-            out.add_text(skills, &skill.id);
             out.add_text(self.skill_words, &skill.name);
-            for tag in &skill.tags {
-                out.add_text(skills, tag);
-            }
-            out.add_text(description, &skill.description);
-            for example in &skill.examples {
-                out.add_text(examples, example);
-            }
         }
+        out.add_pre_tokenized_text(self.text, layout(texts));
     }
 }
 
@@ -228,17 +217,6 @@ fn suggestion_key(shown: &str) -> Option<String> {
     let usable =
         !shown.is_empty() && shown.len() <= MAX_VALUE_BYTES / 4 && !shown.contains(SUGGESTION_MARK);
     usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold(shown)))
-}
-
-fn searched(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(
-        &format!("text_{name}"),
-        TextOptions::default().set_indexing_options(
-            TextFieldIndexing::default()
-                .set_tokenizer(TOKENIZER)
-                .set_index_option(IndexRecordOption::WithFreqsAndPositions),
-        ),
-    )
 }
 
 fn add_distinct<'a>(

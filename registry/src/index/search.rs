@@ -3,21 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::query::{EnableScoring, Explanation, Query, Weight};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument};
 use uuid::Uuid;
 
-use super::analysis::{QueryWord, query_words};
+use super::analysis::{QueryText, QueryWord, query_text};
 use super::answer::{HitRow, SearchAnswer};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
-use super::filter::{Clause, Filter, clauses, keyed, listed, visible};
+use super::expansion::{beginning, expand};
+use super::filter::{Clause, Filter, clauses, condition, keyed, listed, visible};
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
-use super::query::{FilteredQuery, text_query};
-use super::request::{MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue};
+use super::query::{Demands, FilteredQuery, phrase_query, text_query, word_query};
+use super::ranking::ranked;
+use super::request::{
+    Filters, MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue,
+};
+use super::rescore::{Added, RESCORED, Rescorer};
 use super::schema::StoredTexts;
+use super::syntax::{self, Written};
 use super::{Index, Inner, View, facets};
 
 /// The most ids that [`Index::fetch`] takes.
@@ -39,14 +45,16 @@ pub struct CompiledQuery {
 /// A request made ready to run on one state.
 pub(super) struct Prepared {
     pub view: View,
-    pub words: Vec<QueryWord>,
-    pub words_cut: bool,
+    pub query: QueryText,
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
+    pub rescorer: Option<Rescorer>,
+    /// Whether something looked like syntax and was none.
+    pub misread: bool,
 }
 
 impl Prepared {
-    pub fn query(&self) -> FilteredQuery {
+    pub fn filtered(&self) -> FilteredQuery {
         FilteredQuery::new(
             self.text.as_ref().map(|text| text.box_clone()),
             self.filter.clone(),
@@ -60,16 +68,61 @@ impl Inner {
     }
 
     pub(super) fn prepare(&self, request: &SearchRequest) -> Result<Prepared, IndexError> {
-        let clauses = clauses(&self.fields, &request.filters, &request.visible_to)?;
-        let (words, words_cut) = request.text.as_deref().map(query_words).unwrap_or_default();
+        let written = request
+            .text
+            .as_deref()
+            .map(syntax::read)
+            .unwrap_or_default();
+        let mut clauses = clauses(&self.fields, &request.filters, &request.visible_to)?;
+        for (facet, value) in &written.conditions {
+            clauses.push(condition(&self.fields, *facet, std::slice::from_ref(value)));
+        }
+        let mut query = query_text(&written.words);
         let view = self.view()?;
+        let everyone =
+            super::filter::clauses(&self.fields, &Filters::default(), &request.visible_to)?;
+        let seen = self.filter(&view, everyone);
+        expand(&view.searcher, &self.fields, &mut query.words, &seen)?;
+        for prefix in &written.prefixes {
+            let begun = beginning(&view.searcher, &self.fields, prefix)?;
+            query.words.push(begun);
+        }
+        let demands = self.demands(&written, &query);
         Ok(Prepared {
             filter: self.filter(&view, clauses),
-            text: text_query(&self.fields, &words),
+            text: demands.on(text_query(&self.fields, &query.words)),
+            rescorer: Rescorer::new(&view.searcher, &self.fields, &query)?,
+            misread: written.misread,
             view,
-            words,
-            words_cut,
+            query,
         })
+    }
+
+    /// What a query demands: the words joined by `AND` in any form that counts for them, the others as written.
+    fn demands(&self, written: &Written, query: &QueryText) -> Demands {
+        let mut demands = Demands::default();
+        for part in &written.required {
+            let known = query_text(&part.text).words;
+            let of_query = |word: &QueryWord| {
+                let mut words = query.words.iter();
+                words.find(|known| known.exact == word.exact).cloned()
+            };
+            match known.as_slice() {
+                [word] if !part.quoted => {
+                    let word = of_query(word).unwrap_or_else(|| word.clone());
+                    demands.required.push(word_query(&self.fields, &word));
+                }
+                _ => demands
+                    .required
+                    .extend(phrase_query(&self.fields, &part.text, part.quoted)),
+            }
+        }
+        for part in &written.excluded {
+            demands
+                .excluded
+                .extend(phrase_query(&self.fields, &part.text, part.quoted));
+        }
+        demands
     }
 
     fn hit(
@@ -79,7 +132,11 @@ impl Inner {
         words: &Highlighter,
         explain: Option<&dyn Weight>,
     ) -> Result<HitRow, IndexError> {
-        let Entry { position, address } = entry;
+        let Entry {
+            position,
+            address,
+            added,
+        } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
         let hit = match text(self.fields.hit) {
@@ -99,9 +156,9 @@ impl Inner {
         };
         let explain = explain
             .map(|weight| {
-                let explanation =
+                let first =
                     weight.explain(searcher.segment_reader(address.segment_ord), address.doc_id)?;
-                serde_json::to_value(explanation)
+                serde_json::to_value(explanation(first, added))
                     .map_err(|error| IndexError::Damaged(error.to_string()))
             })
             .transpose()?;
@@ -165,16 +222,16 @@ impl Index {
             facets: names,
         };
         let searcher = &prepared.view.searcher;
-        let query = prepared.query();
+        let query = prepared.filtered();
         let Collected {
             total,
             mut entries,
             facets,
-        } = searcher.search(&query, &page)?;
+        } = ranked(searcher, &query, &page, prepared.rescorer.as_ref())?;
 
         let more = entries.len() > request.limit;
         entries.truncate(request.limit);
-        let words = Highlighter::new(&prepared.words);
+        let words = Highlighter::new(&prepared.query.words);
         let weight = match request.explain && prepared.text.is_some() {
             true => Some(query.weight(EnableScoring::enabled_from_searcher(searcher))?),
             false => None,
@@ -195,21 +252,32 @@ impl Index {
             total,
             facets,
             hints: inner.hints(request, &prepared, total)?,
-            frozen: (request.freeze && more)
-                .then(|| Arc::new(FrozenOrder::new(searcher.clone(), query, order))),
+            frozen: (request.freeze && more).then(|| {
+                Arc::new(FrozenOrder::new(
+                    searcher.clone(),
+                    query,
+                    order,
+                    prepared.rescorer.clone(),
+                ))
+            }),
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
     }
 
-    /// The hits of these agents in this order, for a page of a frozen order. Agents that the request's filters
+    /// The hits of these agents in this order, for a page of a frozen order that begins at that place, from 0. Agents that the request's filters
     /// and labels do not allow (any more), that changed since, or that are not there are left out. Scores,
     /// highlights and matched skills are those of the request's text; an agent that does not match it any more
     /// is given without a score.
     ///
     /// # Errors
     /// As [`search`](Self::search); at most 1 000 ids.
-    pub fn fetch(&self, ids: &[Uuid], request: &SearchRequest) -> Result<Vec<HitRow>, IndexError> {
+    pub fn fetch(
+        &self,
+        ids: &[Uuid],
+        place: usize,
+        request: &SearchRequest,
+    ) -> Result<Vec<HitRow>, IndexError> {
         if ids.len() > MAX_FETCH {
             return Err(IndexError::TooMany {
                 what: "ids",
@@ -260,27 +328,33 @@ impl Index {
                 found.insert(id, (DocAddress::new(ordinal, document), score));
             }
         }
-        let words = Highlighter::new(&prepared.words);
+        let words = Highlighter::new(&prepared.query.words);
         let explained = weight.as_deref().filter(|_| request.explain);
-        let mut hits = Vec::with_capacity(found.len());
-        for id in ids {
+        let mut entries = Vec::with_capacity(found.len());
+        let mut scored = Vec::with_capacity(found.len());
+        for (id, place) in ids.iter().zip(place..) {
             let Some((address, score)) = found.remove(id) else {
                 continue;
             };
-            let entry = Entry {
+            scored.push((score.is_some(), place));
+            entries.push(Entry {
                 position: SortPosition {
                     value: SortValue::Score(score.unwrap_or(0.0)),
                     id: *id,
                 },
+                added: Added::default(),
                 address,
-            };
-            let mut hit = inner.hit(
-                searcher,
-                entry,
-                &words,
-                explained.filter(|_| score.is_some()),
-            )?;
-            hit.score = score;
+            });
+        }
+        if let Some(rescorer) = &prepared.rescorer {
+            let again = scored.partition_point(|(_, place)| *place < RESCORED);
+            rescorer.rescore(searcher, &mut entries[..again])?;
+        }
+        let mut hits = Vec::with_capacity(entries.len());
+        for (entry, (scored, _)) in entries.into_iter().zip(scored) {
+            let explained = explained.filter(|_| scored);
+            let mut hit = inner.hit(searcher, entry, &words, explained)?;
+            hit.score = hit.score.filter(|_| scored);
             hits.push(hit);
         }
         Ok(hits)
@@ -339,11 +413,24 @@ impl Index {
     pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
         let prepared = self.0.prepare(request)?;
         Ok(CompiledQuery {
-            query: Box::new(prepared.query()),
+            query: Box::new(prepared.filtered()),
             searcher: prepared.view.searcher,
             text: prepared.text,
         })
     }
+}
+
+/// The explanation of a score with what was added to it.
+fn explanation(first: Explanation, added: Added) -> Explanation {
+    if added == Added::default() {
+        return first;
+    }
+    let mut whole = Explanation::new("sum of:", first.value() + added.sum());
+    whole.add_detail(first);
+    for part in added.explanations() {
+        whole.add_detail(part);
+    }
+    whole
 }
 
 fn order(sort: Sort, text: bool) -> Order {

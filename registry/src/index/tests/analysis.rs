@@ -1,6 +1,6 @@
 //! Text analysis.
 
-use crate::index::analysis::{fold, pieces, query_words, stem};
+use crate::index::analysis::{QueryText, fold, pieces, query_text, stem};
 
 fn exact(text: &str) -> Vec<String> {
     pieces(text).into_iter().map(|piece| piece.exact).collect()
@@ -58,8 +58,8 @@ fn stems_stand_beside_the_exact_form() {
 #[test]
 fn stop_words_never_empty_a_query() {
     let words = |text| -> Vec<String> {
-        query_words(text)
-            .0
+        query_text(text)
+            .words
             .into_iter()
             .map(|word| word.exact)
             .collect()
@@ -81,9 +81,9 @@ fn a_query_has_at_most_so_many_words() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let (words, cut) = query_words(&many(32));
+    let QueryText { words, cut, .. } = query_text(&many(32));
     assert_eq!((words.len(), cut), (32, false));
-    let (words, cut) = query_words(&many(33));
+    let QueryText { words, cut, .. } = query_text(&many(33));
     assert_eq!((words.len(), cut), (32, true));
 }
 

@@ -7,6 +7,7 @@ mod oracle;
 mod overlay;
 mod paging;
 mod text;
+mod words;
 
 use std::path::Path;
 

@@ -45,7 +45,6 @@ fn every_text_of_an_agent_is_found() {
         "find me an agent that can book a flight to Tôkyo",
         "train OR (",
         "\"flight",
-        "-flight",
     ] {
         assert_eq!(index.search(&text(query)).unwrap().total, 1, "{query}");
     }

@@ -1,0 +1,60 @@
+//! The order by relevance: the best candidates of a first look are scored again and come first, the others follow
+//! as they were. Scoring again never takes away, so this is one order by score.
+
+use tantivy::{Searcher, TantivyError};
+
+use super::collect::{Collected, Order, Page, compare};
+use super::error::IndexError;
+use super::query::FilteredQuery;
+use super::rescore::{RESCORED, Rescorer};
+
+/// The first `page.top` matches after `page.after`, the total and the facets.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn ranked(
+    searcher: &Searcher,
+    query: &FilteredQuery,
+    page: &Page,
+    rescorer: Option<&Rescorer>,
+) -> Result<Collected, IndexError> {
+    let Some(rescorer) = rescorer.filter(|_| page.order == Order::Score && page.top > 0) else {
+        return Ok(searcher.search(query, page)?);
+    };
+    let mut collected = searcher.search(
+        query,
+        &Page {
+            order: page.order,
+            top: page.top.max(RESCORED),
+            after: None,
+            facets: page.facets.clone(),
+        },
+    )?;
+    let entries = &mut collected.entries;
+    let deepest = entries.last().map(|entry| entry.position.clone());
+    let read = entries.len() as u64;
+    let again = entries.len().min(RESCORED);
+    rescorer.rescore(searcher, &mut entries[..again])?;
+    entries[..again].sort_by(|left, right| compare(&left.position, &right.position));
+    if let Some(after) = &page.after {
+        entries.retain(|entry| compare(after, &entry.position).is_lt());
+        let missing = page.top.saturating_sub(entries.len());
+        if missing > 0 && collected.total > read {
+            let deepest = deepest.ok_or_else(|| {
+                TantivyError::InternalError("matches were counted and none was kept".into())
+            })?;
+            let further = Page {
+                order: page.order,
+                top: missing,
+                after: Some(match compare(after, &deepest).is_lt() {
+                    true => deepest,
+                    false => after.clone(),
+                }),
+                facets: Vec::new(),
+            };
+            entries.extend(searcher.search(query, &further)?.entries);
+        }
+    }
+    entries.truncate(page.top);
+    Ok(collected)
+}

@@ -1,0 +1,364 @@
+//! The best candidates, scored again from where the words stand in them: the best skill, words that follow each
+//! other as in the query, and the small words that the first look leaves out.
+
+use std::collections::HashSet;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::query::Explanation;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
+
+use super::analysis::{QueryText, QueryWord};
+use super::collect::Entry;
+use super::error::IndexError;
+use super::layout::part_of;
+use super::query::OTHER_WEIGHT;
+use super::request::SortValue;
+use super::schema::Fields;
+
+/// How many candidates are scored again.
+pub(super) const RESCORED: usize = 200;
+
+/// What the best skill adds.
+const SKILL_WEIGHT: Score = 0.4;
+/// What two words add that follow each other as in the query.
+const PHRASE_WEIGHT: Score = 0.2;
+/// What a word adds that stands there as it was written, and not only by its stem.
+const WRITTEN_WEIGHT: Score = 0.1;
+/// What a stop word is worth beside another word.
+const STOP_WEIGHT: Score = 0.5;
+/// Different stop words of a query that count.
+const MAX_STOP_WORDS: usize = 8;
+
+/// The parameters of BM25, as the search library has them.
+const K1: Score = 1.2;
+const B: Score = 0.75;
+
+/// A query, ready to score candidates again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rescorer {
+    words: Vec<Word>,
+    /// Which words stand side by side in the query.
+    pairs: Vec<(usize, usize)>,
+    mean_length: Score,
+}
+
+#[derive(Debug, Clone)]
+struct Word {
+    /// Its form first, then those of others that count for it; each with what it is worth.
+    forms: Vec<(Term, Score)>,
+    kind: Kind,
+}
+
+/// What a word is to a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Content,
+    Stop,
+    /// The form in which a word was written, where its stem is another.
+    Written,
+}
+
+/// What was added to a candidate's score.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Added {
+    skill: Score,
+    phrases: Score,
+    stop_words: Score,
+    written: Score,
+}
+
+impl Added {
+    pub fn sum(self) -> Score {
+        self.skill + self.phrases + self.stop_words + self.written
+    }
+
+    /// The parts, to be told beside the first score.
+    pub fn explanations(self) -> Vec<Explanation> {
+        [
+            ("the best skill", self.skill),
+            ("words in the order of the query", self.phrases),
+            ("stop words", self.stop_words),
+            ("words as they were written", self.written),
+        ]
+        .into_iter()
+        .filter(|(_, value)| *value > 0.0)
+        .map(|(what, value)| Explanation::new(what, value))
+        .collect()
+    }
+}
+
+impl Rescorer {
+    /// Makes a query ready; `None` where there is nothing to score.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn new(
+        searcher: &Searcher,
+        fields: &Fields,
+        query: &QueryText,
+    ) -> Result<Option<Self>, IndexError> {
+        if query.words.is_empty() {
+            return Ok(None);
+        }
+        let mut rescorer = Self {
+            mean_length: mean_length(searcher, fields.text)?,
+            ..Self::default()
+        };
+        let mut places: Vec<&str> = Vec::new();
+        for word in &query.words {
+            let forms = std::iter::once((word.form(), 1.0)).chain(others(word));
+            rescorer.add(searcher, fields, forms, Kind::Content)?;
+            places.push(word.form());
+        }
+        let known: HashSet<&str> = places.iter().copied().collect();
+        let mut stop_words: Vec<&str> = Vec::new();
+        for (form, _) in &query.sequence {
+            let new = !known.contains(form.as_str()) && !stop_words.contains(&form.as_str());
+            if new && stop_words.len() < MAX_STOP_WORDS {
+                stop_words.push(form);
+                let forms = std::iter::once((form.as_str(), STOP_WEIGHT));
+                rescorer.add(searcher, fields, forms, Kind::Stop)?;
+            }
+        }
+        places.extend(stop_words);
+        for word in query.words.iter().filter(|word| word.stem.is_some()) {
+            let written = std::iter::once((word.exact.as_str(), WRITTEN_WEIGHT));
+            rescorer.add(searcher, fields, written, Kind::Written)?;
+        }
+        let place_of = |form: &str| places.iter().position(|known| *known == form);
+        for pair in query.sequence.windows(2) {
+            let [(left, before), (right, after)] = pair else {
+                continue;
+            };
+            if let (Some(left), Some(right)) = (place_of(left), place_of(right))
+                && before + 1 == *after
+                && left != right
+                && !rescorer.pairs.contains(&(left, right))
+            {
+                rescorer.pairs.push((left, right));
+            }
+        }
+        Ok(Some(rescorer))
+    }
+
+    fn add<'a>(
+        &mut self,
+        searcher: &Searcher,
+        fields: &Fields,
+        forms: impl Iterator<Item = (&'a str, Score)>,
+        kind: Kind,
+    ) -> Result<(), IndexError> {
+        let forms = forms.map(|(form, weight)| {
+            let term = Term::from_field_text(fields.text, form);
+            let rarity = rarity(searcher.doc_freq(&term)?, searcher.num_docs());
+            Ok((term, weight * rarity))
+        });
+        let forms = forms.collect::<tantivy::Result<_>>()?;
+        self.words.push(Word { forms, kind });
+        Ok(())
+    }
+
+    /// Adds to the scores of these matches what standing where they do is worth. Nothing is ever taken away.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn rescore(&self, searcher: &Searcher, entries: &mut [Entry]) -> Result<(), IndexError> {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_unstable_by_key(|place| entries[*place].address);
+        let mut begun: Option<(u32, Segment<'_>)> = None;
+        for place in order {
+            let entry = &mut entries[place];
+            let address = entry.address;
+            let segment = match &mut begun {
+                Some((ordinal, segment)) if *ordinal == address.segment_ord => segment,
+                _ => {
+                    let reader = searcher.segment_reader(address.segment_ord);
+                    let segment = Segment::open(self, reader)?;
+                    &mut begun.insert((address.segment_ord, segment)).1
+                }
+            };
+            let added = segment.score(address.doc_id);
+            entry.added = added;
+            if let SortValue::Score(score) = &mut entry.position.value {
+                *score += added.sum();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn others(word: &QueryWord) -> impl Iterator<Item = (&str, Score)> {
+    word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT))
+}
+
+/// How much a term says, as BM25 has it.
+#[expect(clippy::cast_precision_loss, reason = "a score is rough")]
+fn rarity(held_by: u64, documents: u64) -> Score {
+    let held_by = held_by as f64;
+    let documents = (documents as f64).max(held_by);
+    (1.0 + (documents - held_by + 0.5) / (held_by + 0.5)).ln() as Score
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a mean is rough")]
+fn mean_length(searcher: &Searcher, field: Field) -> Result<Score, IndexError> {
+    let mut words = 0;
+    let mut documents = 0;
+    for reader in searcher.segment_readers() {
+        words += reader.inverted_index(field)?.total_num_tokens();
+        documents += u64::from(reader.max_doc());
+    }
+    Ok(words as Score / documents.max(1) as Score)
+}
+
+/// A word that stands so often counts for so much of its rarity; more often is worth ever less.
+#[expect(clippy::cast_precision_loss, reason = "a score is rough")]
+fn often(times: usize, length: Score) -> Score {
+    let times = times as Score;
+    times * (K1 + 1.0) / (times + K1 * length)
+}
+
+/// The postings of a form, and what it is worth.
+type Form = (SegmentPostings, Score);
+
+/// The postings of one segment, read from front to back.
+struct Segment<'a> {
+    rescorer: &'a Rescorer,
+    /// For each word its forms, as far as the segment has them, and what they are worth.
+    postings: Vec<Vec<Form>>,
+    lengths: FieldNormReader,
+    /// Where the words stand in the document at hand, for each word and form.
+    places: Vec<Vec<Vec<u32>>>,
+}
+
+impl<'a> Segment<'a> {
+    fn open(rescorer: &'a Rescorer, reader: &SegmentReader) -> Result<Self, IndexError> {
+        let mut postings = Vec::with_capacity(rescorer.words.len());
+        let mut field = None;
+        for word in &rescorer.words {
+            let mut forms = Vec::new();
+            for (term, worth) in &word.forms {
+                field = Some(term.field());
+                let index = reader.inverted_index(term.field())?;
+                let all = IndexRecordOption::WithFreqsAndPositions;
+                if let Some(one) = index.read_postings(term, all)? {
+                    forms.push((one, *worth));
+                }
+            }
+            postings.push(forms);
+        }
+        let lengths = match field {
+            Some(field) => reader.get_fieldnorms_reader(field)?,
+            None => FieldNormReader::constant(reader.max_doc(), 1),
+        };
+        let places = postings
+            .iter()
+            .map(|forms: &Vec<_>| vec![Vec::new(); forms.len()])
+            .collect();
+        Ok(Self {
+            rescorer,
+            postings,
+            lengths,
+            places,
+        })
+    }
+
+    /// What is added to the score of a document; documents come in ascending order.
+    #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
+    fn score(&mut self, document: DocId) -> Added {
+        for (forms, places) in self.postings.iter_mut().zip(&mut self.places) {
+            for ((postings, _), places) in forms.iter_mut().zip(places) {
+                places.clear();
+                if postings.doc() < document {
+                    postings.seek(document);
+                }
+                if postings.doc() == document {
+                    postings.positions(places);
+                }
+            }
+        }
+        let length = self.lengths.fieldnorm(document) as Score / self.rescorer.mean_length;
+        Added {
+            skill: SKILL_WEIGHT * self.best_part(),
+            phrases: PHRASE_WEIGHT * self.phrases(),
+            stop_words: self.stop_words(1.0 - B + B * length),
+            written: self.written(),
+        }
+    }
+
+    /// The score of the skill, or of what the agent says of itself, that the query fits best.
+    fn best_part(&self) -> Score {
+        let mut parts: Vec<(u32, Score)> = Vec::new();
+        for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != Kind::Written) {
+            // Of the forms of a word only the best counts in a part.
+            let mut best: Vec<(u32, Score)> = Vec::new();
+            for ((_, worth), places) in forms.iter().zip(places) {
+                for run in places.chunk_by(|left, right| part_of(*left) == part_of(*right)) {
+                    let score = worth * often(run.len(), 1.0);
+                    keep_best(&mut best, part_of(run[0]), score);
+                }
+            }
+            for (part, score) in best {
+                match parts.iter_mut().find(|(known, _)| *known == part) {
+                    Some((_, sum)) => *sum += score,
+                    None => parts.push((part, score)),
+                }
+            }
+        }
+        parts
+            .into_iter()
+            .map(|(_, score)| score)
+            .fold(0.0, Score::max)
+    }
+
+    fn phrases(&self) -> Score {
+        let follows = |left: usize, right: usize| {
+            let right = self.places[right].first();
+            let left = self.places[left].first();
+            left.zip(right).is_some_and(|(left, right)| {
+                left.iter()
+                    .any(|place| right.binary_search(&(place + 1)).is_ok())
+            })
+        };
+        let worth = |word: usize| self.rescorer.words[word].forms[0].1;
+        let pairs = self.rescorer.pairs.iter();
+        pairs
+            .filter(|(left, right)| follows(*left, *right))
+            .map(|(left, right)| worth(*left).min(worth(*right)))
+            .sum()
+    }
+
+    fn stop_words(&self, length: Score) -> Score {
+        self.words()
+            .filter(|(kind, ..)| *kind == Kind::Stop)
+            .flat_map(|(_, forms, places)| forms.iter().zip(places))
+            .filter(|(_, places)| !places.is_empty())
+            .map(|((_, worth), places)| worth * often(places.len(), length))
+            .sum()
+    }
+
+    fn written(&self) -> Score {
+        self.words()
+            .filter(|(kind, ..)| *kind == Kind::Written)
+            .flat_map(|(_, forms, places)| forms.iter().zip(places))
+            .filter(|(_, places)| !places.is_empty())
+            .map(|((_, worth), _)| *worth)
+            .sum()
+    }
+
+    fn words(&self) -> impl Iterator<Item = (Kind, &[Form], &[Vec<u32>])> {
+        let words = self.rescorer.words.iter();
+        words
+            .zip(&self.postings)
+            .zip(&self.places)
+            .map(|((word, forms), places)| (word.kind, forms.as_slice(), places.as_slice()))
+    }
+}
+
+fn keep_best(parts: &mut Vec<(u32, Score)>, part: u32, score: Score) {
+    match parts.iter_mut().find(|(known, _)| *known == part) {
+        Some((_, best)) => *best = best.max(score),
+        None => parts.push((part, score)),
+    }
+}

@@ -1,0 +1,170 @@
+//! Words that are not written as in the card: typing errors, synonyms, beginnings; and the query syntax.
+
+use super::*;
+
+fn crowd(dir: &Path) -> Index {
+    let described = |number, name: &str, description: &str| Document {
+        description: description.to_owned(),
+        ..agent(number, name)
+    };
+    built(
+        dir,
+        vec![
+            described(1, "Kubernetes planner", "Upgrades clusters"),
+            described(2, "Currency converter", "Exchange rates of today"),
+            described(3, "Transcriber", "Transcription of audio"),
+            described(4, "Flight finder", "Books cheap flights to Tokyo"),
+            Document {
+                tags: vec!["travel".into()],
+                ..described(
+                    5,
+                    "Hotel finder",
+                    "Books hotels, and flights to go with them",
+                )
+            },
+            Document {
+                visible_to: vec!["group:x".into()],
+                ..described(6, "Kubernets", "A secret with a typing error")
+            },
+        ],
+    )
+}
+
+fn found(index: &Index, query: &str) -> Vec<u128> {
+    let hits = index.search(&text(query)).unwrap().hits;
+    hits.iter().map(|hit| hit.id.as_u128()).collect()
+}
+
+fn numbers(ids: &[u64]) -> Vec<u128> {
+    ids.iter().map(|number| id(*number).as_u128()).collect()
+}
+
+#[test]
+fn one_typing_error_still_finds() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    for (query, expected) in [
+        ("kuberntes", 1),
+        ("kubernetse", 1),
+        ("kkubernetes", 1),
+        ("curency", 2),
+        ("transcripton", 3),
+        // Who may not see agent 6 does not learn that it holds this word.
+        ("kubernets", 1),
+    ] {
+        assert_eq!(found(&index, query), numbers(&[expected]), "{query}");
+    }
+    // Two errors, and words of four letters, find nothing.
+    for query in ["kubrntes", "tokio9", "rtes", "boks"] {
+        assert!(found(&index, query).is_empty(), "{query}");
+    }
+    let highlights = &index.search(&text("kuberntes")).unwrap().hits[0].highlights;
+    assert_eq!(highlights[0].text, "Kubernetes planner");
+}
+
+#[test]
+fn a_word_that_is_there_is_no_typing_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let described = |number, name: &str| Document {
+        description: String::new(),
+        ..agent(number, name)
+    };
+    let index = built(
+        dir.path(),
+        vec![described(1, "mouse"), described(2, "house")],
+    );
+    assert_eq!(found(&index, "mouse"), numbers(&[1]));
+    assert_eq!(found(&index, "louse").len(), 2);
+}
+
+#[test]
+fn other_words_for_it_find_less_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    assert_eq!(found(&index, "k8s"), numbers(&[1]));
+    assert_eq!(found(&index, "forex"), numbers(&[2]));
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "hotel"), agent(2, "lodging")]);
+    assert_eq!(found(&index, "lodging"), numbers(&[2, 1]));
+    assert_eq!(found(&index, "hotel"), numbers(&[1, 2]));
+}
+
+#[test]
+fn the_query_syntax_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    for (query, expected) in [
+        ("\"cheap flights\"", vec![4]),
+        ("\"flights cheap\"", vec![]),
+        ("\"cheap flying\"", vec![]),
+        ("books AND hotels", vec![5]),
+        ("flights -tokyo", vec![5]),
+        ("flights -\"cheap flights\"", vec![5]),
+        ("flights tag:travel", vec![5]),
+        ("tag:travel", vec![5]),
+        ("kub*", vec![1]),
+        ("-flights", vec![1, 2, 3]),
+        ("-flights -kubernetes -currency -audio", vec![]),
+    ] {
+        let mut found = found(&index, query);
+        found.sort_unstable();
+        let mut expected = numbers(&expected);
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{query}");
+    }
+    assert_eq!(found(&index, "cheap OR audio").len(), 2);
+    let hints = index.search(&text("flights \"to")).unwrap().hints;
+    assert_eq!(hints[0].kind, HintKind::Syntax);
+    assert!(index.search(&text("flights to")).unwrap().hints.is_empty());
+}
+
+#[test]
+fn several_demands_are_met_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["book", "flight", "cheap", "hotel", "tokyo"];
+    let mut dice = Dice(11);
+    let agents: Vec<Document> = (1..=300)
+        .map(|number| Document {
+            description: (0..12)
+                .map(|_| dice.pick(&words))
+                .collect::<Vec<_>>()
+                .join(" "),
+            ..agent(number, "Agent")
+        })
+        .collect();
+    let holds = |agent: &Document, phrase: &str| agent.description.contains(phrase);
+    let index = built(dir.path(), agents.clone());
+    for (query, required, excluded) in [
+        (
+            "\"book flight\" \"cheap hotel\" tokyo",
+            vec!["book flight", "cheap hotel"],
+            vec![],
+        ),
+        (
+            "\"book flight\" AND tokyo -\"hotel hotel\"",
+            vec!["book flight", "tokyo"],
+            vec!["hotel hotel"],
+        ),
+        (
+            "\"tokyo tokyo\" \"hotel tokyo\" \"flight book\"",
+            vec!["tokyo tokyo", "hotel tokyo", "flight book"],
+            vec![],
+        ),
+    ] {
+        let expected = agents.iter().filter(|agent| {
+            required.iter().all(|phrase| holds(agent, phrase))
+                && !excluded.iter().any(|phrase| holds(agent, phrase))
+        });
+        let mut expected: Vec<Uuid> = expected.map(|agent| agent.id).collect();
+        expected.sort_unstable();
+        let request = SearchRequest {
+            limit: 1_000,
+            explain: true,
+            ..text(query)
+        };
+        let mut found = names(&index, &request);
+        found.sort_unstable();
+        assert!(!expected.is_empty());
+        assert_eq!(found, expected, "{query}");
+    }
+}
