@@ -164,8 +164,8 @@ both_databases! {
             "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
              cause_looks, liveness, created_at) \
              SELECT id, 'well_known', 'https://old.example.com/', 5, 0, FALSE, 0, 0, 'new', 6 FROM domains".into(),
-            "INSERT INTO attempts (source_id, at, url, outcome, detail, elapsed_ms) \
-             SELECT id, 7, url, 'timeout', 'none', 8 FROM sources".into(),
+            "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) \
+             SELECT id, 0, 0, 7, url, 'timeout', 'none', 8 FROM sources".into(),
         ] {
             connection.execute_unprepared(&statement).await.unwrap();
         }
@@ -226,7 +226,7 @@ both_databases! {
         let orphans = [
             format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
             "INSERT INTO proofs (domain_id, method, actor, proved_at, held_at, absent_looks) VALUES (77, '', '', 0, 0, 0)".into(),
-            "INSERT INTO attempts (source_id, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, '', '', '', 0)".into(),
+            "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, 0, 0, '', '', '', 0)".into(),
             format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
             format!(
                 "INSERT INTO decisions (agent_id, version_id, content_digest, signing, approved, rule, actor, \
