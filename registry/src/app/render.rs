@@ -109,7 +109,14 @@ fn hints(answer: &SearchAnswer, known: u64) -> Vec<Hint> {
 /// A hint in words.
 fn sentence(hint: &index::Hint) -> String {
     match (hint.kind, hint.hidden) {
-        (HintKind::UnknownWord, _) => format!("No agent has the word \"{}\".", hint.text),
+        (HintKind::UnknownWord, _) if hint.near.is_empty() => {
+            format!("No agent has the word \"{}\".", hint.text)
+        }
+        (HintKind::UnknownWord, _) => format!(
+            "No agent has the word \"{}\"; nearly so are written: {}.",
+            hint.text,
+            hint.near.join(", ")
+        ),
         (HintKind::TooManyWords, _) => format!("Only the first {} words count.", hint.text),
         (HintKind::Syntax, _) => {
             "Not all of the query could be read as its syntax; that part was read as words.".into()

@@ -6,7 +6,7 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::{invocation, table, terminal};
-use crate::api::{AgentList, Hint, Hit, Summary};
+use crate::api::{AgentList, Hit, Summary};
 use crate::app::SearchQuery;
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
@@ -185,7 +185,7 @@ pub async fn run(
     }
     facets(console, list)?;
     for hint in &list.hints {
-        terminal::note(&advice(hint));
+        terminal::note(&hint.text);
     }
     if list.total > 0 {
         terminal::note(&format!("{} of {}", list.agents.len(), list.total));
@@ -196,21 +196,6 @@ pub async fn run(
         terminal::note(&format!("more with: {}", arguments.next_page(token)));
     }
     Ok(outcome)
-}
-
-/// A hint in words: its kind says what its text is.
-fn advice(hint: &Hint) -> String {
-    let text = &hint.text;
-    match (hint.kind.as_str(), hint.hidden) {
-        ("filter", Some(1)) => format!("without the filter {text}, 1 agent would match"),
-        ("filter", Some(hidden)) => {
-            format!("without the filter {text}, {hidden} agents would match")
-        }
-        ("unknown_word", _) => format!("no agent uses the word {text}"),
-        ("too_many_words", _) => format!("only the first {text} words were searched for"),
-        (_, Some(hidden)) => format!("{text} ({hidden} hidden)"),
-        (_, None) => text.clone(),
-    }
 }
 
 fn row(hit: &Hit) -> Vec<String> {
@@ -303,30 +288,6 @@ mod tests {
                 "--tag travel --tag 'a b' --trust L1 --limit 5 --page-token t.k -- 'book flights' --cheap"
             )
         );
-    }
-
-    #[test]
-    fn hints_are_sentences() {
-        let hint = |kind: &str, text: &str, hidden| {
-            advice(&Hint {
-                kind: kind.into(),
-                text: text.into(),
-                hidden,
-            })
-        };
-        assert_eq!(
-            hint("filter", "tag", Some(3)),
-            "without the filter tag, 3 agents would match"
-        );
-        assert_eq!(
-            hint("unknown_word", "zebra", None),
-            "no agent uses the word zebra"
-        );
-        assert_eq!(
-            hint("empty", "Register a domain.", None),
-            "Register a domain."
-        );
-        assert_eq!(hint("of later", "Try this", Some(2)), "Try this (2 hidden)");
     }
 
     #[test]

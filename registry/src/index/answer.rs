@@ -88,6 +88,8 @@ pub struct Hint {
     pub text: String,
     /// How many agents would be found without it, where that is known.
     pub hidden: Option<u64>,
+    /// Words of agents that are written nearly so, the most used ones.
+    pub near: Vec<String>,
 }
 
 /// The kinds of [`Hint`].

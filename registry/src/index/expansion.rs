@@ -8,7 +8,7 @@ use tantivy::query::FuzzyTermQuery;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, Searcher, TERMINATED, Term};
 
-use super::analysis::{QueryWord, fold, pieces};
+use super::analysis::{QueryWord, fold, pieces, stem};
 use super::bits::Bits;
 use super::error::IndexError;
 use super::filter::Filter;
@@ -22,6 +22,10 @@ const MAX_MISTYPED: usize = 8;
 
 /// Words of the index that one word may be an error of; the most used ones count.
 const MAX_MEANT: usize = 8;
+
+/// Typing errors in one word up to which another is offered as near, and how many are.
+const MAX_ERRORS: u8 = 2;
+const MAX_NEAR: usize = 3;
 
 /// Words of the index that are looked at for one word.
 const MAX_LOOKED_AT: usize = 256;
@@ -98,7 +102,9 @@ pub(super) fn expand(
             continue;
         }
         mistyped += 1;
-        word.others.extend(meant(searcher, fields, word, bits)?);
+        let forms = [word.exact.as_str(), word.form()];
+        let meant = written_nearly(searcher, fields, &forms, 1, bits)?;
+        word.others.extend(meant.into_iter().take(MAX_MEANT));
     }
     Ok(())
 }
@@ -162,19 +168,44 @@ fn is_held(searcher: &Searcher, term: &Term, bits: &[Bits]) -> Result<bool, Inde
     Ok(false)
 }
 
-/// The terms one typing error away (a letter too many, too few, another, or two that changed places) that agents
-/// in these sets hold, the most used first.
-fn meant(
+/// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
+/// found nothing. Of the forms of a word only the longest.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
     word: &QueryWord,
+    seen: &Filter,
+) -> Result<Vec<String>, IndexError> {
+    if word.exact.chars().count() < LEAST_LETTERS {
+        return Ok(Vec::new());
+    }
+    let bits = seen_bits(searcher, seen)?;
+    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS, &bits)?;
+    let whole = |form: &String| {
+        let mut others = forms.iter();
+        !others.any(|other| other.len() > form.len() && stem(other).as_ref() == Some(form))
+    };
+    let near = forms.iter().filter(|form| whole(form)).cloned();
+    Ok(near.take(MAX_NEAR).collect())
+}
+
+/// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that changed places)
+/// that agents in these sets hold, the most used first; at most twice [`MAX_MEANT`].
+fn written_nearly(
+    searcher: &Searcher,
+    fields: &Fields,
+    forms: &[&str],
+    errors: u8,
     bits: &[Bits],
 ) -> Result<Vec<String>, IndexError> {
     let mut near: BTreeMap<String, u64> = BTreeMap::new();
-    for form in std::iter::once(&word.exact).chain(&word.stem) {
+    for form in forms {
         let term = Term::from_field_text(fields.text, form);
         for reader in searcher.segment_readers() {
-            let automaton = FuzzyTermQuery::new(term.clone(), 1, true).automaton()?;
+            let automaton = FuzzyTermQuery::new(term.clone(), errors, true).automaton()?;
             let index = reader.inverted_index(fields.text)?;
             let mut found = index.terms().search(automaton).into_stream()?;
             while found.advance() && near.len() < MAX_LOOKED_AT {
@@ -186,17 +217,16 @@ fn meant(
     }
     let mut near: Vec<(String, u64)> = near.into_iter().collect();
     near.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-    let mut meant = Vec::new();
+    let mut held = Vec::new();
     for (form, _) in near {
-        if meant.len() == MAX_MEANT {
+        if held.len() == 2 * MAX_MEANT {
             break;
         }
-        let term = Term::from_field_text(fields.text, &form);
-        if is_held(searcher, &term, bits)? {
-            meant.push(form);
+        if is_held(searcher, &Term::from_field_text(fields.text, &form), bits)? {
+            held.push(form);
         }
     }
-    Ok(meant)
+    Ok(held)
 }
 
 #[cfg(test)]

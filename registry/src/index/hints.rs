@@ -5,6 +5,7 @@ use tantivy::collector::Count;
 use super::Inner;
 use super::answer::{Hint, HintKind};
 use super::error::IndexError;
+use super::expansion::near;
 use super::filter::clauses;
 use super::query::{FilteredQuery, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
@@ -27,6 +28,7 @@ impl Inner {
                 kind: HintKind::TooManyWords,
                 text: super::MAX_QUERY_WORDS.to_string(),
                 hidden: None,
+                near: Vec::new(),
             });
         }
         if prepared.misread {
@@ -34,6 +36,7 @@ impl Inner {
                 kind: HintKind::Syntax,
                 text: String::new(),
                 hidden: None,
+                near: Vec::new(),
             });
         }
         if total > 0 {
@@ -53,6 +56,7 @@ impl Inner {
                     kind: HintKind::UnknownWord,
                     text: word.exact.clone(),
                     hidden: None,
+                    near: near(&prepared.view.searcher, &self.fields, word, &everyone)?,
                 });
             }
         }
@@ -79,6 +83,7 @@ impl Inner {
                     kind: HintKind::Filter,
                     text: facet.as_str().to_owned(),
                     hidden: Some(hidden),
+                    near: Vec::new(),
                 });
             }
         }

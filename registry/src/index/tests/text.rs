@@ -195,14 +195,16 @@ fn an_empty_answer_says_what_to_try() {
         [Hint {
             kind: HintKind::UnknownWord,
             text: "submarine".to_owned(),
-            hidden: None
+            hidden: None,
+            near: Vec::new(),
         }]
     );
     request.filters.trust_at_least = None;
     assert!(index.search(&request).unwrap().hints.contains(&Hint {
         kind: HintKind::Filter,
         text: "tag".to_owned(),
-        hidden: Some(1)
+        hidden: Some(1),
+        near: Vec::new(),
     }));
 }
 

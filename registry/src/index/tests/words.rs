@@ -168,3 +168,22 @@ fn several_demands_are_met_at_once() {
         assert_eq!(found, expected, "{query}");
     }
 }
+
+#[test]
+fn who_finds_nothing_is_told_what_is_near() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let near = |query: &str| {
+        let hints = index.search(&text(query)).unwrap().hints;
+        hints
+            .into_iter()
+            .flat_map(|hint| hint.near)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(near("kubrntes"), ["kubernetes"]);
+    assert_eq!(near("curenncy"), ["currency"]);
+    assert!(near("submarine").is_empty());
+    // What only others may see is near to nothing.
+    assert_eq!(near("kubernxxs"), Vec::<String>::new());
+    assert_eq!(near("seecrrt"), Vec::<String>::new());
+}
