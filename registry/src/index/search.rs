@@ -73,25 +73,31 @@ impl Inner {
             .as_deref()
             .map(syntax::read)
             .unwrap_or_default();
-        let mut clauses = clauses(&self.fields, &request.filters, &request.visible_to)?;
+        let mut asked = clauses(&self.fields, &request.filters, &request.visible_to)?;
         for (facet, value) in &written.conditions {
-            clauses.push(condition(&self.fields, *facet, std::slice::from_ref(value)));
+            asked.push(condition(&self.fields, *facet, std::slice::from_ref(value)));
         }
         let mut query = query_text(&written.words);
         let view = self.view()?;
-        let everyone =
-            super::filter::clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-        let seen = self.filter(&view, everyone);
-        expand(&view.searcher, &self.fields, &mut query.words, &seen)?;
+        if !query.words.is_empty() {
+            let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
+            let seen = self.filter(&view, everyone);
+            expand(&view.searcher, &self.fields, &mut query.words, &seen)?;
+        }
         for prefix in &written.prefixes {
             let begun = beginning(&view.searcher, &self.fields, prefix)?;
             query.words.push(begun);
         }
         let demands = self.demands(&written, &query);
+        // Only the order by relevance looks twice.
+        let rescorer = match request.sort {
+            Sort::Relevance => Rescorer::new(&view.searcher, &self.fields, &query)?,
+            _ => None,
+        };
         Ok(Prepared {
-            filter: self.filter(&view, clauses),
+            filter: self.filter(&view, asked),
             text: demands.on(text_query(&self.fields, &query.words)),
-            rescorer: Rescorer::new(&view.searcher, &self.fields, &query)?,
+            rescorer,
             misread: written.misread,
             view,
             query,

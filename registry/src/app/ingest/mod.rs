@@ -106,28 +106,15 @@ impl App {
                 let changed = self
                     .ingest_card(write, group, ledger, result.source_key, fetched)
                     .await?;
-                let success = if changed {
-                    Success::Changed
-                } else {
-                    Success::Same
-                };
-                group.succeeded(
-                    result.source_key,
-                    &fetched.freshness,
-                    success,
-                    now,
-                    placement,
-                );
+                let success = Success::of_whole(changed);
+                let freshness = &fetched.freshness;
+                group.succeeded(result.source_key, freshness, success, now, placement);
             }
             Verdict::Catalog(fetched) => {
                 let changed = self
                     .ingest_catalog(write, group, ledger, result.source_key, fetched)
                     .await?;
-                let success = if changed {
-                    Success::Changed
-                } else {
-                    Success::Same
-                };
+                let success = Success::of_whole(changed);
                 let freshness = &fetched.freshness;
                 group.succeeded(result.source_key, freshness, success, now, placement);
             }

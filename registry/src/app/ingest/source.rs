@@ -64,6 +64,13 @@ pub(super) enum Success {
     NotModified,
 }
 
+impl Success {
+    /// An answer in full, whose content was new or not.
+    pub(super) const fn of_whole(changed: bool) -> Self {
+        if changed { Self::Changed } else { Self::Same }
+    }
+}
+
 impl Group {
     /// The card was there.
     pub(super) fn succeeded(
