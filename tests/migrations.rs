@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry::store::entity::{
-    account, agent, attempt, body, challenge, decision, domain, enrolled_key, event, hold, pace,
-    proof, proof_check, review, setting, source, source_day, token, version,
+    account, agent, attempt, body, challenge, decision, domain, enrolled_key, event, hold,
+    owner_marks, pace, proof, proof_check, review, setting, source, source_day, token, version,
 };
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
@@ -202,6 +202,7 @@ both_databases! {
         entity::<challenge::Entity>(&connection, &mut tables).await;
         entity::<proof_check::Entity>(&connection, &mut tables).await;
         entity::<enrolled_key::Entity>(&connection, &mut tables).await;
+        entity::<owner_marks::Entity>(&connection, &mut tables).await;
         entity::<source::Entity>(&connection, &mut tables).await;
         entity::<source_day::Entity>(&connection, &mut tables).await;
         entity::<pace::Entity>(&connection, &mut tables).await;

@@ -4,6 +4,8 @@
 
 mod naming;
 mod over_tls;
+mod site;
+mod succession;
 
 use std::sync::Arc;
 

@@ -161,6 +161,19 @@ impl MigrationTrait for Migration {
         manager
             .create_table(
                 Table::create()
+                    .table("owner_marks")
+                    .col(big_integer("domain_id").primary_key())
+                    .col(text("name_servers"))
+                    .col(text_null("tls_key"))
+                    .col(text("card_keys"))
+                    .col(big_integer("seen_at"))
+                    .foreign_key(&mut references("owner_marks", "domain_id", "domains"))
+                    .take(),
+            )
+            .await?;
+        manager
+            .create_table(
+                Table::create()
                     .table("enrolled_keys")
                     .col(big_pk_auto("id"))
                     .col(big_integer("domain_id"))
@@ -273,6 +286,7 @@ impl MigrationTrait for Migration {
             "attempts",
             "sources",
             "enrolled_keys",
+            "owner_marks",
             "proof_checks",
             "challenges",
             "proofs",

@@ -1,50 +1,15 @@
 //! Signatures of cards as they are taken in: judged with the keys that came along.
 
-use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::FetchedKeySet;
 use a2a_registry::domain::event::EventKind;
 use a2a_registry::domain::lifecycle::Hold;
-use ring::rand::SystemRandom;
-use ring::signature::Ed25519KeyPair;
 
 use crate::support::both_databases;
+use crate::support::signer::Signer;
 use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";
-
-/// A key with its key set.
-struct Signer {
-    key: SigningKey,
-    jwks: String,
-}
-
-impl Signer {
-    fn new() -> Self {
-        let random = SystemRandom::new();
-        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
-        let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
-        let jwks = key.public_jwks("k1");
-        Self { key, jwks }
-    }
-
-    /// The card with a signature of this key.
-    fn sign(&self, card: &[u8]) -> Vec<u8> {
-        let header = ProtectedHeader {
-            kid: "k1".into(),
-            jku: Some(JKU.into()),
-        };
-        a2a_card::sign(card, &self.key, &header, &SystemRandom::new()).unwrap()
-    }
-
-    /// What is found where the signature says that the key is.
-    fn found(&self) -> FetchedKeySet {
-        FetchedKeySet {
-            url: JKU.into(),
-            answer: Ok(self.jwks.clone().into_bytes()),
-        }
-    }
-}
 
 fn away() -> FetchedKeySet {
     FetchedKeySet {
@@ -78,7 +43,7 @@ both_databases! {
     /// A key on the card's own host verifies, and is bound to nothing while the domain is unproved.
     async fn a_signature_with_its_key_is_untrusted(url: &str) {
         let stage = Stage::new(url).await;
-        let signer = Signer::new();
+        let signer = Signer::new(JKU);
         let bytes = signer.sign(&card("Signed", "Vouched for"));
         stage.register(DOMAIN).await;
         stage.look(DOMAIN, Answer::Signed(bytes.clone(), signer.found())).await;
@@ -93,7 +58,7 @@ both_databases! {
     /// there the verdict follows, and is told of.
     async fn keys_may_come_later_and_go(url: &str) {
         let stage = Stage::new(url).await;
-        let signer = Signer::new();
+        let signer = Signer::new(JKU);
         let bytes = signer.sign(&card("Signed", "Vouched for"));
         stage.register(DOMAIN).await;
         stage.look(DOMAIN, Answer::Signed(bytes.clone(), away())).await;
@@ -120,7 +85,7 @@ both_databases! {
     /// The same key signing anew is the same card; what is derived again keeps its verdict, without a fetch.
     async fn signing_anew_is_no_change(url: &str) {
         let stage = Stage::new(url).await;
-        let signer = Signer::new();
+        let signer = Signer::new(JKU);
         let plain = card("Signed", "Vouched for");
         stage.register(DOMAIN).await;
         stage.look(DOMAIN, Answer::Signed(signer.sign(&plain), signer.found())).await;
@@ -137,7 +102,7 @@ both_databases! {
     /// A signature that no longer fits, is dropped, or is another key's is a critical change.
     async fn a_signature_that_is_lost_is_critical(url: &str) {
         let stage = Stage::new(url).await;
-        let (signer, other) = (Signer::new(), Signer::new());
+        let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
         let plain = card("Signed", "Vouched for");
         let bytes = signer.sign(&plain);
         let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -165,7 +130,7 @@ both_databases! {
     /// until somebody accepts the key, which is then the one it is known by.
     async fn another_key_of_the_same_name_is_noticed(url: &str) {
         let stage = Stage::new(url).await;
-        let [first, second] = [Signer::new(), Signer::new()];
+        let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
         let bytes = card("Signing", "By a key it is known by");
         let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
         stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
@@ -201,7 +166,7 @@ both_databases! {
     /// A new key together with a new card is a critical change, and approving it accepts the key.
     async fn a_new_key_with_a_new_card_is_critical(url: &str) {
         let stage = Stage::new(url).await;
-        let [first, second] = [Signer::new(), Signer::new()];
+        let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
         let old = card("Signing", "One text");
         let new = card("Signing", "One text more");
         stage.register(DOMAIN).await;

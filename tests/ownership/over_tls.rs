@@ -1,12 +1,9 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
-use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
-use a2a_crawler::guard::{Guard, GuardConfig};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::site::Site;
 use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::origin::{Origin, Reply};
@@ -121,36 +118,9 @@ async fn a_strangers_certificate_shows_nothing() {
 both_databases! {
     /// The file proves a domain, byte for byte, and the owner is on the next step of the ladder.
     async fn a_file_proves_a_domain(url: &str) {
-        let authority = Authority::new("a file's");
-        let origin = Origin::start();
-        // Proofs are of port 443 alone, which only the mighty may listen on, and one test at a time on each address.
-        let mut front = None;
-        for last in 1..=250 {
-            let address = SocketAddr::from((Ipv4Addr::new(127, 0, 43, last), 443));
-            match TlsFront::bind(address, authority.identity(DOMAIN), &origin).await {
-                Ok(bound) => {
-                    front = Some((bound, address));
-                    break;
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
-                Err(error) => {
-                    eprintln!("SKIPPED: port 443 cannot be listened on here: {error}");
-                    return;
-                }
-            }
-        }
-        let (_front, address) = front.unwrap();
-        let house = House::reaching(url, FetcherConfig {
-            guard: Guard::new(GuardConfig {
-                allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
-                ..GuardConfig::default()
-            }),
-            limits: FetchLimits::default(),
-            contact: None,
-            extra_ca: vec![authority.pem()],
-        })
-        .await;
-        house.names.set(DOMAIN, [address.ip()]);
+        let Some(site) = Site::on_443().await else { return };
+        let house = House::at(url, &site).await;
+        let origin = &site.origin;
         let acme = house.account("acme").await;
         let view = house.register(&acme, DOMAIN).await;
         house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;

@@ -56,7 +56,7 @@ impl Table {
 }
 
 /// All texts of a card that searches look at.
-fn texts(card: &AgentCard) -> String {
+pub fn texts(card: &AgentCard) -> String {
     let mut texts = vec![card.name.clone()];
     texts.extend(card.description.clone());
     texts.extend(

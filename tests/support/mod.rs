@@ -12,6 +12,7 @@ pub mod program;
 pub mod sdk;
 pub mod served;
 pub mod serving;
+pub mod signer;
 pub mod stage;
 pub mod tls;
 

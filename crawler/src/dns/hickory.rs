@@ -13,7 +13,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 
-use super::{DnsError, MAX_ADDRESSES, Resolver, TxtAnswer, TxtRecords, reason};
+use super::{DnsError, MAX_ADDRESSES, MAX_NAME_SERVERS, Resolver, TxtAnswer, TxtRecords, reason};
 
 /// Answers kept in memory. Most hosts are asked once in hours, so more would not be hit.
 const CACHE_ENTRIES: u64 = 4096;
@@ -135,6 +135,40 @@ impl Resolver for HickoryResolver {
             }
             Err(error) => TxtAnswer::Failed(error.to_string()),
         }
+    }
+
+    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+        let name = rooted(zone).map_err(DnsError::Failure)?;
+        match self.texts.lookup(name, RecordType::NS).await {
+            Ok(lookup) => read_name_servers(&lookup),
+            Err(error) if error.is_no_records_found() || error.is_nx_domain() => {
+                Err(DnsError::NoSuchHost)
+            }
+            Err(error) => Err(DnsError::Failure(error.to_string())),
+        }
+    }
+}
+
+/// The name servers of an answer. Those behind an alias are another zone's, and count as well: they say in whose
+/// hands the name is.
+fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
+    let mut servers: Vec<String> = lookup
+        .answers()
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::NS(server) => Some(server.0.to_lowercase().to_ascii()),
+            _ => None,
+        })
+        .map(|server| server.trim_end_matches('.').to_owned())
+        .collect();
+    servers.sort_unstable();
+    servers.dedup();
+    match servers.len() {
+        0 => Err(DnsError::Failure("the name leads to no answer".to_owned())),
+        1..=MAX_NAME_SERVERS => Ok(servers),
+        count => Err(DnsError::Failure(format!(
+            "{count} name servers are too many, at most {MAX_NAME_SERVERS} are looked at"
+        ))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names to addresses, and to the texts that owners place under them.
+//! Names to addresses, to the texts that owners place under them, and to who serves them.
 
 mod hickory;
 mod reason;
@@ -16,6 +16,8 @@ pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtAnswer, TxtRecords};
 /// Most addresses of one answer that are looked at; a longer answer is a failure, because what is not
 /// looked at must not be dialled.
 pub const MAX_ADDRESSES: usize = 64;
+/// Most name servers of one zone; a longer answer is a failure, as what is cut looks like a change.
+pub const MAX_NAME_SERVERS: usize = 32;
 
 /// Looks names up. Implementations neither judge nor filter addresses: the fetcher refuses the whole
 /// answer when the guard refuses one address of it.
@@ -29,6 +31,14 @@ pub trait Resolver: Send + Sync + std::fmt::Debug {
     /// failure and no absence.
     async fn texts(&self, name: &str) -> TxtAnswer {
         TxtAnswer::Failed(format!("TXT records cannot be looked up here, nor {name}"))
+    }
+
+    /// The name servers of `zone`, in lower case without a trailing dot, sorted, each once. Never empty, and at
+    /// most [`MAX_NAME_SERVERS`]. A resolver that only knows addresses says so.
+    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+        Err(DnsError::Failure(format!(
+            "name servers cannot be looked up here, nor those of {zone}"
+        )))
     }
 }
 

@@ -16,6 +16,7 @@ type Answer = Result<Vec<IpAddr>, DnsError>;
 pub struct StaticResolver {
     hosts: Mutex<HashMap<String, Script>>,
     texts: Mutex<HashMap<String, TxtAnswer>>,
+    zones: Mutex<HashMap<String, Vec<String>>>,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +48,13 @@ impl StaticResolver {
         texts.insert(name.to_owned(), answer);
     }
 
+    /// Gives `zone` these name servers, sorted, from now on.
+    pub fn set_name_servers<'a>(&self, zone: &str, servers: impl IntoIterator<Item = &'a str>) {
+        let servers = servers.into_iter().map(str::to_owned).collect();
+        let mut zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        zones.insert(zone.to_owned(), servers);
+    }
+
     /// How often `host` was looked up since it was set.
     pub fn asked(&self, host: &str) -> usize {
         self.hosts().get(host).map_or(0, |script| script.asked)
@@ -76,5 +84,10 @@ impl Resolver for StaticResolver {
     async fn texts(&self, name: &str) -> TxtAnswer {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.get(name).cloned().unwrap_or(TxtAnswer::Absent)
+    }
+
+    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+        let zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        zones.get(zone).cloned().ok_or(DnsError::NoSuchHost)
     }
 }

@@ -29,6 +29,8 @@ pub(super) fn build(
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls_config(extra_ca)?)
+        // So that the key of the peer's certificate can be told.
+        .tls_info(true)
         .user_agent(
             HeaderValue::from_str(user_agent)
                 .map_err(|_| FetcherError::UserAgent(user_agent.to_owned()))?,

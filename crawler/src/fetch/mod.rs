@@ -11,6 +11,7 @@ mod freshness;
 mod keys;
 mod limits;
 mod own;
+mod owner;
 mod phase;
 mod redirect;
 mod sentence;

@@ -208,6 +208,11 @@ impl Guard {
         }
     }
 
+    /// The registrable domain that a host lies in, by the public suffix list; the host itself where it has none.
+    pub fn registrable_domain(host: &str) -> &str {
+        psl::domain_str(host).unwrap_or(host)
+    }
+
     fn check_name(&self, host: &str) -> Result<(), GuardRefusal> {
         name::check_spelling(host)?;
         if self.allow_names.iter().any(|pattern| pattern.admits(host)) {

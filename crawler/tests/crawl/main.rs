@@ -11,6 +11,7 @@ mod http2;
 mod keys;
 mod name_server;
 mod names;
+mod owner;
 mod redirects;
 mod source;
 mod support;

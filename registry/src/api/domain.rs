@@ -36,6 +36,10 @@ pub struct DomainView {
     pub owner: Option<String>,
     /// Where its owner wants to be told of trouble; for the same.
     pub contact: Option<String>,
+    /// What it was like when a proof of it was last found: where all of it changes, it has another owner. For those
+    /// who registered it and those who see everything; null where no proof was found yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_by: Option<KnownBy>,
     /// The keys that were named for its cards, by their names; for those who registered it and those who see
     /// everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,6 +76,19 @@ pub struct Proof {
     pub missing_since: Option<Timestamp>,
     /// An admin's reason; null for the others.
     pub reason: Option<String>,
+}
+
+/// What one owner of a domain is told from the next by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KnownBy {
+    /// The name servers of its registrable domain; none where nobody could tell.
+    pub name_servers: Vec<String>,
+    /// SHA-256, in base64url, of the public key of the certificate it showed; null where nobody could tell.
+    pub tls_key: Option<String>,
+    /// RFC 7638 thumbprints of the keys that its cards were signed with; none where none is signed.
+    pub card_keys: Vec<String>,
+    /// When it was looked at.
+    pub at: Timestamp,
 }
 
 /// Something to place so that ownership can be checked.

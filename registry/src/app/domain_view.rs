@@ -6,10 +6,12 @@ use time::OffsetDateTime;
 
 use super::standing::not_listed;
 use super::{App, AppError, Caller};
-use crate::api::{AttemptView, DomainView, EnrolledKey, Proof, ProofCheck, SourceDay, SourceView};
+use crate::api::{
+    AttemptView, DomainView, EnrolledKey, KnownBy, Proof, ProofCheck, SourceDay, SourceView,
+};
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
-use crate::store::entity::{attempt, domain, proof, proof_check, source, source_day};
+use crate::store::entity::{attempt, domain, owner_marks, proof, proof_check, source, source_day};
 use crate::store::{accounts, agents, crawl, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
@@ -60,6 +62,7 @@ impl App {
         let challenges = ownership::challenges_of(&self.store, &ids).await?;
         let checks = ownership::checks_of(&self.store, &ids).await?;
         let keys = ownership::enrolled_of(&self.store, &ids).await?;
+        let marks = ownership::owner_marks_of(&self.store, &ids).await?;
         let owners: Vec<uuid::Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
         let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
         let all = agents::agents_of(&self.store, &ids).await?;
@@ -88,6 +91,10 @@ impl App {
                     .filter(|_| sight != Sight::Outside)
                     .map(|account| account.name.clone()),
                 contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+                known_by: marks
+                    .iter()
+                    .find(|marks| marks.domain_id == row.id && sight != Sight::Outside)
+                    .map(known_by),
                 keys: keys
                     .iter()
                     .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
@@ -167,6 +174,16 @@ fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
         reason: row.reason.clone().filter(|_| sight != Sight::Outside),
+    }
+}
+
+fn known_by(row: &owner_marks::Model) -> KnownBy {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    KnownBy {
+        name_servers: words(&row.name_servers),
+        tls_key: row.tls_key.clone(),
+        card_keys: words(&row.card_keys),
+        at: Timestamp(row.seen_at),
     }
 }
 

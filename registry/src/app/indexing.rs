@@ -86,20 +86,22 @@ impl App {
         // What happens from here on is applied once more afterwards, which is harmless.
         let from = events::highest_seq(&self.store).await?;
         let mut rebuild = self.index.begin_rebuild()?;
-        let mut after: Option<Uuid> = None;
         let mut count = 0;
-        loop {
-            let (documents, last) = self.documents_walk(after, WALK).await?;
+        let mut walked = self.documents_walk(None, WALK).await?;
+        while let (documents, Some(last)) = walked {
             self.heard_database();
             if cancelled() {
                 return Ok(None);
             }
-            if last.is_none() {
-                break;
-            }
-            after = last;
             count += documents.len();
-            rebuild = blocking(move || rebuild.add(documents).map(|()| rebuild)).await?;
+            // The next agents are read while these are taken in.
+            let adding = blocking(move || rebuild.add(documents).map(|()| rebuild));
+            let (added, next) = tokio::join!(adding, self.documents_walk(Some(last), WALK));
+            rebuild = added?;
+            walked = next?;
+        }
+        if cancelled() {
+            return Ok(None);
         }
         blocking(move || rebuild.finish(from)).await?;
         Ok(Some(count))

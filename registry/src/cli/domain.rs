@@ -10,7 +10,7 @@ use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
-use crate::api::{DomainPatch, DomainView, SourceView, Verification};
+use crate::api::{DomainPatch, DomainView, KnownBy, SourceView, Verification};
 use crate::domain::source::{ABSENT, SourceKind};
 
 /// What `domain` takes.
@@ -364,6 +364,13 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
                     .unwrap_or_else(|| "not known".to_owned()),
             ),
             (
+                "known by",
+                domain
+                    .known_by
+                    .as_ref()
+                    .map_or_else(|| "nothing yet".to_owned(), known_by),
+            ),
+            (
                 "agents",
                 if agents.is_empty() {
                     "none yet".to_owned()
@@ -403,6 +410,21 @@ fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What another owner of a domain is told by, as one line.
+fn known_by(known: &KnownBy) -> String {
+    let or_none = |words: &[String]| match words {
+        [] => "none seen".to_owned(),
+        words => words.join(" "),
+    };
+    format!(
+        "name servers {}; TLS key {}; card keys {} ({})",
+        or_none(&known.name_servers),
+        known.tls_key.as_deref().unwrap_or("not seen"),
+        or_none(&known.card_keys),
+        known.at.to_rfc3339()
+    )
 }
 
 /// What to call a source.

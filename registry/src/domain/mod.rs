@@ -8,6 +8,7 @@ pub mod ownership;
 pub mod review;
 pub mod role;
 pub mod source;
+pub mod succession;
 mod text_enum;
 pub mod timestamp;
 pub mod urn;

@@ -241,8 +241,11 @@ impl<'a> Segment<'a> {
             for (term, worth) in &word.forms {
                 field = Some(term.field());
                 let index = reader.inverted_index(term.field())?;
-                let all = IndexRecordOption::WithFreqsAndPositions;
-                if let Some(one) = index.read_postings(term, all)? {
+                let read = match word.kind {
+                    Kind::Written => IndexRecordOption::Basic,
+                    Kind::Content | Kind::Stop => IndexRecordOption::WithFreqsAndPositions,
+                };
+                if let Some(one) = index.read_postings(term, read)? {
                     forms.push((one, *worth));
                 }
             }
@@ -267,14 +270,19 @@ impl<'a> Segment<'a> {
     /// What is added to the score of a document; documents come in ascending order.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
     fn score(&mut self, document: DocId) -> Added {
-        for (forms, places) in self.postings.iter_mut().zip(&mut self.places) {
+        let words = self.rescorer.words.iter().zip(&mut self.postings);
+        for ((word, forms), places) in words.zip(&mut self.places) {
             for ((postings, _), places) in forms.iter_mut().zip(places) {
                 places.clear();
                 if postings.doc() < document {
                     postings.seek(document);
                 }
                 if postings.doc() == document {
-                    postings.positions(places);
+                    match word.kind {
+                        // That it is there is all that is asked of it.
+                        Kind::Written => places.push(0),
+                        Kind::Content | Kind::Stop => postings.positions(places),
+                    }
                 }
             }
         }

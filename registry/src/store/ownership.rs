@@ -8,7 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{challenge, domain, enrolled_key, proof, proof_check};
+use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
 use super::{Handle, Store, StoreError, Write};
 
 /// Looks that are kept of a domain.
@@ -46,6 +46,23 @@ pub async fn checks_of(
     Ok(proof_check::Entity::find()
         .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
         .order_by_desc(proof_check::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// What these domains were like when a proof of each was last found.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn owner_marks_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<owner_marks::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(owner_marks::Entity::find()
+        .filter(owner_marks::Column::DomainId.is_in(domains.iter().copied()))
         .all(on.connection())
         .await?)
 }
@@ -256,6 +273,33 @@ impl Write {
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
             .filter(domain::Column::CheckDueAt.gt(at))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Keeps what a domain is like, instead of what was kept of it.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
+        use owner_marks::Column as C;
+        let known = OnConflict::column(C::DomainId)
+            .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
+            .to_owned();
+        owner_marks::Entity::insert(owner_marks::ActiveModel::from(row))
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets what a domain was like.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
+        owner_marks::Entity::delete_by_id(domain)
             .exec(self.connection())
             .await?;
         Ok(())

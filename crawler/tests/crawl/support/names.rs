@@ -9,7 +9,7 @@ use a2a_crawler::dns::HickoryResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
 use hickory_resolver::proto::op::{Edns, Message, MessageType, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
-use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, TXT};
+use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, NS, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
@@ -55,6 +55,10 @@ pub fn address(address: impl Into<IpAddr>) -> RData {
 
 pub fn alias(name: &str) -> RData {
     RData::CNAME(CNAME(Name::from_ascii(format!("{name}.")).unwrap()))
+}
+
+pub fn name_server(name: &str) -> RData {
+    RData::NS(NS(Name::from_ascii(format!("{name}.")).unwrap()))
 }
 
 pub fn text(strings: &[&str]) -> RData {

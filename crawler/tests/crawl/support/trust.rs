@@ -63,6 +63,13 @@ impl Authority {
 }
 
 impl Identity {
+    /// Its `SubjectPublicKeyInfo` in DER.
+    pub fn public_key(&self) -> Vec<u8> {
+        let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
+        let key = KeyPair::try_from(&key).unwrap();
+        rcgen::PublicKeyData::subject_public_key_info(&key)
+    }
+
     /// Speaks HTTP/1.1, or with `alpn` whatever that names.
     pub fn acceptor(&self, alpn: Option<&[u8]>) -> TlsAcceptor {
         let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();

@@ -1,15 +1,17 @@
 //! Another owner of a domain: a new generation, of which nothing that went before is true.
 
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::api::{DomainView, Vouch};
-use crate::app::ledger::Ledger;
+use crate::app::ledger::{Ledger, Touched};
 use crate::app::reviews::check_reason;
 use crate::app::{App, AppError, Caller};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::role::Permission;
-use crate::store::{agents, domains, ownership};
+use crate::store::entity::domain;
+use crate::store::{Write, agents, domains, ownership};
 
 impl App {
     /// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
@@ -26,19 +28,44 @@ impl App {
         let admin = caller.demand(Permission::Administer)?;
         check_reason(&why.reason)?;
         let seen = self.domain_visible(caller, domain).await?;
-        let now = self.now();
         let write = self.store.write().await?;
         let mut row = self.domain_locked(&write, &seen).await?;
-        for mut proof in domains::proofs_of(&write, &[row.id]).await? {
+        let touched = self
+            .begin_generation(&write, &mut row, &admin.name, &why.reason, &[])
+            .await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.wake.checks.notify_one();
+        self.domain_view(caller, row.id).await
+    }
+
+    /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
+    /// The agents are written before this returns, so that what follows finds them as they are then.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn begin_generation(
+        &self,
+        write: &Write,
+        row: &mut domain::Model,
+        actor: &str,
+        reason: &str,
+        newcomers: &[Uuid],
+    ) -> Result<Touched, AppError> {
+        let now = self.now();
+        for mut proof in domains::proofs_of(write, &[row.id]).await? {
             proof.ended_at = Some(now.0);
             write.proof_update(&proof).await?;
         }
-        for challenge in ownership::challenges_of(&write, &[row.id]).await? {
-            write.challenge_end(row.id, challenge.account_id).await?;
+        for challenge in ownership::challenges_of(write, &[row.id]).await? {
+            if !newcomers.contains(&challenge.account_id) {
+                write.challenge_end(row.id, challenge.account_id).await?;
+            }
         }
-        for key in ownership::enrolled_of(&write, &[row.id]).await? {
+        for key in ownership::enrolled_of(write, &[row.id]).await? {
             write.key_withdraw(row.id, &key.kid).await?;
         }
+        write.owner_marks_end(row.id).await?;
         row.generation += 1;
         row.generation_since = now.0;
         row.state = "unverified".into();
@@ -47,25 +74,21 @@ impl App {
         row.contact = None;
         row.lapsed_at = None;
         row.check_due_at = row.check_due_at.map(|_| now.0);
-        write.domain_update(&row).await?;
+        write.domain_update(row).await?;
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        let data = json!({"generation": row.generation, "reason": why.reason});
-        ledger.event(EventKind::DomainGeneration, &row.name, &admin.name, data);
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
+        let data = json!({"generation": row.generation, "reason": reason});
+        ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
+        for agent in agents::agents_of(write, &[row.id]).await? {
+            let mut state = self.state_of(write, agent.id).await?;
             state.agent.pins.clear();
             state.agent.owner_id = state.agent.claimed_by;
             for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
-                ledger.lift(&mut state, hold, &admin.name, "a new generation began");
+                ledger.lift(&mut state, hold, actor, "a new generation began");
             }
             ledger.touch(&mut state);
-            self.ask_again(&write, &mut ledger, &mut state, &admin.name)
+            self.ask_again(write, &mut ledger, &mut state, actor)
                 .await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        self.wake.checks.notify_one();
-        self.domain_view(caller, row.id).await
+        ledger.write(write).await
     }
 }

@@ -23,13 +23,25 @@ pub(super) async fn look(
         .await;
     let mut looked = Looked {
         opted_out: opted_out(own.verdict),
-        found: Vec::new(),
+        ..Looked::default()
     };
     for claimant in &question.claimants {
         let found = look_for(fetcher, registry, &question.host, claimant, now).await;
         looked.found.extend(found);
     }
+    let held = looked.found.iter().any(|found| found.look == Look::Held);
+    if question.proved_before || held {
+        look_for_owner(fetcher, &question.host, &mut looked).await;
+    }
     looked
+}
+
+/// Sees what tells this owner of a host from another one. What cannot be told now is left open.
+async fn look_for_owner(fetcher: &Fetcher, host: &str, looked: &mut Looked) {
+    looked.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
+    if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+        looked.tls_key = fetcher.tls_key(&origin).await.ok();
+    }
 }
 
 /// Whether a host has opted out, as far as that can be told.

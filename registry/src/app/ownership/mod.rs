@@ -7,6 +7,7 @@ mod generation;
 mod keys;
 mod look;
 mod settle;
+mod succession;
 mod verify;
 
 use uuid::Uuid;
@@ -22,6 +23,8 @@ struct Question {
     host: String,
     /// Those who say that it is theirs.
     claimants: Vec<Claimant>,
+    /// Whether it was proved before, so that another owner would show.
+    proved_before: bool,
 }
 
 /// Who says that a domain is theirs.
@@ -42,6 +45,10 @@ struct Looked {
     opted_out: Option<bool>,
     /// What was found for each claimant at each place.
     found: Vec<Found>,
+    /// The name servers, where they were asked for and told.
+    name_servers: Vec<String>,
+    /// The key of the certificate, likewise.
+    tls_key: Option<String>,
 }
 
 /// What was found for a claimant at one place.

@@ -59,8 +59,8 @@ impl App {
             write.commit().await?;
         }
         let question = self.question(&row, Some(caller)).await?;
-        let looked = self.look(&question).await?;
-        self.take_in(&row, &looked, &account.name).await?;
+        let mut looked = self.look(&question).await?;
+        self.take_in(&row, &mut looked, &account.name).await?;
         let at = self.now();
         Ok(Verification {
             domain: self.domain_view(caller, row.id).await?,
@@ -92,8 +92,8 @@ impl App {
             return Ok(false);
         };
         let question = self.question(&row, None).await?;
-        let looked = self.look(&question).await?;
-        self.take_in(&row, &looked, SYSTEM).await?;
+        let mut looked = self.look(&question).await?;
+        self.take_in(&row, &mut looked, SYSTEM).await?;
         Ok(true)
     }
 
@@ -105,19 +105,22 @@ impl App {
         Ok(look::look(fetcher, &self.registry_host(), question, now).await)
     }
 
+    /// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
     async fn take_in(
         &self,
         seen: &domain::Model,
-        looked: &Looked,
+        looked: &mut Looked,
         actor: &str,
     ) -> Result<(), AppError> {
         let write = self.store.write().await?;
         let mut row = self.domain_locked(&write, seen).await?;
+        let succeeded = self.follow_owner(&write, &mut row, looked).await?;
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         self.settle(&write, &mut ledger, &mut row, looked, actor)
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
+        self.after_write(&succeeded);
         self.after_write(&touched);
         self.wake.visits.notify_one();
         self.accept_keys_of(&row, looked).await
@@ -161,9 +164,11 @@ impl App {
             let own = caller.account.as_ref().map(|account| account.id);
             claimants.retain(|claimant| Some(claimant.account) == own);
         }
+        let marks = ownership::owner_marks_of(&self.store, &[row.id]).await?;
         Ok(Question {
             host: row.name.clone(),
             claimants,
+            proved_before: !(proofs.is_empty() && marks.is_empty()),
         })
     }
 

@@ -32,6 +32,7 @@ pub(super) struct DomainPage {
     generation: i64,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
+    known_by: Option<KnownByView>,
     checks: Vec<CheckView>,
     sources: Vec<SourceView>,
     agents: Vec<AgentView>,
@@ -57,6 +58,14 @@ struct ProofView {
     since: Moment,
     missing: Option<Moment>,
     reason: Option<String>,
+}
+
+/// What another owner would be told by.
+struct KnownByView {
+    name_servers: Vec<String>,
+    tls_key: Option<String>,
+    card_keys: Vec<String>,
+    at: Moment,
 }
 
 struct ChallengeView {
@@ -207,6 +216,18 @@ impl DomainPage {
                         .map(|reason| text::line(reason, BLOCK)),
                 })
                 .collect(),
+            known_by: view.known_by.as_ref().map(|known| {
+                let lines = |words: &[String]| {
+                    let shown = words.iter().take(LIST);
+                    shown.map(|word| text::line(word, ADDRESS)).collect()
+                };
+                KnownByView {
+                    name_servers: lines(&known.name_servers),
+                    tls_key: known.tls_key.as_deref().map(|key| text::line(key, LINE)),
+                    card_keys: lines(&known.card_keys),
+                    at: Moment::new(known.at, now),
+                }
+            }),
             challenges: view
                 .challenges
                 .iter()

@@ -10,4 +10,4 @@ pub use accounts::{account, setting, token};
 pub use agents::{agent, body, hold, version};
 pub use domains::{attempt, domain, pace, proof, source, source_day};
 pub use governance::{decision, event, review};
-pub use ownership::{challenge, enrolled_key, proof_check};
+pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};

@@ -1,4 +1,5 @@
-//! Rows: what is to be placed to prove a domain, what was found, and the keys its owner has named.
+//! Rows: what is to be placed to prove a domain, what was found, what its owner is known by, and the keys its owner
+//! has named.
 
 /// What an account is to place to prove a domain.
 pub mod challenge {
@@ -87,6 +88,34 @@ pub mod proof_check {
         pub outcome: String,
         /// One sentence.
         pub detail: String,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// What a domain was like when a proof of it was last found.
+pub mod owner_marks {
+    use sea_orm::entity::prelude::*;
+
+    /// What a domain was like when a proof of it was last found.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "owner_marks")]
+    pub struct Model {
+        /// Which domain.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub domain_id: i64,
+        /// Its name servers, with a space between.
+        pub name_servers: String,
+        /// The digest of its certificate's key.
+        pub tls_key: Option<String>,
+        /// The thumbprints of the keys its cards were signed with, with a space between.
+        pub card_keys: String,
+        /// Microseconds.
+        pub seen_at: i64,
     }
 
     /// None: joins are written where they are needed.

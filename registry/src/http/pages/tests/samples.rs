@@ -355,6 +355,12 @@ pub fn domain(text: &str) -> DomainView {
             outcome: "wrong".into(),
             detail: text.into(),
         }],
+        known_by: Some(KnownBy {
+            name_servers: vec!["ns1.northwind.example".into(), text.into()],
+            tls_key: Some(text.into()),
+            card_keys: vec![text.into()],
+            at: NOW,
+        }),
         keys: Vec::new(),
         not_listed: vec![text.into()],
         next_check: None,

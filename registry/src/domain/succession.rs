@@ -1,0 +1,92 @@
+//! What tells one owner of a domain from the next (model.md section 4).
+
+use std::collections::BTreeSet;
+
+/// What a domain is known by beside its proofs. What is empty was not seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnerMarks {
+    /// The name servers of its registrable domain.
+    pub name_servers: BTreeSet<String>,
+    /// The digest of the key of the certificate it shows.
+    pub tls_key: Option<String>,
+    /// The thumbprints of the keys that its cards are signed with.
+    pub card_keys: BTreeSet<String>,
+}
+
+impl OwnerMarks {
+    /// Whether a domain that was like this and is now like `now` has another owner: all three marks are known
+    /// then and now, and all have changed. One that stays, or that nobody could see, is no evidence; so the
+    /// domain of unsigned cards never has another owner by this.
+    ///
+    /// Owners add name servers and keep the old ones, so any difference counts there; of the keys none may
+    /// have stayed.
+    pub fn are_of_another_than(&self, now: &Self) -> bool {
+        let seen = |marks: &Self| {
+            !marks.name_servers.is_empty() && marks.tls_key.is_some() && !marks.card_keys.is_empty()
+        };
+        seen(self)
+            && seen(now)
+            && self.name_servers != now.name_servers
+            && self.tls_key != now.tls_key
+            && self.card_keys.is_disjoint(&now.card_keys)
+    }
+
+    /// What is known after one more look: what was not seen stays as it was.
+    #[must_use]
+    pub fn after(self, now: Self) -> Self {
+        let or = |now: BTreeSet<String>, before| if now.is_empty() { before } else { now };
+        Self {
+            name_servers: or(now.name_servers, self.name_servers),
+            tls_key: now.tls_key.or(self.tls_key),
+            card_keys: or(now.card_keys, self.card_keys),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(name_servers: &[&str], tls_key: &str, card_keys: &[&str]) -> OwnerMarks {
+        let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        OwnerMarks {
+            name_servers: set(name_servers),
+            tls_key: (!tls_key.is_empty()).then(|| tls_key.to_owned()),
+            card_keys: set(card_keys),
+        }
+    }
+
+    #[test]
+    fn only_where_all_three_have_changed_is_there_another_owner() {
+        let before = marks(&["ns1", "ns2"], "t", &["a", "b"]);
+        let another = marks(&["ns1", "ns3"], "u", &["c"]);
+        assert!(before.are_of_another_than(&another));
+        let cases = [
+            ("nothing changed", before.clone()),
+            (
+                "the name servers stayed",
+                marks(&["ns2", "ns1"], "u", &["c"]),
+            ),
+            ("the TLS key stayed", marks(&["ns3"], "t", &["c"])),
+            ("a card key stayed", marks(&["ns3"], "u", &["b", "c"])),
+            ("no name servers were seen", marks(&[], "u", &["c"])),
+            ("no TLS key was seen", marks(&["ns3"], "", &["c"])),
+            ("no card is signed", marks(&["ns3"], "u", &[])),
+        ];
+        for (why, now) in cases {
+            assert!(!before.are_of_another_than(&now), "{why}");
+            assert!(
+                !now.are_of_another_than(&before),
+                "{why}, the other way round"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_not_forgotten() {
+        let before = marks(&["ns1"], "t", &["a"]);
+        assert_eq!(before.clone().after(OwnerMarks::default()), before);
+        let now = marks(&["ns2"], "", &["b"]);
+        assert_eq!(before.after(now), marks(&["ns2"], "t", &["b"]));
+    }
+}

@@ -1,0 +1,79 @@
+//! The site of the tests' domain, on port 443 with TLS: proofs, and what tells owners apart, are of that port alone.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
+use a2a_crawler::guard::{Guard, GuardConfig};
+
+use super::{DOMAIN, House};
+use crate::support::origin::Origin;
+use crate::support::tls::{Authority, TlsFront};
+
+/// The site.
+pub struct Site {
+    pub origin: Origin,
+    authority: Authority,
+    front: TlsFront,
+    address: SocketAddr,
+}
+
+impl Site {
+    /// Listens on an address of its own. Says so loudly where only the mighty may, and is none then.
+    pub async fn on_443() -> Option<Self> {
+        let authority = Authority::new("a site's");
+        let origin = Origin::start();
+        for last in 1..=250 {
+            let address = SocketAddr::from((Ipv4Addr::new(127, 0, 43, last), 443));
+            match TlsFront::bind(address, authority.identity(DOMAIN), &origin).await {
+                Ok(front) => {
+                    return Some(Self {
+                        origin,
+                        authority,
+                        front,
+                        address,
+                    });
+                }
+                // Another test has it.
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+                Err(error) => {
+                    eprintln!("SKIPPED: port 443 cannot be listened on here: {error}");
+                    return None;
+                }
+            }
+        }
+        panic!("250 sites at once");
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Shows a certificate of another key from now on.
+    pub fn change_key(&self) {
+        self.front.show(self.authority.identity(DOMAIN));
+    }
+}
+
+impl House {
+    /// A house that reaches the site, whose name leads there.
+    pub async fn at(url: &str, site: &Site) -> Self {
+        let guard = GuardConfig {
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            ..GuardConfig::default()
+        };
+        let house = Self::reaching(
+            url,
+            FetcherConfig {
+                guard: Guard::new(guard),
+                limits: FetchLimits::default(),
+                contact: None,
+                extra_ca: vec![site.authority.pem()],
+            },
+        )
+        .await;
+        house.names.set(DOMAIN, [site.address.ip()]);
+        house
+    }
+}

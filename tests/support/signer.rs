@@ -1,0 +1,45 @@
+//! Keys that sign cards.
+
+use a2a_card::{ProtectedHeader, SigningKey};
+use a2a_crawler::FetchedKeySet;
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
+
+/// A key with its key set.
+pub struct Signer {
+    key: SigningKey,
+    jku: String,
+    jwks: String,
+}
+
+impl Signer {
+    /// A new key, of the key set at this URL.
+    pub fn new(jku: &str) -> Self {
+        let random = SystemRandom::new();
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+        let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
+        let jwks = key.public_jwks("k1");
+        Self {
+            key,
+            jku: jku.to_owned(),
+            jwks,
+        }
+    }
+
+    /// The card with a signature of this key.
+    pub fn sign(&self, card: &[u8]) -> Vec<u8> {
+        let header = ProtectedHeader {
+            kid: "k1".into(),
+            jku: Some(self.jku.clone()),
+        };
+        a2a_card::sign(card, &self.key, &header, &SystemRandom::new()).unwrap()
+    }
+
+    /// What is found where the signature says that the key is.
+    pub fn found(&self) -> FetchedKeySet {
+        FetchedKeySet {
+            url: self.jku.clone(),
+            answer: Ok(self.jwks.clone().into_bytes()),
+        }
+    }
+}
