@@ -83,8 +83,19 @@ async fn main() {
     distinct(&stock.app, address, &queries);
     alone(&stock.app, address, &queries);
 
+    figure(
+        "memory after the searches, anonymous, MB",
+        memory("RssAnon:"),
+    );
+    figure("memory after the searches, mapped, MB", memory("RssFile:"));
+
     shutdown.cancel();
     jobs.stop().await;
+    let (stock, ready) = stock.restart().await;
+    figure(
+        "ready again after a restart, s",
+        format!("{:.2}", ready.as_secs_f64()),
+    );
     stock.close().await;
 }
 
@@ -106,6 +117,17 @@ async fn fill(stock: &Stock, agents: usize, generator: Generator) {
         format!("{:.1}", built.as_secs_f64()),
     );
     figure("index, MB", stock.index_bytes() / 1_000_000);
+    for (what, field) in [("anonymous", "RssAnon:"), ("mapped", "RssFile:")] {
+        figure(&format!("memory after that, {what}, MB"), memory(field));
+    }
+}
+
+/// What the system says of this process's memory, in MB.
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next());
+    kilobytes.unwrap().parse::<u64>().unwrap() / 1_000
 }
 
 /// Answers that are kept ready.
@@ -217,7 +239,7 @@ fn alone(app: &App, address: SocketAddr, queries: &Queries) {
             })
             .collect();
         bare.sort_by(f64::total_cmp);
-        for (name, share) in [("p50", 0.50), ("p99", 0.99)] {
+        for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
             let ours = ours.percentile(share);
             let bare = bare[(bare.len() as f64 * share) as usize];
             line(

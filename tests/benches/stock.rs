@@ -169,6 +169,23 @@ impl Stock {
         size(&self.app.config().index_dir())
     }
 
+    /// Ends the registry and starts it again over the same folder; says how long that takes until it is ready. The
+    /// server and the jobs have ended before.
+    pub async fn restart(self) -> (Self, Duration) {
+        let Self { app, folder } = self;
+        let config = app.config().clone();
+        app.close().await;
+        drop(app);
+        let began = Instant::now();
+        let entropy = Arc::new(SystemEntropy::default());
+        let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
+            .await
+            .unwrap();
+        let readiness = app.readiness().await;
+        assert!(readiness.ready, "{readiness:?}");
+        (Self { app, folder }, began.elapsed())
+    }
+
     /// Closes the registry and removes its folder.
     pub async fn close(self) {
         self.app.close().await;

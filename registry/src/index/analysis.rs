@@ -90,31 +90,53 @@ pub(super) fn stem(word: &str) -> Option<String> {
 }
 
 fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || (!letter.is_ascii() && is_combining_mark(letter))
+    if letter.is_ascii() {
+        return letter.is_ascii_alphanumeric();
+    }
+    letter.is_alphanumeric() || is_mark(letter)
+}
+
+fn is_mark(letter: char) -> bool {
+    !letter.is_ascii() && is_combining_mark(letter)
 }
 
 fn is_unspaced(letter: char) -> bool {
-    matches!(
-        u32::from(letter),
-        0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
-            | 0x2_0000..=0x3_134f
-    )
+    !letter.is_ascii()
+        && matches!(
+            u32::from(letter),
+            0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
+                | 0x2_0000..=0x3_134f
+        )
 }
 
 /// The runs of a text: maximal stretches of word characters, parted where writing without spaces begins or ends.
 pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut letters = text.char_indices().peekable();
+    let mut at = 0;
     std::iter::from_fn(move || {
-        let (start, first) = letters.by_ref().find(|(_, letter)| is_word(*letter))?;
-        let unspaced = is_unspaced(first);
-        let mut end = start + first.len_utf8();
-        while let Some((at, letter)) = letters.next_if(|(_, letter)| {
-            is_word(*letter) && (is_unspaced(*letter) == unspaced || is_combining_mark(*letter))
-        }) {
-            end = at + letter.len_utf8();
+        let mut first = letter_at(text, at)?;
+        while !is_word(first) {
+            at += first.len_utf8();
+            first = letter_at(text, at)?;
         }
-        Some(start..end)
+        let start = at;
+        let unspaced = is_unspaced(first);
+        at += first.len_utf8();
+        while let Some(letter) = letter_at(text, at)
+            && is_word(letter)
+            && (is_unspaced(letter) == unspaced || is_mark(letter))
+        {
+            at += letter.len_utf8();
+        }
+        Some(start..at)
     })
+}
+
+/// The character that begins at a byte, most often an ASCII one, which needs no decoding.
+fn letter_at(text: &str, at: usize) -> Option<char> {
+    match text.as_bytes().get(at)? {
+        byte if byte.is_ascii() => Some(char::from(*byte)),
+        _ => text[at..].chars().next(),
+    }
 }
 
 /// Whether a run is in a script without spaces.
@@ -290,14 +312,20 @@ pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// The tokenizer of every searched text field.
+/// The tokenizer of a text that stands for itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AgentTokenizer;
 
-/// The tokens of one text.
+/// Tokens that are all known when the first is taken.
 pub(super) struct AgentTokens {
     tokens: Vec<Token>,
     next: usize,
+}
+
+impl From<Vec<Token>> for AgentTokens {
+    fn from(tokens: Vec<Token>) -> Self {
+        Self { tokens, next: 0 }
+    }
 }
 
 impl Tokenizer for AgentTokenizer {
@@ -318,7 +346,7 @@ impl Tokenizer for AgentTokenizer {
                 }
             }
         }
-        AgentTokens { tokens, next: 0 }
+        tokens.into()
     }
 }
 

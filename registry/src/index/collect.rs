@@ -179,22 +179,25 @@ impl Key {
         })
     }
 
-    fn values(&self, best: &[Ranked]) -> tantivy::Result<Vec<SortValue>> {
+    fn values(&self, best: &[(Ranked, Uuid)]) -> tantivy::Result<Vec<SortValue>> {
         Ok(match self {
             Self::Score => best
                 .iter()
-                .map(|ranked| SortValue::Score(rank_score(ranked.rank)))
+                .map(|(ranked, _)| SortValue::Score(rank_score(ranked.rank)))
                 .collect(),
             Self::Time(_) => best
                 .iter()
-                .map(|ranked| SortValue::Time(rank_time(ranked.rank)))
+                .map(|(ranked, _)| SortValue::Time(rank_time(ranked.rank)))
                 .collect(),
             Self::Name(column) => {
-                let unnamed = best.iter().take_while(|ranked| ranked.rank == 0).count();
+                let unnamed = best
+                    .iter()
+                    .take_while(|(ranked, _)| ranked.rank == 0)
+                    .count();
                 let mut values = vec![SortValue::Name(String::new()); unnamed];
                 let ordinals: Vec<u64> = best[unnamed..]
                     .iter()
-                    .map(|ranked| ranked.rank - 1)
+                    .map(|(ranked, _)| ranked.rank - 1)
                     .collect();
                 if let Some(column) = column {
                     column
@@ -246,14 +249,14 @@ fn rank_time(rank: u64) -> i64 {
 }
 
 /// A match with its rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ranked {
     rank: u64,
-    id: Uuid,
     document: DocId,
 }
 
-/// The best so many matches, in memory of twice as many.
+/// The best so many matches, in memory of twice as many. Ids are only read where ranks are equal: most matches are
+/// told apart, or out of the question, without.
 struct Best {
     top: usize,
     kept: Vec<Ranked>,
@@ -270,30 +273,56 @@ impl Best {
     }
 
     fn offer(&mut self, rank: u64, document: DocId, ids: &Ids, after: Option<(u64, Uuid)>) {
-        if self.worst.is_some_and(|(worst, _)| rank > worst)
-            || after.is_some_and(|(after, _)| rank < after)
-        {
+        let comes_before =
+            |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
+        let comes_after =
+            |(limit, id): (u64, Uuid)| rank > limit || (rank == limit && ids.get(document) > id);
+        if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
             return;
         }
-        let id = ids.get(document);
-        let place = (rank, id);
-        if self.worst.is_some_and(|worst| place > worst)
-            || after.is_some_and(|after| place <= after)
-        {
-            return;
-        }
-        self.kept.push(Ranked { rank, id, document });
+        self.kept.push(Ranked { rank, document });
         if self.kept.len() == self.top * 2 {
-            let (_, worst, _) = self.kept.select_nth_unstable(self.top - 1);
-            self.worst = Some((worst.rank, worst.id));
-            self.kept.truncate(self.top);
+            self.shrink(ids);
         }
     }
 
-    fn finish(mut self) -> Vec<Ranked> {
-        self.kept.sort_unstable();
-        self.kept.truncate(self.top);
+    /// Keeps the best, and remembers the worst of them.
+    fn shrink(&mut self, ids: &Ids) {
+        let Some(last) = self
+            .top
+            .checked_sub(1)
+            .filter(|last| *last < self.kept.len())
+        else {
+            return;
+        };
+        let (_, worst, _) = self
+            .kept
+            .select_nth_unstable_by_key(last, |ranked| ranked.rank);
+        let rank = worst.rank;
+        let mut equal: Vec<(Uuid, DocId)> = Vec::new();
+        self.kept.retain(|ranked| {
+            if ranked.rank == rank {
+                equal.push((ids.get(ranked.document), ranked.document));
+            }
+            ranked.rank < rank
+        });
+        equal.sort_unstable();
+        equal.truncate(self.top - self.kept.len());
+        self.worst = equal.last().map(|(id, _)| (rank, *id));
+        let equal = equal.into_iter();
         self.kept
+            .extend(equal.map(|(_, document)| Ranked { rank, document }));
+    }
+
+    /// The best in their order, with their ids.
+    fn finish(mut self, ids: &Ids) -> Vec<(Ranked, Uuid)> {
+        self.shrink(ids);
+        let kept = self.kept.into_iter();
+        let mut best: Vec<_> = kept
+            .map(|ranked| (ranked, ids.get(ranked.document)))
+            .collect();
+        best.sort_unstable_by_key(|(ranked, id)| (ranked.rank, *id));
+        best
     }
 }
 
@@ -344,16 +373,13 @@ impl SegmentCollector for SegmentPage {
 
     fn harvest(mut self) -> Self::Fruit {
         self.flush();
-        let best = self.best.finish();
+        let best = self.best.finish(&self.ids);
         let values = self.key.values(&best)?;
         let entries = best
             .into_iter()
             .zip(values)
-            .map(|(ranked, value)| Entry {
-                position: SortPosition {
-                    value,
-                    id: ranked.id,
-                },
+            .map(|((ranked, id), value)| Entry {
+                position: SortPosition { value, id },
                 added: Added::default(),
                 address: DocAddress::new(self.ordinal, ranked.document),
             })

@@ -10,10 +10,9 @@ use tantivy::merge_policy::LogMergePolicy;
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, Searcher};
 use uuid::Uuid;
 
-use super::analysis::TOKENIZER;
 use super::document::Document;
 use super::error::IndexError;
-use super::schema::{Fields, analyzer};
+use super::schema::{Fields, analyzers};
 
 /// Stored hits are compressed in blocks of so many bytes: small ones, because a page reads single hits from all over.
 const STORE_BLOCK: usize = 4_096;
@@ -67,7 +66,9 @@ impl Generation {
     }
 
     fn with(name: String, path: PathBuf, index: tantivy::Index) -> Result<Self, IndexError> {
-        index.tokenizers().register(TOKENIZER, analyzer());
+        for (name, analyzer) in analyzers() {
+            index.tokenizers().register(name, analyzer);
+        }
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)

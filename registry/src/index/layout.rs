@@ -3,9 +3,9 @@
 //! Each skill has a range of positions of its own, and what the agent says of itself has the range after the last
 //! of them. Names and tags stand in their places several times, which makes them weigh more.
 
-use tantivy::tokenizer::{PreTokenizedString, Token};
+use tantivy::tokenizer::{Token, Tokenizer};
 
-use super::analysis::pieces;
+use super::analysis::{AgentTokens, pieces};
 use super::document::MAX_SKILLS;
 use super::schema::StoredTexts;
 
@@ -27,29 +27,83 @@ pub(super) fn part_of(position: u32) -> u32 {
     position >> PLACE_BITS
 }
 
-/// The words of all texts in their places, ascending.
-pub(super) fn layout(texts: &StoredTexts) -> PreTokenizedString {
-    let mut part = Part::default();
-    for (number, skill) in texts.skills.iter().take(MAX_SKILLS).enumerate() {
-        part.begin(number, LAST_PLACE);
-        part.add(&skill.name, SKILL_NAME);
-        part.add(&skill.id, PLAIN);
+/// The name under which [`LayoutTokenizer`] is known in the schema.
+pub(super) const LAYOUT: &str = "layout";
+
+/// Where a skill begins, in the written form of all texts.
+const SKILL: char = '\u{1}';
+
+/// Where that begins which the agent says of itself.
+const AGENT: char = '\u{2}';
+
+/// What stands before a text whose words stand once, twice, three times in their places.
+const TIMES: [char; NAME] = ['\u{3}', '\u{4}', '\u{5}'];
+
+fn is_mark(byte: u8) -> bool {
+    byte <= 5
+}
+
+/// All texts behind one another, each behind a mark. The index cuts them into words where it is written, which
+/// several threads do at once. A mark within a text becomes a space: nobody gives words weight by it.
+pub(super) fn written(texts: &StoredTexts) -> String {
+    let mut out = String::new();
+    for skill in texts.skills.iter().take(MAX_SKILLS) {
+        out.push(SKILL);
+        write(&mut out, &skill.name, SKILL_NAME);
+        write(&mut out, &skill.id, PLAIN);
         for tag in &skill.tags {
-            part.add(tag, SKILL_NAME);
+            write(&mut out, tag, SKILL_NAME);
         }
-        part.add(&skill.description, PLAIN);
+        write(&mut out, &skill.description, PLAIN);
         for example in &skill.examples {
-            part.add(example, PLAIN);
+            write(&mut out, example, PLAIN);
         }
     }
-    // Nothing comes after the agent itself, so its words may go on.
-    part.begin(MAX_SKILLS, usize::MAX);
-    part.add(&texts.name, NAME);
-    part.add(&texts.description, PLAIN);
-    part.add(&texts.provider, PLAIN);
-    PreTokenizedString {
-        text: String::new(),
-        tokens: part.tokens,
+    out.push(AGENT);
+    write(&mut out, &texts.name, NAME);
+    write(&mut out, &texts.description, PLAIN);
+    write(&mut out, &texts.provider, PLAIN);
+    out
+}
+
+fn write(out: &mut String, text: &str, times: usize) {
+    out.push(TIMES[times - 1]);
+    if text.bytes().any(is_mark) {
+        out.push_str(&text.replace(|letter| letter <= TIMES[NAME - 1], " "));
+    } else {
+        out.push_str(text);
+    }
+}
+
+/// Lays out what [`written`] gives: the words of all texts in their places, ascending.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LayoutTokenizer;
+
+impl Tokenizer for LayoutTokenizer {
+    type TokenStream<'a> = AgentTokens;
+
+    fn token_stream<'a>(&'a mut self, written: &'a str) -> AgentTokens {
+        let mut part = Part::default();
+        let mut skills = 0;
+        let mut rest = written;
+        while let Some(mark) = rest.chars().next() {
+            rest = &rest[mark.len_utf8()..];
+            match mark {
+                SKILL => {
+                    part.begin(skills, LAST_PLACE);
+                    skills += 1;
+                }
+                // Nothing comes after the agent itself, so its words may go on.
+                AGENT => part.begin(MAX_SKILLS, usize::MAX),
+                _ => {
+                    let place = TIMES.iter().position(|known| *known == mark);
+                    let end = rest.bytes().position(is_mark).unwrap_or(rest.len());
+                    part.add(&rest[..end], place.map_or(PLAIN, |place| place + 1));
+                    rest = &rest[end..];
+                }
+            }
+        }
+        part.tokens.into()
     }
 }
 
@@ -94,11 +148,23 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use tantivy::tokenizer::TokenStream as _;
+
     use super::*;
     use crate::index::SkillText;
 
+    fn layout(texts: &StoredTexts) -> Vec<Token> {
+        let written = written(texts);
+        let mut tokens = Vec::new();
+        let mut tokenizer = LayoutTokenizer;
+        tokenizer
+            .token_stream(&written)
+            .process(&mut |token| tokens.push(token.clone()));
+        tokens
+    }
+
     fn places(texts: &StoredTexts, word: &str) -> Vec<usize> {
-        let tokens = layout(texts).tokens;
+        let tokens = layout(texts);
         assert!(tokens.is_sorted_by_key(|token| token.position));
         let found = tokens.into_iter().filter(|token| token.text == word);
         found.map(|token| token.position).collect()
@@ -147,5 +213,22 @@ mod tests {
         let last = places(&texts, "last");
         assert_eq!(last, [LAST_PLACE, (1 << PLACE_BITS) + LAST_PLACE]);
         assert!(places(&texts, "end")[0] >= (MAX_SKILLS << PLACE_BITS) + 10_000);
+    }
+
+    #[test]
+    fn a_mark_in_a_text_is_a_space() {
+        let texts = |between: &str| StoredTexts {
+            name: format!("one{between}two"),
+            description: format!("three{between}four"),
+            skills: vec![SkillText {
+                description: format!("five{between}six"),
+                ..SkillText::default()
+            }],
+            ..StoredTexts::default()
+        };
+        let plain = layout(&texts(" "));
+        for mark in '\u{0}'..='\u{5}' {
+            assert_eq!(layout(&texts(&mark.to_string())), plain, "{mark:?}");
+        }
     }
 }

@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
-use super::layout::layout;
+use super::layout::{self, LAYOUT, LayoutTokenizer};
 use super::request::FacetName;
 
 /// Rises with every change of fields or of what is put into them; an index of another number is built anew.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// The longest name, in bytes of its folded form, that takes part in the order by name.
 const MAX_NAME_KEY: usize = 256;
@@ -30,7 +30,7 @@ pub(super) struct Fields {
     /// A hit that is no UTF-8.
     pub hit_bytes: Field,
     pub texts: Field,
-    /// Every text of the agent, laid out as [`layout`](super::layout) says.
+    /// Every text of the agent, laid out as [`layout`] says.
     pub text: Field,
     pub skill_words: Field,
     pub visible_to: Field,
@@ -68,7 +68,7 @@ impl Fields {
                 "text",
                 TextOptions::default().set_indexing_options(
                     TextFieldIndexing::default()
-                        .set_tokenizer(TOKENIZER)
+                        .set_tokenizer(LAYOUT)
                         .set_index_option(IndexRecordOption::WithFreqsAndPositions),
                 ),
             ),
@@ -188,13 +188,16 @@ impl Fields {
         for skill in &texts.skills {
             out.add_text(self.skill_words, &skill.name);
         }
-        out.add_pre_tokenized_text(self.text, layout(texts));
+        out.add_text(self.text, layout::written(texts));
     }
 }
 
-/// The analyzer to register under [`TOKENIZER`].
-pub(super) fn analyzer() -> TextAnalyzer {
-    TextAnalyzer::from(AgentTokenizer)
+/// The analyzers of the schema with their names.
+pub(super) fn analyzers() -> [(&'static str, TextAnalyzer); 2] {
+    [
+        (TOKENIZER, TextAnalyzer::from(AgentTokenizer)),
+        (LAYOUT, TextAnalyzer::from(LayoutTokenizer)),
+    ]
 }
 
 /// What a trust level is called in the index.
