@@ -215,6 +215,24 @@ both_databases! {
         assert!(told.map(|attempt| &attempt.detail).any(|detail| detail.contains("2 placed elsewhere")));
     }
 
+    /// A catalog that cannot be read any more is told of, and one that names nobody is no fault.
+    async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
+        let stage = Stage::new(url).await;
+        let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+        stage.register(DOMAIN).await;
+        live(&stage, &house, Duration::hours(1)).await;
+        let told = async || {
+            let view = shown(&stage).await;
+            view.not_listed.into_iter().find(|reason| reason.contains("ard.json"))
+        };
+        assert_eq!(told().await, None);
+        let away = House { ard: Some(Answer::Fails(Timeout)), ..house.clone() };
+        live(&stage, &away, Duration::days(1)).await;
+        assert!(told().await.is_some_and(|reason| reason.contains("cannot be read")));
+        live(&stage, &house.naming(&[]), Duration::days(1)).await;
+        assert_eq!(told().await, None);
+    }
+
     /// What leaves the catalog is patiently waited for, as a card that answers 404 is, however well its card
     /// still answers; then it is gone, and thirty days later retired. What cannot be read whole, and a catalog
     /// that is not there any more, say nothing.
@@ -341,6 +359,7 @@ both_databases! {
             for kind in ["ard", "ai_catalog"] {
                 let one = &of_kind(&view, kind)[0];
                 assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
+                assert!(!view.not_listed.iter().any(|reason| reason.contains(&one.url)), "{:?}", view.not_listed);
                 if outcome != Timeout {
                     let due = time::OffsetDateTime::from(one.next_due.unwrap());
                     assert_eq!(due - began, Duration::days(7));

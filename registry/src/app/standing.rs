@@ -1,5 +1,6 @@
 //! Why a domain or an agent of it is not listed, in sentences that say what to do.
 
+use crate::domain::source::SourceKind;
 use crate::store::entity::{agent, domain, hold, source};
 
 /// Sentences of one domain.
@@ -23,7 +24,15 @@ pub(super) fn not_listed(
         });
     }
     for source in sources.iter().filter(|source| source.domain_id == row.id) {
-        if source.agent_id.is_none() {
+        if is_catalog(source) {
+            // One that is not there is no fault; one that cannot be read hides the cards that it names.
+            if let Some(reason) = &source.liveness_reason {
+                reasons.push(format!(
+                    "The catalog at {} cannot be read: {reason}.",
+                    source.url
+                ));
+            }
+        } else if source.agent_id.is_none() {
             reasons.push(match source.last_success_at {
                 _ if source.liveness == "new" => format!("{} was not asked yet.", source.url),
                 None => format!(
@@ -46,6 +55,13 @@ pub(super) fn not_listed(
     }
     reasons.truncate(MOST);
     reasons
+}
+
+fn is_catalog(source: &source::Model) -> bool {
+    matches!(
+        source.kind.parse(),
+        Ok(SourceKind::Ard | SourceKind::AiCatalog)
+    )
 }
 
 fn of_agent(agent: &agent::Model, holds: &[hold::Model]) -> Vec<String> {

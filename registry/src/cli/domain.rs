@@ -442,13 +442,7 @@ fn source_lines(source: &SourceView) -> Vec<String> {
         |due| format!("asked again at {}", due.to_rfc3339()),
     );
     let mut lines = vec![format!("{}, {due}", source.state)];
-    // The history begins with the last attempt, where it is shown at all.
-    let attempts = if source.attempts.is_empty() {
-        source.last_attempt.iter().collect::<Vec<_>>()
-    } else {
-        source.attempts.iter().collect()
-    };
-    for attempt in attempts {
+    for attempt in source.last_attempt.iter().chain(&source.attempts) {
         let status = attempt
             .status
             .map(|status| format!(" {status}"))
@@ -466,4 +460,43 @@ fn source_lines(source: &SourceView) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::api::AttemptView;
+    use crate::domain::timestamp::Timestamp;
+
+    #[test]
+    fn the_last_attempt_comes_before_the_earlier_ones() {
+        let attempt = |second: i64, outcome: &str| AttemptView {
+            at: Timestamp(second * 1_000_000),
+            outcome: outcome.into(),
+            status: None,
+            address: None,
+            detail: "so it was".into(),
+            url: "https://a.example/card.json".into(),
+        };
+        let source = SourceView {
+            url: "https://a.example/card.json".into(),
+            kind: "url".into(),
+            state: "stale".into(),
+            last_attempt: Some(attempt(3, "timeout")),
+            attempts: vec![attempt(2, "not_modified"), attempt(1, "card")],
+            next_due: None,
+            days: Vec::new(),
+        };
+        assert_eq!(
+            source_lines(&source),
+            [
+                "stale, not asked again",
+                "1970-01-01T00:00:03Z timeout: so it was",
+                "1970-01-01T00:00:02Z not_modified: so it was",
+                "1970-01-01T00:00:01Z card: so it was",
+            ]
+        );
+    }
 }

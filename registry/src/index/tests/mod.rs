@@ -3,6 +3,7 @@
 
 mod analysis;
 mod durability;
+mod labels;
 mod oracle;
 mod overlay;
 mod paging;

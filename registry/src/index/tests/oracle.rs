@@ -6,7 +6,7 @@ use super::*;
 use crate::index::analysis::{pieces, query_text};
 use crate::index::collect::{Order, Page};
 
-const WORDS: [&str; 12] = [
+pub(super) const WORDS: [&str; 12] = [
     "flight",
     "flights",
     "hotel",
@@ -21,11 +21,11 @@ const WORDS: [&str; 12] = [
     "東京旅行",
 ];
 const TAGS: [&str; 5] = ["travel", "finance", "music", "Travel", "a b"];
-const LABELS: [&str; 3] = ["public", "internal", "group:x"];
+pub(super) const LABELS: [&str; 3] = ["public", "internal", "group:x"];
 const LIFECYCLES: [&str; 5] = ["approved", "approved", "deprecated", "pending", "suspended"];
 const LIVENESS: [&str; 4] = ["fresh", "fresh", "stale", "gone"];
 
-fn random_agent(dice: &mut Dice, number: u64) -> Document {
+pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
     let skills: Vec<SkillText> = (0..dice.below(3))
         .map(|place| SkillText {
             id: format!("{}-{place}", dice.pick(&WORDS)),
@@ -63,7 +63,7 @@ fn random_agent(dice: &mut Dice, number: u64) -> Document {
     }
 }
 
-fn random_request(dice: &mut Dice) -> SearchRequest {
+pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     let mut filters = Filters::default();
     for _ in 0..dice.below(3) {
         match dice.below(13) {
@@ -135,7 +135,7 @@ fn has_skill(agent: &Document, asked: &[String]) -> bool {
         })
 }
 
-fn visible(agent: &Document, labels: &[String]) -> bool {
+pub(super) fn visible(agent: &Document, labels: &[String]) -> bool {
     agent.visible_to.iter().any(|label| labels.contains(label))
 }
 
