@@ -376,9 +376,11 @@ both_databases! {
             api.recrawl(&domain).await;
         }
         api.recrawl(&domain).await;
-        let found = eventually("the database was heard of after the leap", || async {
+        // The database was heard of after the leap, and the index has applied what the looks have told.
+        let found = eventually("the agent is found", || async {
             let answer = api.get("/v1/agents").await;
-            (answer.status == 200).then(|| answer.expect(200))
+            let found = (answer.status == 200).then(|| answer.expect(200));
+            found.filter(|found| found["total"] == 1)
         })
         .await;
         assert_eq!(found["agents"][0]["liveness"]["state"], "stale");

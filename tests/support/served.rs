@@ -139,9 +139,14 @@ impl Served {
                 }
             }
         };
-        timeout(DEADLINE, search)
-            .await
-            .unwrap_or_else(|_| panic!("{query} finds nothing"))
+        match timeout(DEADLINE, search).await {
+            Ok(hit) => hit,
+            Err(_) => {
+                let ready: Value = self.read("/readyz").await;
+                let domains: Value = self.read("/v1/domains?page_size=100").await;
+                panic!("{query} finds nothing; {ready:#}; {domains:#}");
+            }
+        }
     }
 }
 
