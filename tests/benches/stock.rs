@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use a2a_crawler::{
@@ -16,6 +16,7 @@ use a2a_registry::metrics::Metrics;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
 use time::OffsetDateTime;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The domains of the benches end in this; nothing outside of this process ever resolves it.
@@ -33,6 +34,8 @@ pub struct Stock {
     /// The registry.
     pub app: Arc<App>,
     folder: TempDir,
+    /// The servers that were started; they hold the registry until they have ended.
+    servers: Mutex<Vec<JoinHandle<io::Result<()>>>>,
 }
 
 /// What filling took.
@@ -63,7 +66,11 @@ impl Stock {
         let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
             .await
             .unwrap();
-        Self { app, folder }
+        Self {
+            app,
+            folder,
+            servers: Mutex::default(),
+        }
     }
 
     /// A second connection to the database, for what no caller may do.
@@ -147,7 +154,7 @@ impl Stock {
             shutdown.clone(),
             Arc::new(Metrics::new()),
         );
-        tokio::spawn(server);
+        self.servers.lock().unwrap().push(tokio::spawn(server));
         Ok((address, shutdown))
     }
 
@@ -170,9 +177,16 @@ impl Stock {
     }
 
     /// Ends the registry and starts it again over the same folder; says how long that takes until it is ready. The
-    /// server and the jobs have ended before.
+    /// servers were told to end before, and the jobs have ended.
     pub async fn restart(self) -> (Self, Duration) {
-        let Self { app, folder } = self;
+        let Self {
+            app,
+            folder,
+            servers,
+        } = self;
+        for server in servers.into_inner().unwrap() {
+            server.await.unwrap().unwrap();
+        }
         let config = app.config().clone();
         app.close().await;
         drop(app);
@@ -183,7 +197,14 @@ impl Stock {
             .unwrap();
         let readiness = app.readiness().await;
         assert!(readiness.ready, "{readiness:?}");
-        (Self { app, folder }, began.elapsed())
+        let ready = began.elapsed();
+        let servers = Mutex::default();
+        let stock = Self {
+            app,
+            folder,
+            servers,
+        };
+        (stock, ready)
     }
 
     /// Closes the registry and removes its folder.
