@@ -25,7 +25,7 @@ const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 pub struct HickoryResolver {
     addresses: TokioResolver,
     /// Remembers nothing, so that an owner who asks for a check gets one.
-    texts: TokioResolver,
+    uncached: TokioResolver,
     servers: Vec<SocketAddr>,
     timeout: Duration,
 }
@@ -89,7 +89,7 @@ impl HickoryResolver {
         };
         Ok(Self {
             addresses: resolver(CACHE_ENTRIES)?,
-            texts: resolver(0)?,
+            uncached: resolver(0)?,
             servers: config.name_servers.iter().filter_map(plain).collect(),
             timeout,
         })
@@ -119,7 +119,7 @@ impl Resolver for HickoryResolver {
             Ok(name) => name,
             Err(error) => return TxtAnswer::Failed(error),
         };
-        match self.texts.lookup(name.clone(), RecordType::TXT).await {
+        match self.uncached.lookup(name.clone(), RecordType::TXT).await {
             Ok(lookup) => read_texts(&lookup),
             Err(error) if error.is_no_records_found() => TxtAnswer::Absent,
             Err(NetError::Dns(WireError::DnssecBogus)) => {
@@ -139,7 +139,7 @@ impl Resolver for HickoryResolver {
 
     async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
         let name = rooted(zone).map_err(DnsError::Failure)?;
-        match self.texts.lookup(name, RecordType::NS).await {
+        match self.uncached.lookup(name, RecordType::NS).await {
             Ok(lookup) => read_name_servers(&lookup),
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => {
                 Err(DnsError::NoSuchHost)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
+use super::ownership::owner_marks;
 use super::standing::not_listed;
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -11,7 +12,7 @@ use crate::api::{
 };
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
-use crate::store::entity::{attempt, domain, owner_marks, proof, proof_check, source, source_day};
+use crate::store::entity::{self, attempt, domain, proof, proof_check, source, source_day};
 use crate::store::{accounts, agents, crawl, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
@@ -177,12 +178,12 @@ fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     }
 }
 
-fn known_by(row: &owner_marks::Model) -> KnownBy {
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
+    let marks = owner_marks(row);
     KnownBy {
-        name_servers: words(&row.name_servers),
-        tls_key: row.tls_key.clone(),
-        card_keys: words(&row.card_keys),
+        name_servers: marks.name_servers.into_iter().collect(),
+        tls_key: marks.tls_key,
+        card_keys: marks.card_keys.into_iter().collect(),
         at: Timestamp(row.seen_at),
     }
 }

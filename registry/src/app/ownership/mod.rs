@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::domain::ownership::{Look, Method};
 
 pub(super) use challenges::is_provable;
+pub(super) use succession::owner_marks;
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

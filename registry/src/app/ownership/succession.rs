@@ -10,7 +10,7 @@ use crate::app::error::AppError;
 use crate::app::ledger::{SYSTEM, Touched};
 use crate::domain::ownership::Look;
 use crate::domain::succession::OwnerMarks;
-use crate::store::entity::{domain, owner_marks};
+use crate::store::entity::{self, domain};
 use crate::store::{Write, agents, domains, ownership, versions};
 
 /// Keys of a domain's cards that are kept.
@@ -38,7 +38,7 @@ impl App {
         if kept.is_none() && standing.is_empty() && !held(looked) {
             return Ok(Touched::default());
         }
-        let mut before = kept.as_ref().map(marks).unwrap_or_default();
+        let mut before = kept.as_ref().map(owner_marks).unwrap_or_default();
         let now = OwnerMarks {
             name_servers: looked.name_servers.iter().cloned().collect(),
             tls_key: looked.tls_key.clone(),
@@ -89,7 +89,8 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
         .collect())
 }
 
-fn marks(row: &owner_marks::Model) -> OwnerMarks {
+/// What a row says that a domain was like.
+pub(in crate::app) fn owner_marks(row: &entity::owner_marks::Model) -> OwnerMarks {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     OwnerMarks {
         name_servers: words(&row.name_servers),
@@ -98,12 +99,12 @@ fn marks(row: &owner_marks::Model) -> OwnerMarks {
     }
 }
 
-fn model(domain_id: i64, marks: &OwnerMarks, seen_at: i64) -> owner_marks::Model {
+fn model(domain_id: i64, marks: &OwnerMarks, seen_at: i64) -> entity::owner_marks::Model {
     let text = |words: &BTreeSet<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         words.join(" ")
     };
-    owner_marks::Model {
+    entity::owner_marks::Model {
         domain_id,
         name_servers: text(&marks.name_servers),
         tls_key: marks.tls_key.clone(),
