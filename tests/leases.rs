@@ -61,6 +61,8 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         validator_url: None,
         etag: None,
         last_modified: None,
+        vary: None,
+        max_age: None,
         next_due_at: due,
         interval_us: 0,
         full_wanted: false,

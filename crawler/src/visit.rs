@@ -97,6 +97,28 @@ pub struct SourceOutcome {
     pub verdict: Verdict,
 }
 
+impl SourceOutcome {
+    /// How long the host wants to be left alone, in seconds; nothing where it did not say.
+    pub const fn retry_after(&self) -> Option<u32> {
+        match &self.verdict {
+            Verdict::Failed { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether the host wants to be left alone for now.
+    pub const fn asks_for_rest(&self) -> bool {
+        let throttled = matches!(
+            &self.verdict,
+            Verdict::Failed {
+                outcome: AttemptOutcome::Throttled,
+                ..
+            }
+        );
+        throttled || self.retry_after().is_some()
+    }
+}
+
 /// One request with the redirects it was led through, or one refusal to make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
@@ -268,6 +290,9 @@ pub struct FetchedCatalog {
 pub struct FetchedKeySet {
     /// Where they say that it is.
     pub url: String,
+    /// Whether that is another house, where no key of this card may lie whoever proves its domain; nothing was
+    /// asked then.
+    pub foreign: bool,
     /// The body, whatever it is, or one sentence why there is none.
     pub answer: Result<Vec<u8>, String>,
 }

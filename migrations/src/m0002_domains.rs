@@ -210,6 +210,8 @@ impl MigrationTrait for Migration {
                     .col(text_null("validator_url"))
                     .col(text_null("etag"))
                     .col(text_null("last_modified"))
+                    .col(text_null("vary"))
+                    .col(big_integer_null("max_age"))
                     .col(big_integer("next_due_at"))
                     .col(big_integer("interval_us"))
                     .col(boolean("full_wanted"))

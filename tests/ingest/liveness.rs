@@ -149,4 +149,53 @@ both_databases! {
         let leased = stage.app.visits_lease(10, 1_000_000).await.unwrap();
         assert!(leased[0].1[0].full_wanted, "the whole card, as the wish was");
     }
+
+    /// How long a host wants to be left alone holds for all that lies on it, and for whoever asks for a visit.
+    async fn a_host_that_wants_rest_gets_it(url: &str) {
+        let stage = Stage::new(url).await;
+        let other = format!("https://{DOMAIN}/other.json");
+        stage.publish_approved(DOMAIN, &card("Weary", "Wants rest")).await;
+        stage.register_url(&other).await;
+        stage.advance(Duration::days(2));
+        let asked = stage.visit(|source| match source.kind.as_str() {
+            "well_known" => Answer::Rests(2 * 3600),
+            _ => Answer::Card(card("Weary", "Lies beside it")),
+        });
+        assert_eq!(asked.await, 1);
+        let rested = stage.now() + Duration::hours(2);
+        let wish = a2a_registry::api::Recrawl { full: true };
+        let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
+        stage.register_url(&format!("https://{DOMAIN}/third.json")).await;
+        stage.advance(Duration::hours(2) - Duration::SECOND);
+        assert!(stage.app.visits_lease(10, 1_000_000).await.unwrap().is_empty());
+        stage.advance(Duration::SECOND);
+        assert_eq!(stage.app.visits_lease(10, 1_000_000).await.unwrap().len(), 1);
+    }
+
+    /// Asking again for a visit that waits already answers the same and writes nothing.
+    async fn wishes_for_one_visit_are_one_event(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish_approved(DOMAIN, &card("Wished", "For often")).await;
+        stage.advance(Duration::minutes(2));
+        let wishes = async || {
+            let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+            events.iter().filter(|event| event.kind.as_str() == "domain.recrawl").count()
+        };
+        let before = wishes().await;
+        let mut answers = Vec::new();
+        for full in [false, false, true, true, false] {
+            let wish = a2a_registry::api::Recrawl { full };
+            let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+            answers.push((wishes().await - before, time::OffsetDateTime::from(accepted.next_due)));
+        }
+        let due = stage.now();
+        assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
+        let under_way = stage.outcomes(|_| Answer::NotModified).await;
+        for _ in 0..3 {
+            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry::api::Recrawl::default()).await.unwrap();
+        }
+        assert_eq!(wishes().await - before, 3);
+        stage.app.ingest(&under_way).await.unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! Signatures of cards as they are taken in: judged with the keys that came along.
 
 use a2a_crawler::FetchedKeySet;
+use a2a_registry::api::Vouch;
 use a2a_registry::domain::event::EventKind;
 use a2a_registry::domain::lifecycle::Hold;
 
@@ -14,6 +15,7 @@ const JKU: &str = "https://signing.agents-test.com/keys.json";
 fn away() -> FetchedKeySet {
     FetchedKeySet {
         url: JKU.into(),
+        foreign: false,
         answer: Err("the server answered 503".into()),
     }
 }
@@ -183,6 +185,27 @@ both_databases! {
         assert!(stage.holds(agent).await.is_empty());
         stage.look(DOMAIN, Answer::Signed(second.sign(&new), second.found())).await;
         assert!(stage.holds(agent).await.is_empty());
+        stage.index_equals_database().await;
+    }
+
+    /// Keys that another house holds are told of, and no rule approves the card without a person, not even where its
+    /// domain is vouched for.
+    async fn keys_of_another_house_are_never_passed_over(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.register(DOMAIN).await;
+        let vouch = Vouch { reason: "seen".into() };
+        stage.app.domain_vouch(&stage.admin, DOMAIN, &vouch).await.unwrap();
+        let foreign = FetchedKeySet { foreign: true, ..away() };
+        let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
+        stage.look(DOMAIN, Answer::Signed(bytes, foreign)).await;
+        let agent = stage.agent(DOMAIN).await;
+        assert_eq!(stage.served(agent.id).await, None);
+        assert!(stage.open_review(agent.id).await.is_some());
+        assert!(rules(&stage, agent.id).await.contains(&"signature.foreign_keys".to_owned()));
+        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let told: Vec<_> = events.iter().filter(|event| event.kind == EventKind::AgentForeignKeys).collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));
         stage.index_equals_database().await;
     }
 }

@@ -22,6 +22,8 @@ pub enum Answer {
     Catalog(Vec<(String, String)>, Read),
     /// 304.
     NotModified,
+    /// 429 with so many seconds of `Retry-After`.
+    Rests(u32),
     /// Anything else.
     Fails(AttemptOutcome),
 }
@@ -77,6 +79,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
         Answer::Card(_) | Answer::Signed(..) => (AttemptOutcome::Card, Some(200)),
         Answer::Catalog(..) => (AttemptOutcome::Catalog, Some(200)),
         Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
+        Answer::Rests(_) => (AttemptOutcome::Throttled, Some(429)),
         Answer::Fails(outcome) => (*outcome, None),
     };
     let (answer, key_sets) = match answer {
@@ -106,6 +109,10 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
             }))
         }
         Answer::NotModified => Verdict::NotModified(freshness),
+        Answer::Rests(seconds) => Verdict::Failed {
+            outcome: AttemptOutcome::Throttled,
+            retry_after: Some(seconds),
+        },
         Answer::Fails(outcome) => Verdict::Failed {
             outcome,
             retry_after: None,

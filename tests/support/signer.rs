@@ -39,6 +39,7 @@ impl Signer {
     pub fn found(&self) -> FetchedKeySet {
         FetchedKeySet {
             url: self.jku.clone(),
+            foreign: false,
             answer: Ok(self.jwks.clone().into_bytes()),
         }
     }

@@ -33,7 +33,7 @@ const HOMES: [Home; 15] = [
     (
         "reqwest",
         &[
-            "crawler/src",
+            "crawler/src/fetch",
             "registry/src/cli/client.rs",
             "registry/src/talk",
         ],
@@ -41,7 +41,7 @@ const HOMES: [Home; 15] = [
     ),
     (
         "hyper",
-        &["crawler/src"],
+        &["crawler/src/fetch"],
         "the server asks others through the crawler's guarded fetcher",
     ),
     (
@@ -66,11 +66,13 @@ type Call = (
     &'static str,
 );
 
+const ASKING: &str = "the server asks others through the crawler's guarded fetcher";
+const RESOLVING: &str = "names are resolved by the crawler's guard";
 const CLOCK: &str = "take `now`, or an a2a_crawler::Clock, so that a test can set the time";
 
 /// The calls that read the clock or give up. `Instant` may measure how long something took; what is
 /// decided by time asks the `Clock`.
-const CALLS: [Call; 12] = [
+const CALLS: [Call; 18] = [
     (
         &["OffsetDateTime", "::", "now_utc"],
         &["crawler/src/clock.rs"],
@@ -98,15 +100,21 @@ const CALLS: [Call; 12] = [
         ],
         CLOCK,
     ),
+    (&["TcpStream", "::", "connect"], &[], ASKING),
+    (&["TcpStream", "::", "connect_timeout"], &[], ASKING),
+    (&["TcpSocket", "::"], &[], ASKING),
+    (&["UnixStream", "::", "connect"], &[], ASKING),
+    (&["lookup_host", "("], &[], RESOLVING),
+    (&["to_socket_addrs", "("], &[], RESOLVING),
     (
-        &["TcpStream", "::", "connect"],
+        &["Command", "::", "new"],
         &[],
-        "the server asks others through the crawler's guarded fetcher",
+        "no other program is started; what it would ask, nobody guards",
     ),
     (
         &["UdpSocket", "::", "bind"],
         &["crawler/src/dns", "crawler/src/fetch/own.rs"],
-        "names are resolved by the crawler's guard",
+        RESOLVING,
     ),
     (&[".", "unwrap", "("], MAY_GIVE_UP, GIVE_UP),
     (&[".", "expect", "("], MAY_GIVE_UP, GIVE_UP),
@@ -189,6 +197,13 @@ fn strays_are_found() {
         "fn f(v: sea_orm::Value) {}",
         "fn f() { let t = time::OffsetDateTime::now_utc(); }",
         "fn f() { g()\n        .unwrap(); }",
+        "use reqwest::Client;",
+        "async fn f() { tokio::net::TcpStream::connect(to).await; }",
+        "fn f() { std::net::TcpStream::connect_timeout(to, limit); }",
+        "fn f() { TcpSocket::new_v4(); }",
+        "async fn f() { tokio::net::lookup_host(name).await; }",
+        "fn f() { name.to_socket_addrs(); }",
+        "fn f() { Command::new(\"curl\"); }",
     ] {
         assert_eq!(problems("registry/src/app/agents.rs", text), 1, "{text}");
     }

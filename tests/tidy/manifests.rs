@@ -36,7 +36,7 @@ const PACKAGES: [Package; 5] = [
 const WITH_PROGRAM: &str = "registry";
 
 /// Packages that would bring a second way to do what one already does.
-const UNWANTED: [(&str, &str); 11] = [
+const UNWANTED: [(&str, &str); 16] = [
     ("chrono", "time is told by the crate `time`"),
     ("jiff", "time is told by the crate `time`"),
     ("rusqlite", "storage goes through sea-orm"),
@@ -47,6 +47,11 @@ const UNWANTED: [(&str, &str); 11] = [
     ("awc", "others are asked through the guarded fetcher"),
     ("ureq", "others are asked through the guarded fetcher"),
     ("curl", "others are asked through the guarded fetcher"),
+    ("isahc", "others are asked through the guarded fetcher"),
+    ("surf", "others are asked through the guarded fetcher"),
+    ("attohttpc", "others are asked through the guarded fetcher"),
+    ("minreq", "others are asked through the guarded fetcher"),
+    ("hyper-util", "others are asked through the guarded fetcher"),
     ("lazy_static", "the standard library has LazyLock"),
 ];
 

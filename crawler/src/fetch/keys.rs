@@ -59,31 +59,36 @@ impl Fetcher {
         }
         let mut sets = Vec::new();
         for jku in named.into_iter().take(MAX_KEY_SETS) {
-            let answer = self.fetch_key_set(asked, &jku, rules).await;
-            sets.push(FetchedKeySet { url: jku, answer });
+            let url = Url::parse(&jku).map_err(|error| format!("`jku` is no URL: {error}"));
+            let proved = KeySetRules {
+                dns_proved: true,
+                ..*rules
+            };
+            let foreign = url.as_ref().is_ok_and(|url| !proved.admit(asked, url));
+            let answer = match url {
+                Ok(url) if !rules.admit(asked, &url) => Err(format!(
+                    "`jku` leads away from {}, so nothing is fetched; publish the keys on the card's own origin",
+                    asked.origin().ascii_serialization()
+                )),
+                Ok(url) => self.fetch_key_set(&url).await,
+                Err(error) => Err(error),
+            };
+            sets.push(FetchedKeySet {
+                url: jku,
+                foreign,
+                answer,
+            });
         }
         sets
     }
 
-    async fn fetch_key_set(
-        &self,
-        asked: &Url,
-        jku: &str,
-        rules: &KeySetRules<'_>,
-    ) -> Result<Vec<u8>, String> {
-        let url = Url::parse(jku).map_err(|error| format!("`jku` is no URL: {error}"))?;
-        if !rules.admit(asked, &url) {
-            return Err(format!(
-                "`jku` leads away from {}, so nothing is fetched; publish the keys on the card's own origin",
-                asked.origin().ascii_serialization()
-            ));
-        }
+    async fn fetch_key_set(&self, url: &Url) -> Result<Vec<u8>, String> {
         let options = GetOptions {
             redirects: 0,
             body: MAX_KEY_SET_BYTES,
             ..GetOptions::default()
         };
-        match self.get(&url, &options).await.answer {
+        match self.get(url, &options).await.answer {
             Ok(answer) if answer.status == 200 => Ok(answer.body),
             Ok(answer) => Err(format!(
                 "the server answered {} where the keys should be",

@@ -50,6 +50,8 @@ pub struct FetcherConfig {
     pub contact: Option<Url>,
     /// Further root certificates, each PEM (one or more) or DER.
     pub extra_ca: Vec<Vec<u8>>,
+    /// Hosts that may hold the keys of any card: see [`KeySetRules::hosts`].
+    pub key_hosts: Vec<String>,
 }
 
 /// Why there is no fetcher.
@@ -75,6 +77,7 @@ pub struct Fetcher {
     client: reqwest::Client,
     resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
+    key_hosts: Vec<String>,
 }
 
 /// What to ask for, beyond the URL.
@@ -161,12 +164,18 @@ impl Fetcher {
             client,
             resolver,
             clock,
+            key_hosts: config.key_hosts,
         })
     }
 
     /// The guard that every request passes.
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Hosts that may hold the keys of any card.
+    pub fn key_hosts(&self) -> &[String] {
+        &self.key_hosts
     }
 
     /// The TXT records of a name, through the resolver of this fetcher and within [`FetchLimits::dns`].
@@ -264,9 +273,13 @@ impl Fetcher {
         trail.status = Some(response.status().as_u16());
         trail.address = response.remote_addr().map(|peer| peer.ip());
         // The last word on where we are: not what DNS said, but who is at the other end.
-        if let Some(peer) = trail.address {
-            self.guard.check_address(peer)?;
-        }
+        let peer = trail.address.ok_or_else(|| {
+            FetchError::new(
+                AttemptOutcome::Refused,
+                "nobody knows which address has answered",
+            )
+        })?;
+        self.guard.check_address(peer)?;
         if response.headers().len() > self.limits.headers {
             return Err(FetchError::new(
                 AttemptOutcome::BadBody,

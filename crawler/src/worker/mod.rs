@@ -189,10 +189,16 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Outcome {
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,
-        ..KeySetRules::default()
+        hosts: fetcher.key_hosts(),
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
-        sources.push(fetcher.fetch_source_with(task, &rules).await);
+        let result = fetcher.fetch_source_with(task, &rules).await;
+        // All sources of a visit lie on one host. Where it wants to be left alone, the others wait too.
+        let alone = result.asks_for_rest();
+        sources.push(result);
+        if alone {
+            break;
+        }
     }
     Outcome {
         domain_key: visit.domain_key,

@@ -124,7 +124,7 @@ async fn an_unsigned_card_asks_for_nothing_more() {
 #[tokio::test]
 async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
     let authority = Authority::new("keys");
-    let mut hits = Vec::new();
+    let (mut hits, mut foreign) = (Vec::new(), Vec::new());
     for (host, rules) in [
         ("keys.example.com", KeySetRules::default()),
         ("keys.example.com", proved()),
@@ -158,6 +158,7 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
             panic!("{verdict:?}")
         };
         // Where the rules admit the host, the guard has the next word: its address is refused.
+        foreign.push(card.key_sets[0].foreign);
         let why = card.key_sets[0].answer.clone().unwrap_err();
         hits.push(why.contains("loopback"));
         assert_ne!(
@@ -168,6 +169,8 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         canary.assert_untouched();
     }
     assert_eq!(hits, [false, true, false, true]);
+    // Another host of the domain is asked once somebody proves it, so it is none of another house.
+    assert_eq!(foreign, [false, false, true, false]);
 }
 
 const fn proved() -> KeySetRules<'static> {

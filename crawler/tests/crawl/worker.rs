@@ -235,6 +235,32 @@ async fn a_single_outcome_is_delivered_at_once() {
     running.stop().await;
 }
 
+/// All sources of a visit lie on one host: where it wants to be left alone, the others are not asked.
+#[tokio::test]
+async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
+    for (status, headers, asked) in [
+        (429, "", 1),
+        (503, "Retry-After: 60\r\n", 1),
+        (503, "", 3),
+        (404, "", 3),
+    ] {
+        let requests = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&requests);
+        let server = Server::start(move |_| {
+            *counted.lock().unwrap() += 1;
+            Reply::new(status, headers, "")
+        })
+        .await;
+        let mut visit = visits(&server, 3).into_iter();
+        let mut whole = visit.next().unwrap();
+        whole.sources.extend(visit.flat_map(|other| other.sources));
+        let running = start(Queue::new(vec![whole]), Store::new(|_| false), config());
+        assert_eq!(running.sink.kept(1).await, [[1]]);
+        running.stop().await;
+        assert_eq!(*requests.lock().unwrap(), asked, "{status} {headers}");
+    }
+}
+
 /// Company is waited for while it is on its way, up to the size of a group.
 #[tokio::test]
 async fn outcomes_gather_in_groups_of_the_allowed_size() {

@@ -128,15 +128,26 @@ impl App {
             Some(waiting) if !under_way => waiting.min(earliest),
             _ => earliest,
         };
+        let waits = match under_way {
+            true => row.wanted_at.is_some(),
+            false => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
+        };
+        let more = wish.full && write.sources_want_full(id).await? > 0;
+        let accepted = RecrawlAccepted {
+            domain: row.name.clone(),
+            next_due: Timestamp(due),
+        };
+        // Whoever asks again and again writes nothing: one event a visit is the most that wishes come to.
+        if waits && !more {
+            write.commit().await?;
+            return Ok(accepted);
+        }
         // A visit whose lease has run out may still end, as long as nobody else has made it.
         if row.lease.is_some() {
             write.domain_want(id, now).await?;
         }
         if !under_way {
             write.domain_make_due(id, due).await?;
-        }
-        if wish.full {
-            write.sources_want_full(id).await?;
         }
         let actor = caller
             .account
@@ -153,22 +164,19 @@ impl App {
         write.commit().await?;
         self.after_write(&touched);
         self.wake.visits.notify_one();
-        Ok(RecrawlAccepted {
-            domain: row.name,
-            next_due: Timestamp(due),
-        })
+        Ok(accepted)
     }
 
     /// Ends a domain: its agents are retired, its name is free again.
     ///
     /// # Errors
-    /// `Forbidden` for whoever neither owns nor curates it; `NotFound`.
+    /// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `NotFound`.
     pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
         let account = caller.demand(Permission::Register)?;
         let row = self.domain_visible(caller, domain).await?;
         let own_unverified = row.account_id == Some(account.id) && row.state == "unverified";
-        if !own_unverified && row.owner_id != Some(account.id) {
-            caller.demand(Permission::Curate)?;
+        if !own_unverified {
+            self.may_keep(caller, &row).await?;
         }
         let now = self.now();
         let write = self.store.write().await?;
@@ -215,7 +223,7 @@ impl App {
         let row = domains::domain_by_name(&self.store, &name)
             .await?
             .ok_or_else(missing)?;
-        if sight(caller, &row) != Sight::Outside {
+        if sight(caller, &row, &[]) != Sight::Outside || self.has_part(caller, &row).await? {
             return Ok(row);
         }
         let claims = ownership::challenges_of(&self.store, &[row.id]).await?;

@@ -33,6 +33,9 @@ pub(super) struct KeptKeySet {
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Whether it lies where no key of the card may lie, so that nobody looked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    foreign: bool,
 }
 
 impl KeptKeySet {
@@ -46,6 +49,7 @@ impl KeptKeySet {
             url: ENROLLED.into(),
             keys: serde_json::to_string(&Enrolled { keys }).ok(),
             error: None,
+            foreign: false,
         })
     }
 }
@@ -61,6 +65,7 @@ impl From<&FetchedKeySet> for KeptKeySet {
         };
         Self {
             url: fetched.url.clone(),
+            foreign: fetched.foreign,
             error: read.as_ref().err().cloned(),
             keys: read.ok(),
         }
@@ -130,13 +135,24 @@ impl Signatures {
         self.key_sets.iter().all(|set| set.error.is_none())
     }
 
-    /// What is to be said about them.
+    /// Where key sets are named that nobody looked for, since no key of the card may lie there.
+    pub(super) fn foreign(&self) -> Vec<&str> {
+        let foreign = self.key_sets.iter().filter(|set| set.foreign);
+        foreign.map(|set| set.url.as_str()).collect()
+    }
+
+    /// What is to be said about them. Keys of another house are an error, so that no rule approves the card
+    /// without a person; keys that are merely away are not.
     pub(super) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
         let mut findings = uncovered_findings(bytes, &self.entries);
         findings.extend(self.key_sets.iter().filter_map(|set| {
+            let (rule, severity) = match set.foreign {
+                true => ("signature.foreign_keys", Severity::Error),
+                false => ("signature.keys", Severity::Warning),
+            };
             Some(Finding {
-                rule: "signature.keys".into(),
-                severity: Severity::Warning,
+                rule: rule.into(),
+                severity,
                 pointer: "/signatures".into(),
                 found: set.url.clone(),
                 wanted: "a key set at `jku`, on the card's own origin".into(),

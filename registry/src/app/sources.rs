@@ -69,6 +69,8 @@ pub(super) fn new_source(
         validator_url: None,
         etag: None,
         last_modified: None,
+        vary: None,
+        max_age: None,
         next_due_at: now.0,
         interval_us: 0,
         full_wanted: false,

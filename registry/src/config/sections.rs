@@ -111,6 +111,8 @@ pub struct CrawlerConfig {
     pub allow_ports: AllowPorts,
     /// PEM files with further roots.
     pub extra_ca: Vec<PathBuf>,
+    /// Hosts that may hold the keys which any card is signed with, as in `keys.example.com`; lower-case.
+    pub key_hosts: Vec<String>,
     /// A URL or address for those whose domains are crawled; sent with every request.
     pub contact: String,
     /// Visits under way at once.
@@ -131,6 +133,7 @@ impl Default for CrawlerConfig {
             allow_http: false,
             allow_ports: AllowPorts::default(),
             extra_ca: Vec::new(),
+            key_hosts: Vec::new(),
             contact: String::new(),
             concurrency: 64,
             least_rate: 1.0,

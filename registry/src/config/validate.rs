@@ -29,6 +29,14 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if !(1..=1024).contains(&config.crawler.concurrency) {
         wrong("crawler.concurrency must be between 1 and 1024".into());
     }
+    for host in &config.crawler.key_hosts {
+        let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
+        if !named || !host.contains('.') {
+            wrong(format!(
+                "crawler.key_hosts must be lower-case host names such as \"keys.example.com\", not \"{host}\""
+            ));
+        }
+    }
     if !(0.001..=1_000_000.0).contains(&config.crawler.least_rate) {
         wrong("crawler.least_rate must be between 0.001 and 1000000".into());
     }

@@ -27,6 +27,8 @@ text_enum! {
         AgentDiscovered = "agent.discovered",
         /// A card changed and a new version was kept.
         AgentChanged = "agent.changed",
+        /// A card names keys of another house, which nobody looked for.
+        AgentForeignKeys = "agent.foreign_keys",
         /// A version was approved, by a rule or a person.
         AgentApproved = "agent.approved",
         /// A version was rejected.

@@ -91,6 +91,7 @@ pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher,
         limits: FetchLimits::default(),
         contact,
         extra_ca,
+        key_hosts: crawler.key_hosts.clone(),
     };
     Fetcher::new(config, resolver, app.clock()).map_err(|error| StartError(error.to_string()))
 }

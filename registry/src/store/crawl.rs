@@ -103,6 +103,8 @@ impl Write {
                 C::ValidatorUrl,
                 C::Etag,
                 C::LastModified,
+                C::Vary,
+                C::MaxAge,
                 C::NextDueAt,
                 C::IntervalUs,
                 C::FullWanted,

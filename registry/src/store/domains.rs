@@ -46,7 +46,8 @@ pub async fn domains_by_ids(
         .await?)
 }
 
-/// Live domains whose name comes after `after`, by name; those of one account where one is given.
+/// Live domains whose name comes after `after`, by name; those of one account where one is given: what it has
+/// registered or owns, and what it has proved and others dispute.
 ///
 /// # Errors
 /// Where the database fails.
@@ -61,7 +62,20 @@ pub async fn domain_page(
         .order_by_asc(domain::Column::Name)
         .limit(limit);
     if let Some(account) = account {
-        query = query.filter(domain::Column::AccountId.eq(account));
+        let proved = Query::select()
+            .column(proof::Column::DomainId)
+            .from(proof::Entity)
+            .and_where(proof::Column::AccountId.eq(account))
+            .and_where(proof::Column::EndedAt.is_null())
+            .take();
+        let in_dispute = Condition::all()
+            .add(domain::Column::OwnerId.is_null())
+            .add(domain::Column::Id.in_subquery(proved));
+        let own = Condition::any()
+            .add(domain::Column::AccountId.eq(account))
+            .add(domain::Column::OwnerId.eq(account))
+            .add(in_dispute);
+        query = query.filter(own);
     }
     if let Some(after) = after {
         query = query.filter(domain::Column::Name.gt(after));
@@ -265,18 +279,20 @@ impl Write {
         Ok(())
     }
 
-    /// Asks for whole cards the next time a domain's sources are asked.
+    /// Asks for whole cards the next time a domain's sources are asked; answers of how many that was not asked
+    /// before.
     ///
     /// # Errors
     /// Where the database fails.
-    pub async fn sources_want_full(&self, domain: i64) -> Result<(), StoreError> {
-        source::Entity::update_many()
+    pub async fn sources_want_full(&self, domain: i64) -> Result<u64, StoreError> {
+        let asked = source::Entity::update_many()
             .col_expr(source::Column::FullWanted, Expr::value(true))
             .filter(source::Column::DomainId.eq(domain))
             .filter(source::Column::EndedAt.is_null())
+            .filter(source::Column::FullWanted.eq(false))
             .exec(self.connection())
             .await?;
-        Ok(())
+        Ok(asked.rows_affected)
     }
 
     /// Makes the next visit of a domain due at this moment, and all its sources with it.

@@ -67,6 +67,7 @@ fn config(limits: FetchLimits) -> FetcherConfig {
         limits,
         contact: None,
         extra_ca: Vec::new(),
+        key_hosts: Vec::new(),
     }
 }
 

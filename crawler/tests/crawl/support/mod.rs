@@ -53,6 +53,7 @@ pub fn config(limits: FetchLimits) -> FetcherConfig {
         limits,
         contact: Some("https://registry.example.com/crawler".parse().unwrap()),
         extra_ca: Vec::new(),
+        key_hosts: Vec::new(),
     }
 }
 

@@ -195,6 +195,11 @@ impl App {
         };
         row.change_class = class.map(|class| class.as_str().into());
         let has_error = row.has_error;
+        let foreign = content.signatures.foreign();
+        if !foreign.is_empty() {
+            let data = json!({"digest": key.digest, "key_sets": foreign});
+            ledger.agent_event(EventKind::AgentForeignKeys, state.agent.id, CRAWLER, data);
+        }
         ledger.versions.push(row);
         group.versions.insert(key.id, key.clone());
         state.agent.newest_version = Some(key.id);

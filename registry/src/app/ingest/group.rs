@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use a2a_crawler::fetch::{MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
-use a2a_crawler::{Outcome, SourceOutcome, Verdict};
+use a2a_crawler::{Freshness, Outcome, SourceOutcome, Verdict};
 use time::Duration;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ use crate::store::{Write, accounts, agents, decisions, domains, ownership, revie
 /// How a host is to be treated after a visit.
 #[derive(Debug)]
 pub(super) struct Manners {
-    /// The pause before the next visit, microseconds.
+    /// The pause before the next visit, microseconds: the registry's own, or what the host asks for.
     pub(super) spacing: i64,
     /// The address block whose visits are limited, or that none is; `None` where the visit tells nothing
     /// about that.
@@ -234,6 +234,9 @@ impl Group {
             totals.0 += 1;
             totals.1 += i32::from(good);
         }
+        if let Some(row) = self.sources.get_mut(&result.source_key) {
+            keep_freshness(row, &result.verdict);
+        }
         for attempt in &result.attempts {
             let Some(source) = self.sources.get_mut(&result.source_key) else {
                 return;
@@ -343,5 +346,56 @@ impl Group {
             });
         write.source_days_add(days.collect()).await?;
         Ok(())
+    }
+}
+
+/// Bytes of `Vary` that are kept.
+const MAX_VARY: usize = 255;
+
+/// Keeps what a good answer says about its own keeping, for its owner to see. A 304 that names no `Vary` changes
+/// nothing about it.
+fn keep_freshness(row: &mut source::Model, verdict: &Verdict) {
+    let (freshness, whole): (&Freshness, bool) = match verdict {
+        Verdict::Fetched(card) => (&card.freshness, true),
+        Verdict::Catalog(catalog) => (&catalog.freshness, true),
+        Verdict::NotModified(freshness) => (freshness, false),
+        Verdict::Failed { .. } => return,
+    };
+    row.max_age = freshness.max_age.map(i64::from);
+    if whole || freshness.vary.is_some() {
+        // Names of header fields are ASCII, so that a character is a byte.
+        let kept = |vary: &String| vary.chars().filter(char::is_ascii).take(MAX_VARY).collect();
+        row.vary = freshness.vary.as_ref().map(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::sources::new_source;
+    use crate::domain::source::SourceKind;
+
+    #[test]
+    fn what_an_answer_says_about_its_keeping_is_kept_within_a_bound() {
+        let mut row = new_source(
+            1,
+            SourceKind::Url,
+            "https://a.example/".into(),
+            Timestamp(0),
+        );
+        let mut answer = |vary: Option<&str>, max_age| {
+            let freshness = Freshness {
+                max_age,
+                vary: vary.map(str::to_owned),
+                ..Freshness::default()
+            };
+            keep_freshness(&mut row, &Verdict::NotModified(freshness));
+            (row.vary.clone(), row.max_age)
+        };
+        let accept = Some("accept".to_owned());
+        assert_eq!(answer(Some("accept"), Some(60)), (accept.clone(), Some(60)));
+        assert_eq!(answer(None, None), (accept, None));
+        let (vary, _) = answer(Some(&"x".repeat(1000)), None);
+        assert_eq!(vary.map(|vary| vary.len()), Some(MAX_VARY));
     }
 }

@@ -205,16 +205,23 @@ impl App {
 
     /// How the host of a visit is to be treated from now on.
     fn manners(&self, group: &Group, outcome: &Outcome) -> Manners {
+        let asked_for = outcome
+            .sources
+            .iter()
+            .filter_map(SourceOutcome::retry_after);
+        let asked_for = asked_for
+            .max()
+            .map_or(0, |seconds| i64::from(seconds) * SECOND);
         if self.visit_is_exempt(group, outcome) {
             return Manners {
-                spacing: 0,
+                spacing: asked_for,
                 network: Some(None),
             };
         }
         let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
         let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
         Manners {
-            spacing: SPACING,
+            spacing: asked_for.max(SPACING),
             network: spoken_to.map(|address| Some(block_of(address).to_string())),
         }
     }

@@ -145,6 +145,10 @@ pub mod source {
         pub etag: Option<String>,
         /// `Last-Modified` as received.
         pub last_modified: Option<String>,
+        /// The request fields by which the origin last said that its answer differs, at most 255 bytes.
+        pub vary: Option<String>,
+        /// Seconds its last answer may be called fresh, where it says so.
+        pub max_age: Option<i64>,
         /// When it is due.
         pub next_due_at: i64,
         /// The adaptive interval, microseconds.
