@@ -70,6 +70,7 @@ impl House {
                 limits: FetchLimits::default(),
                 contact: None,
                 extra_ca: vec![site.authority.pem()],
+                key_hosts: Vec::new(),
             },
         )
         .await;

@@ -150,8 +150,7 @@ impl App {
         change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
     ) -> Result<Agent, AppError> {
         caller.demand(Permission::Register)?;
-        let row = self.agent_visible(caller, agent).await?;
-        let account = self.may_keep_agent(caller, &row).await?;
+        let (row, account) = self.agent_to_keep(caller, agent).await?;
         self.change(caller, account, row.id, act, change).await
     }
 

@@ -77,7 +77,7 @@ impl Stream {
 
 impl App {
     /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
-    /// left to ask is visited no more.
+    /// left to ask is visited no more; one that was never visited is only where it has not opted out.
     ///
     /// # Errors
     /// Where the database fails.
@@ -126,7 +126,7 @@ impl App {
             due.truncate(asked);
             visits.push((domain, due));
         }
-        Ok(visits)
+        self.visits_permitted(visits).await
     }
 
     /// Keeps the address blocks of leased domains; gives the domains back of which too many are then under

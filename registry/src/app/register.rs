@@ -6,7 +6,7 @@ use serde_json::json;
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
-use super::ownership::is_provable;
+use super::ownership::{disputed, host_name, is_disputed, is_provable};
 use super::reviews::person;
 use super::sources::{catalogs_of, count_of_cards, is_well_known, new_source};
 use super::{App, AppError, Caller};
@@ -34,7 +34,8 @@ impl App {
     ///
     /// # Errors
     /// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied`
-    /// by `deny_domains`; `LimitReached`; `Unauthenticated` and `Forbidden` by who asks.
+    /// by `deny_domains`; `Conflict` while it is disputed; `LimitReached`; `Unauthenticated` and `Forbidden` by who
+    /// asks.
     pub async fn register(
         &self,
         caller: &Caller,
@@ -63,6 +64,9 @@ impl App {
         let row = match domains::domain_by_name(&write, &new.domain.name).await? {
             Some(row) => {
                 refuse_opted_out(&row)?;
+                if is_disputed(&row) && !caller.may(Permission::Curate) {
+                    return Err(disputed(&row));
+                }
                 row
             }
             None => self.new_domain(&write, caller, &new.domain, now).await?,
@@ -200,7 +204,9 @@ impl App {
             lease: None,
             leased_until: None,
         };
-        let check_due_at = is_provable(&row).then_some(now.0);
+        // Where there is nothing to prove its name server is still asked for an opt-out.
+        let looked_for = is_provable(&row) || host_name(&row).is_some();
+        let check_due_at = looked_for.then_some(now.0);
         let row = domain::Model {
             check_due_at,
             ..row

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use url::Url;
 
+use super::is_disputed;
 use crate::api::{Agent, AgentPatch, DomainPatch, DomainView, Transfer};
 use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
@@ -12,7 +13,7 @@ use crate::app::{Account, App, AppError, Caller};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Visibility;
 use crate::domain::role::Permission;
-use crate::store::entity::{agent, domain};
+use crate::store::entity::agent;
 use crate::store::{accounts, domains};
 
 /// Characters of a contact.
@@ -35,7 +36,7 @@ impl App {
         patch: &DomainPatch,
     ) -> Result<DomainView, AppError> {
         let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
+        let account = self.may_keep(caller, &seen).await?;
         let contact = patch.contact.as_deref().map(contact).transpose()?;
         let write = self.store.write().await?;
         let mut row = self.domain_locked(&write, &seen).await?;
@@ -77,7 +78,7 @@ impl App {
         transfer: &Transfer,
     ) -> Result<DomainView, AppError> {
         let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
+        let account = self.may_keep(caller, &seen).await?;
         let write = self.store.write().await?;
         let mut row = self.domain_locked(&write, &seen).await?;
         let to = accounts::account_by_name(&write, &transfer.account)
@@ -121,8 +122,7 @@ impl App {
         agent: &str,
         patch: &AgentPatch,
     ) -> Result<Agent, AppError> {
-        let seen = self.agent_visible(caller, agent).await?;
-        let account = self.may_keep_agent(caller, &seen).await?;
+        let (seen, account) = self.agent_to_keep(caller, agent).await?;
         let write = self.store.write().await?;
         let mut state = self.state_of(&write, seen.id).await?;
         let curates = caller.may(Permission::Curate);
@@ -157,11 +157,26 @@ impl App {
         self.agent_show(caller, &seen.id.to_string()).await
     }
 
-    /// The caller, where it has proved an agent's domain or curates.
+    /// An agent that the caller may change, and the caller: it has proved the agent's domain, or curates.
     ///
     /// # Errors
-    /// `Unauthenticated`, `Forbidden`, `Conflict` while the domain is disputed.
-    pub(in crate::app) async fn may_keep_agent<'a>(
+    /// `NotFound`, `Unauthenticated`, `Forbidden`; `Conflict` for whoever has a part in a dispute of its domain.
+    pub(in crate::app) async fn agent_to_keep<'a>(
+        &self,
+        caller: &'a Caller,
+        agent: &str,
+    ) -> Result<(agent::Model, &'a Account), AppError> {
+        let row = match self.agent_visible(caller, agent).await {
+            Ok(row) => row,
+            // Withheld for the dispute itself, it is hidden from whoever has not registered it.
+            Err(error) => return Err(self.dispute_over(caller, agent).await?.unwrap_or(error)),
+        };
+        let account = self.may_keep_agent(caller, &row).await?;
+        Ok((row, account))
+    }
+
+    /// The caller, where it has proved an agent's domain or curates.
+    async fn may_keep_agent<'a>(
         &self,
         caller: &'a Caller,
         agent: &agent::Model,
@@ -172,41 +187,14 @@ impl App {
             // Its card proves an agent where its domain is nobody's, disputed ones apart.
             Some(account)
                 if row.owner_id.is_none()
-                    && row.state != "disputed"
+                    && !is_disputed(row)
                     && agent.claimed_by == Some(account.id) =>
             {
                 Ok(account)
             }
-            _ => may_keep(caller, row),
+            _ => self.may_keep(caller, row).await,
         }
     }
-}
-
-/// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
-pub(super) fn may_keep<'a>(
-    caller: &'a Caller,
-    row: &domain::Model,
-) -> Result<&'a Account, AppError> {
-    let account = caller.demand(Permission::Register)?;
-    if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
-        return Ok(account);
-    }
-    if row.state == "disputed" && row.account_id == Some(account.id) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "Two accounts have proved {}; nothing of it changes until that is settled.",
-                row.name
-            ),
-        ));
-    }
-    Err(AppError::new(
-        ErrorKind::Forbidden,
-        format!(
-            "This needs a proof that {} is yours: `a2a-registry domain verify {0}`.",
-            row.name
-        ),
-    ))
 }
 
 /// A contact as it is kept; nothing for an empty one.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::acts::may_keep;
 use crate::api::DomainView;
 use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
@@ -30,7 +29,7 @@ impl App {
         jwk: &Value,
     ) -> Result<DomainView, AppError> {
         let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
+        let account = self.may_keep(caller, &seen).await?;
         let (jwk, thumbprint) = public_key(kid, jwk)?;
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &seen).await?;
@@ -72,7 +71,7 @@ impl App {
         kid: &str,
     ) -> Result<(), AppError> {
         let seen = self.domain_visible(caller, domain).await?;
-        let account = may_keep(caller, &seen)?;
+        let account = self.may_keep(caller, &seen).await?;
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &seen).await?;
         if !write.key_withdraw(row.id, kid).await? {

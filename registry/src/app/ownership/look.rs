@@ -1,7 +1,7 @@
 //! Looking for proofs in the world outside, through the guarded fetcher.
 
-use a2a_crawler::challenge::{Check, Expected, Nonce, Reach, Verdict};
-use a2a_crawler::fetch::Fetcher;
+use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
+use a2a_crawler::fetch::{Fetcher, visible};
 use time::OffsetDateTime;
 use url::Url;
 
@@ -10,6 +10,15 @@ use crate::domain::ownership::{Look, Method};
 
 /// Parents of a host whose records are looked at, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;
+
+/// The world outside, as far as one look reaches into it.
+struct World<'a> {
+    fetcher: &'a Fetcher,
+    /// The host by which records name this registry.
+    registry: &'a str,
+    /// Whether the host itself is asked, or only its name server.
+    asks_host: bool,
+}
 
 /// Looks for everything a question is about.
 pub(super) async fn look(
@@ -25,27 +34,39 @@ pub(super) async fn look(
         opted_out: opted_out(own.verdict),
         ..Looked::default()
     };
+    // Who has opted out is left alone, whoever says that the host is theirs; its name server may be asked.
+    let asks_host = looked
+        .opted_out
+        .map_or(question.asks_in_doubt, |opted_out| !opted_out);
+    let world = World {
+        fetcher,
+        registry,
+        asks_host,
+    };
     for claimant in &question.claimants {
-        let found = look_for(fetcher, registry, &question.host, claimant, now).await;
+        let found = look_for(&world, &question.host, claimant, now).await;
         looked.found.extend(found);
     }
     let held = looked.found.iter().any(|found| found.look == Look::Held);
     if question.proved_before || held {
-        look_for_owner(fetcher, &question.host, &mut looked).await;
+        look_for_owner(&world, &question.host, &mut looked).await;
     }
     looked
 }
 
 /// Sees what tells this owner of a host from another one. What cannot be told now is left open.
-async fn look_for_owner(fetcher: &Fetcher, host: &str, looked: &mut Looked) {
+async fn look_for_owner(world: &World<'_>, host: &str, looked: &mut Looked) {
+    let fetcher = world.fetcher;
     looked.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
-    if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+    if let Ok(origin) = Url::parse(&format!("https://{host}/"))
+        && world.asks_host
+    {
         looked.tls_key = fetcher.tls_key(&origin).await.ok();
     }
 }
 
 /// Whether a host has opted out, as far as that can be told.
-fn opted_out(verdict: Verdict) -> Option<bool> {
+pub(super) fn opted_out(verdict: Verdict) -> Option<bool> {
     match verdict {
         Verdict::OptedOut => Some(true),
         Verdict::Failed | Verdict::Bogus | Verdict::Refused => None,
@@ -54,12 +75,14 @@ fn opted_out(verdict: Verdict) -> Option<bool> {
 }
 
 async fn look_for(
-    fetcher: &Fetcher,
-    registry: &str,
+    world: &World<'_>,
     host: &str,
     claimant: &Claimant,
     now: OffsetDateTime,
 ) -> Vec<Found> {
+    let World {
+        fetcher, registry, ..
+    } = *world;
     let uri = Some(claimant.uri.as_str());
     let found = |method, check: Check| found(claimant, method, check);
     let mut all = vec![found(
@@ -99,7 +122,9 @@ async fn look_for(
         };
         let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
         all.push(with(found(Method::Dns, one_off)));
-        if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+        if let Ok(origin) = Url::parse(&format!("https://{host}/"))
+            && world.asks_host
+        {
             let file = fetcher.check_https_file(&origin, &expected).await;
             all.push(with(found(Method::Http, file)));
         }
@@ -134,6 +159,115 @@ fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
             Verdict::Failed | Verdict::Refused => Look::Unknown,
             Verdict::Bogus => Look::Bogus,
         },
-        detail: check.detail,
+        detail: told(&check),
+    }
+}
+
+/// Characters of what was found, and of what was looked for, that are quoted.
+const MAX_QUOTED: usize = 255;
+
+/// What a check tells its owner: its sentence, what was found instead, what was looked for, and whether the way there
+/// was a CNAME. It is kept in this form, so that the daily look can be read like one that somebody has asked for.
+fn told(check: &Check) -> String {
+    let mut told = check.detail.clone();
+    let wrong = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
+    // The sentence on a file quotes what it holds.
+    if wrong && check.format != Format::HttpsFile && !check.found.is_empty() {
+        let found: Vec<String> = check.found.iter().map(|text| quoted(text)).collect();
+        told.push_str("; found there: ");
+        told.push_str(&visible(&found.join(", "), MAX_QUOTED));
+    }
+    if matches!(check.verdict, Verdict::Wrong | Verdict::Absent) {
+        told.push_str("; looked for: ");
+        told.push_str(&visible(&quoted(&check.wanted), MAX_QUOTED));
+    }
+    if check.aliased {
+        told.push_str("; a CNAME leads there, so the record stands in another zone");
+    }
+    told
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: &str =
+        "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
+
+    fn check(format: Format, verdict: Verdict, found: &[&str]) -> Check {
+        Check {
+            format,
+            places: vec!["_a2a-registry.a.example".into()],
+            wanted: WANTED.into(),
+            found: found.iter().map(|text| (*text).to_owned()).collect(),
+            aliased: false,
+            verdict,
+            detail: "it is not the expected one".into(),
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_is_quoted_beside_what_was_looked_for() {
+        let wrong = check(
+            Format::DnsStanding,
+            Verdict::Wrong,
+            &["v=spf1 -all", "hello"],
+        );
+        assert_eq!(
+            told(&wrong),
+            format!(
+                "it is not the expected one; found there: \"v=spf1 -all\", \"hello\"; looked for: \"{WANTED}\""
+            )
+        );
+        let absent = check(Format::DnsOneOff, Verdict::Absent, &[]);
+        assert_eq!(
+            told(&absent),
+            format!("it is not the expected one; looked for: \"{WANTED}\"")
+        );
+    }
+
+    #[test]
+    fn a_proof_that_holds_and_an_answer_that_failed_quote_nothing() {
+        let held = Verdict::Proved {
+            reach: Reach::Exact,
+            until: None,
+        };
+        for verdict in [held, Verdict::Failed, Verdict::Bogus, Verdict::Refused] {
+            let one = check(Format::DnsStanding, verdict, &["v=spf1 -all"]);
+            assert_eq!(told(&one), "it is not the expected one");
+        }
+        // What a file holds stands in the sentence on it.
+        let file = told(&check(Format::HttpsFile, Verdict::Wrong, &["hello"]));
+        assert!(!file.contains("found there"), "{file}");
+        assert!(file.contains("looked for"), "{file}");
+    }
+
+    #[test]
+    fn a_cname_that_was_followed_is_told() {
+        let mut one = check(Format::DnsStanding, Verdict::Wrong, &["hello"]);
+        assert!(!told(&one).contains("CNAME"));
+        one.aliased = true;
+        assert!(told(&one).contains("a CNAME leads there"));
+    }
+
+    #[test]
+    fn what_is_quoted_is_bounded_and_can_be_seen() {
+        let long = "x".repeat(1000);
+        let hostile = "\u{1b}[2J\u{202e}\u{0}\n";
+        let mut one = check(
+            Format::DnsStanding,
+            Verdict::Wrong,
+            &[hostile, &long, &long],
+        );
+        one.wanted.clone_from(&long);
+        let told = told(&one);
+        assert!(told.chars().count() <= one.detail.len() + 2 * MAX_QUOTED + 40);
+        assert!(!told.chars().any(char::is_control), "{told}");
+        assert!(!told.contains('\u{202e}'), "{told}");
+        assert!(told.contains("\\u{1b}[2J"), "{told}");
     }
 }

@@ -3,6 +3,8 @@
 
 mod acts;
 mod challenges;
+mod dispute;
+mod first_look;
 mod generation;
 mod keys;
 mod look;
@@ -14,7 +16,8 @@ use uuid::Uuid;
 
 use crate::domain::ownership::{Look, Method};
 
-pub(super) use challenges::is_provable;
+pub(super) use challenges::{host_name, is_provable};
+pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
 
 /// What is looked for.
@@ -26,6 +29,8 @@ struct Question {
     claimants: Vec<Claimant>,
     /// Whether it was proved before, so that another owner would show.
     proved_before: bool,
+    /// Whether its host may be asked although nobody can tell whether it has opted out.
+    asks_in_doubt: bool,
 }
 
 /// Who says that a domain is theirs.
@@ -50,6 +55,8 @@ struct Looked {
     name_servers: Vec<String>,
     /// The key of the certificate, likewise.
     tls_key: Option<String>,
+    /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.
+    braked: bool,
 }
 
 /// What was found for a claimant at one place.

@@ -16,9 +16,13 @@ use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::Hold;
 use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
-use crate::domain::timestamp::Timestamp;
+use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{agent, domain, proof, proof_check};
 use crate::store::{Write, agents, domains, versions};
+
+/// A look that concluded nothing because the fault was likely ours is repeated after this, as the looks at cards are:
+/// once it is over nothing shall stay in doubt for long.
+const BRAKED_INTERVAL: i64 = HOUR;
 
 impl App {
     /// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
@@ -38,14 +42,17 @@ impl App {
         let checks = looked
             .found
             .iter()
-            .map(|found| check(row.id, found, actor, now));
+            .map(|found| check(row.id, found, looked.braked, actor, now));
         write.checks_insert(row.id, checks.collect()).await?;
         let mut standing = domains::proofs_of(write, &[row.id]).await?;
+        let mut in_doubt = looked.braked && looked.opted_out.is_none();
         for ((account, method), found) in strongest(&looked.found) {
             let known = standing
                 .iter_mut()
                 .find(|proof| proof.account_id == Some(account) && proof.method == method.as_str());
             match known {
+                // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
+                Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
                 Some(proof) => self.look_again(write, ledger, row, proof, found).await?,
                 None if found.look == Look::Held => {
                     let proof = new_proof(row.id, found, actor, now);
@@ -58,13 +65,17 @@ impl App {
         }
         match looked.opted_out {
             Some(true) if row.opted_out_by.is_none() => row.opted_out_by = Some("record".into()),
-            Some(false) if row.opted_out_by.as_deref() == Some("record") => {
+            Some(false) if row.opted_out_by.as_deref() == Some("record") && !looked.braked => {
                 row.opted_out_by = None;
             }
             _ => {}
         }
-        let random = unit_random(self.entropy.as_ref());
-        row.check_due_at = row.check_due_at.map(|_| next_check(now, random).0);
+        let next = if in_doubt {
+            now.plus(BRAKED_INTERVAL)
+        } else {
+            next_check(now, unit_random(self.entropy.as_ref()))
+        };
+        row.check_due_at = row.check_due_at.map(|_| next.0);
         self.follow_proofs(write, ledger, row, actor).await
     }
 
@@ -292,7 +303,19 @@ fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::
     }
 }
 
-fn check(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof_check::Model {
+fn check(
+    domain: i64,
+    found: &Found,
+    braked: bool,
+    actor: &str,
+    now: Timestamp,
+) -> proof_check::Model {
+    let mut detail = found.detail.clone();
+    if braked && found.look != Look::Held {
+        detail.push_str(
+            "; so many fetches of this registry fail at once that the fault is likely its own, so nothing follows",
+        );
+    }
     proof_check::Model {
         id: 0,
         domain_id: domain,
@@ -302,6 +325,6 @@ fn check(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof_check
         method: found.method.as_str().into(),
         place: found.place.clone(),
         outcome: found.look.as_str().into(),
-        detail: found.detail.clone(),
+        detail,
     }
 }

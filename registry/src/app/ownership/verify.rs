@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use a2a_crawler::fetch::Fetcher;
+use uuid::Uuid;
 
-use super::{Claimant, Looked, Question, is_provable, look};
+use super::first_look::is_patience_over;
+use super::{Claimant, Looked, Question, host_name, is_provable, look};
 use crate::api::{ProofCheck, Verification};
+use crate::app::domain_view::is;
 use crate::app::error::ErrorKind;
-use crate::app::ledger::{Ledger, SYSTEM};
+use crate::app::ledger::{Ledger, SYSTEM, Touched};
 use crate::app::{Account, App, AppError, Caller};
 use crate::domain::ownership::FAILED_CHECKS;
 use crate::domain::role::Permission;
@@ -17,7 +20,8 @@ use crate::store::{domains, ownership};
 
 /// For this long a domain that was taken for a look is nobody else's to look at.
 const TAKEN_FOR: i64 = 10 * MINUTE;
-/// Accounts whose proofs of one domain are looked for at once, the oldest claims first.
+/// Accounts whose proofs of one domain are looked for at once, the oldest claims first. Whose proof stands is looked
+/// for in any case: a proof that nobody looks for would never end.
 const MAX_CLAIMANTS: usize = 5;
 /// Challenges of one account that are looked for at once: those that were proved by, and the newest.
 const MAX_NONCES: usize = 3;
@@ -102,7 +106,11 @@ impl App {
             AppError::unavailable("This process looks for no proofs; try again later.", 60)
         })?;
         let now = self.clock.now();
-        Ok(look::look(fetcher, &self.registry_host(), question, now).await)
+        let looked = look::look(fetcher, &self.registry_host(), question, now).await;
+        Ok(Looked {
+            braked: self.crawl_braked_since().is_some(),
+            ..looked
+        })
     }
 
     /// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
@@ -114,7 +122,12 @@ impl App {
     ) -> Result<(), AppError> {
         let write = self.store.write().await?;
         let mut row = self.domain_locked(&write, seen).await?;
-        let succeeded = self.follow_owner(&write, &mut row, looked).await?;
+        // Another owner ends proofs too, and shows on port 443 alone.
+        let succeeded = if looked.braked || !is_provable(&row) {
+            Touched::default()
+        } else {
+            self.follow_owner(&write, &mut row, looked).await?
+        };
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         self.settle(&write, &mut ledger, &mut row, looked, actor)
             .await?;
@@ -140,12 +153,16 @@ impl App {
         let open = challenges
             .iter()
             .filter(|challenge| challenge.expires_at > now.0)
-            .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone())));
-        for (account, nonce) in standing.chain(open) {
+            .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone()), false));
+        // Before any are left out: the claims of others must not crowd out those that are asked for.
+        let only = caller.filter(|caller| !caller.may(Permission::Curate));
+        let asked_for = |account| only.is_none_or(|caller| is(caller, Some(account)));
+        let claims = standing.chain(open).filter(|claim| asked_for(claim.0));
+        for (account, nonce, stands) in claims {
             let known = claimants.iter_mut().find(|known| known.account == account);
             if let Some(known) = known {
                 known.nonces.extend(nonce);
-            } else if claimants.len() < MAX_CLAIMANTS {
+            } else if stands || claimants.len() < MAX_CLAIMANTS {
                 claimants.push(Claimant {
                     account,
                     uri: self.account_uri(account),
@@ -158,17 +175,12 @@ impl App {
             claimant.nonces.dedup();
             claimant.nonces.truncate(MAX_NONCES);
         }
-        if let Some(caller) = caller
-            && !caller.may(Permission::Curate)
-        {
-            let own = caller.account.as_ref().map(|account| account.id);
-            claimants.retain(|claimant| Some(claimant.account) == own);
-        }
         let marks = ownership::owner_marks_of(&self.store, &[row.id]).await?;
         Ok(Question {
-            host: row.name.clone(),
+            host: host_name(row).unwrap_or(&row.name).to_owned(),
             claimants,
-            proved_before: !(proofs.is_empty() && marks.is_empty()),
+            proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
+            asks_in_doubt: is_patience_over(row, now),
         })
     }
 
@@ -196,6 +208,7 @@ impl App {
     }
 }
 
-fn standing_claim(row: &proof::Model) -> Option<(uuid::Uuid, Option<String>)> {
-    Some((row.account_id?, row.nonce.clone()))
+/// Whose claim a proof is, with what was placed for it; it stands.
+fn standing_claim(row: &proof::Model) -> Option<(Uuid, Option<String>, bool)> {
+    Some((row.account_id?, row.nonce.clone(), true))
 }

@@ -1,0 +1,177 @@
+//! A domain that several accounts have proved equally well: all of them are told, and none of them changes it.
+
+use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration, Transfer};
+use a2a_registry::app::{AppError, Caller, ErrorKind, PageRequest};
+use a2a_registry::domain::lifecycle::Visibility;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{DOMAIN, House, STANDING};
+use crate::support::both_databases;
+
+/// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
+struct Disputed {
+    house: House,
+    acme: Caller,
+    rival: Caller,
+    agent: Uuid,
+    /// The standing records of the two.
+    records: [String; 2],
+}
+
+impl Disputed {
+    async fn new(url: &str) -> Self {
+        let house = House::new(url).await;
+        let (acme, agent) = house.proved().await;
+        let rival = house.account("rival").await;
+        let theirs = house.register(&rival, DOMAIN).await;
+        let ours = house.shown(&acme).await;
+        let records = [ours, theirs].map(|view| view.challenges[0].value.clone().unwrap());
+        house.place_all(STANDING, records.iter().map(String::as_str));
+        house.verify(&rival).await.unwrap();
+        assert_eq!(house.state().await, "disputed");
+        Self {
+            house,
+            acme,
+            rival,
+            agent,
+            records,
+        }
+    }
+
+    async fn list(&self, caller: &Caller) -> Vec<String> {
+        let page = PageRequest::default();
+        let list = self.house.stage.app.domain_list(caller, &page).await;
+        let domains = list.unwrap().domains;
+        domains.into_iter().map(|view| view.domain).collect()
+    }
+
+    async fn register(&self, caller: &Caller, what: Registration) -> Result<DomainView, AppError> {
+        self.house.stage.app.register(caller, &what).await
+    }
+
+    /// What comes of everything that an owner may do.
+    async fn writes(&self, caller: &Caller) -> Vec<AppError> {
+        let app = &self.house.stage.app;
+        let agent = self.agent.to_string();
+        let patch = DomainPatch {
+            contact: Some("mailto:ops@rival.example".into()),
+            opt_out: None,
+        };
+        let to = Transfer {
+            account: "rival".into(),
+        };
+        let act = Act {
+            reason: "mine".into(),
+            hold: None,
+        };
+        let narrow = AgentPatch {
+            visibility: Some(Visibility::Internal),
+            labels: None,
+        };
+        vec![
+            app.domain_patch(caller, DOMAIN, &patch).await.unwrap_err(),
+            app.domain_transfer(caller, DOMAIN, &to).await.unwrap_err(),
+            app.domain_delete(caller, DOMAIN).await.unwrap_err(),
+            app.key_enrol(caller, DOMAIN, "k1", &json!({}))
+                .await
+                .unwrap_err(),
+            app.key_withdraw(caller, DOMAIN, "k1").await.unwrap_err(),
+            app.agent_patch(caller, &agent, &narrow).await.unwrap_err(),
+            app.agent_deprecate(caller, &agent, &act).await.unwrap_err(),
+            app.agent_retire(caller, &agent, &act).await.unwrap_err(),
+        ]
+    }
+}
+
+both_databases! {
+    /// Whoever has proved the domain is told that it is disputed and what ends that, whatever it tries.
+    async fn both_parties_are_told_why_nothing_changes(url: &str) {
+        let disputed = Disputed::new(url).await;
+        for party in [&disputed.acme, &disputed.rival] {
+            for refused in disputed.writes(party).await {
+                assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+                assert!(refused.public.contains("is disputed"), "{}", refused.public);
+                assert!(refused.public.contains("That ends when"), "{}", refused.public);
+            }
+        }
+        let house = &disputed.house;
+        let view = house.shown(&house.stage.admin).await;
+        assert_eq!((view.contact, view.keys.len(), view.generation), (None, 0, 1));
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "approved");
+        // A stranger has no part in it, and is not told whose agent that is.
+        let stranger = house.account("stranger").await;
+        for refused in disputed.writes(&stranger).await {
+            assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
+        }
+    }
+
+    /// The one who came second sees what the first one sees, also in its list, as long as the dispute lasts.
+    async fn both_parties_see_the_same(url: &str) {
+        let disputed = Disputed::new(url).await;
+        let house = &disputed.house;
+        house.stage.advance(time::Duration::minutes(1));
+        let [mut first, mut second] = [house.shown(&disputed.acme).await, house.shown(&disputed.rival).await];
+        assert_ne!(first.challenges, second.challenges, "what each is to place is its own");
+        first.challenges.clear();
+        second.challenges.clear();
+        assert_eq!(first, second);
+        assert_eq!(second.agents, [disputed.agent]);
+        assert!(second.not_listed.iter().any(|reason| reason.contains("two accounts have proved")), "{second:#?}");
+        assert!(second.sources.iter().any(|source| source.last_attempt.is_some()));
+        for party in [&disputed.acme, &disputed.rival] {
+            assert_eq!(disputed.list(party).await, [DOMAIN]);
+        }
+        // What was proved less well is no party any more, and sees what anyone sees.
+        house.place(STANDING, &disputed.records[0]);
+        for _ in 0..4 {
+            house.next_day().await;
+        }
+        assert_eq!(house.shown(&disputed.acme).await.owner.as_deref(), Some("acme"));
+        let outside = house.shown(&disputed.rival).await;
+        assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
+        assert!(outside.sources.iter().all(|source| source.last_attempt.is_none()));
+        assert!(disputed.list(&disputed.rival).await.is_empty());
+    }
+
+    /// Nothing is added to a disputed domain, by its parties or by strangers; whoever decides the dispute may.
+    async fn a_disputed_domain_takes_no_registration(url: &str) {
+        let disputed = Disputed::new(url).await;
+        let house = &disputed.house;
+        let before = house.shown(&house.stage.admin).await.sources.len();
+        let stranger = house.account("stranger").await;
+        let card = || Registration { card_url: Some(format!("https://{DOMAIN}/more.json")), ..Registration::default() };
+        for caller in [&disputed.acme, &disputed.rival, &stranger] {
+            for what in [card(), Registration { domain: Some(DOMAIN.into()), ..Registration::default() }] {
+                let refused = disputed.register(caller, what).await.unwrap_err();
+                assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+                assert!(refused.public.contains("is disputed"), "{}", refused.public);
+            }
+        }
+        assert_eq!(house.shown(&house.stage.admin).await.sources.len(), before);
+        let view = disputed.register(&house.stage.admin, card()).await.unwrap();
+        assert_eq!(view.sources.len(), before + 1);
+        // Settled, it takes registrations of its owner again.
+        house.place(STANDING, &disputed.records[1]);
+        for _ in 0..4 {
+            house.next_day().await;
+        }
+        assert_eq!(house.state().await, "verified");
+        disputed.register(&disputed.rival, card()).await.unwrap();
+    }
+
+    /// Opting out does not settle a dispute: its parties are still told of it.
+    async fn a_dispute_outlasts_an_opt_out(url: &str) {
+        let disputed = Disputed::new(url).await;
+        let house = &disputed.house;
+        let set = |opt_out| DomainPatch { contact: None, opt_out: Some(opt_out) };
+        house.stage.app.domain_patch(&house.stage.admin, DOMAIN, &set(true)).await.unwrap();
+        assert_eq!(house.state().await, "opted_out");
+        for party in [&disputed.acme, &disputed.rival] {
+            let refused = house.stage.app.domain_patch(party, DOMAIN, &set(false)).await.unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+        }
+        house.stage.app.domain_patch(&house.stage.admin, DOMAIN, &set(false)).await.unwrap();
+        assert_eq!(house.state().await, "disputed");
+    }
+}

@@ -1,0 +1,173 @@
+//! `policy=none` is asked for before anything is asked of a host, and honoured for everybody.
+
+use a2a_crawler::dns::TxtAnswer;
+use a2a_crawler::guard::{AllowPorts, GuardConfig};
+use a2a_registry::config;
+use time::Duration;
+
+use super::site::Site;
+use super::{DOMAIN, House, STANDING};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
+
+/// A house that admits plain HTTP, any port, and this machine.
+async fn open_house(url: &str) -> House {
+    let stage = Stage::with(url, |config| {
+        config.crawler.allow_http = true;
+        config.crawler.allow_ports = config::AllowPorts::Word("any".into());
+        config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
+    let guard = GuardConfig {
+        allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        allow_http: true,
+        allow_ports: AllowPorts::Any,
+        ..GuardConfig::default()
+    };
+    House::on(stage, guard)
+}
+
+impl House {
+    /// Makes every visit that is due; says how many there were.
+    async fn visits(&self) -> usize {
+        self.stage
+            .visit(|_| Answer::Card(card("Travel", "Books flights")))
+            .await
+    }
+
+    async fn state_of(&self, domain: &str) -> String {
+        let admin = &self.stage.admin;
+        self.stage
+            .app
+            .domain_show(admin, domain)
+            .await
+            .unwrap()
+            .state
+    }
+}
+
+both_databases! {
+    /// A domain that has opted out before it was registered is never visited, whatever its port and scheme. When the
+    /// record goes it is.
+    async fn who_has_opted_out_is_never_visited(url: &str) {
+        let house = open_house(url).await;
+        house.place(STANDING, OPT_OUT);
+        house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+        let domains = [DOMAIN, "travel.agents-test.com:8443", "plain.agents-test.com"];
+        house.stage.register(domains[0]).await;
+        house.stage.register_url("https://travel.agents-test.com:8443/card.json").await;
+        house.stage.register_url("http://plain.agents-test.com/card.json").await;
+        assert_eq!(house.visits().await, 0);
+        for domain in domains {
+            assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
+        }
+        assert_eq!(house.stage.app.visits_next_due().await.unwrap(), None);
+        house.next_day().await;
+        assert_eq!(house.visits().await, 0);
+
+        house.remove(STANDING);
+        house.remove("_a2a-registry.plain.agents-test.com");
+        house.next_day().await;
+        for domain in domains {
+            assert_eq!(house.state_of(domain).await, "unverified", "{domain}");
+        }
+        assert_eq!(house.visits().await, domains.len());
+    }
+
+    /// A domain that opts out later is looked up every day, whatever its port and scheme.
+    async fn every_host_name_may_opt_out_later(url: &str) {
+        let house = open_house(url).await;
+        house.stage.register_url("https://travel.agents-test.com:8443/card.json").await;
+        house.stage.register_url("http://plain.agents-test.com/card.json").await;
+        assert_eq!(house.visits().await, 2, "nothing stands in the way of a first visit");
+        house.place(STANDING, OPT_OUT);
+        house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+        house.stage.advance(Duration::hours(27));
+        while house.stage.app.check_next_domain().await.unwrap() {}
+        for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
+            assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
+        }
+        assert_eq!(house.visits().await, 0);
+    }
+
+    /// A name server that does not answer gives no permission: the first visit waits until it does.
+    async fn silence_puts_a_first_visit_off(url: &str) {
+        let house = House::new(url).await;
+        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+        house.stage.register(DOMAIN).await;
+        for _ in 0..3 {
+            assert_eq!(house.visits().await, 0);
+            house.stage.advance(Duration::minutes(1));
+        }
+        assert_eq!(house.state_of(DOMAIN).await, "unverified", "nobody has said that it opts out");
+        // A wish does not go past the question either.
+        let wish = a2a_registry::api::Recrawl::default();
+        house.stage.app.domain_recrawl(&house.stage.admin, DOMAIN, &wish).await.unwrap();
+        assert_eq!(house.visits().await, 0);
+        house.stage.advance(Duration::minutes(1));
+        house.remove(STANDING);
+        assert_eq!(house.visits().await, 1, "an answer is all it takes");
+    }
+
+    /// A name server that never answers does not keep a domain out for good.
+    async fn lasting_silence_ends_the_wait(url: &str) {
+        let house = House::new(url).await;
+        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+        house.stage.register(DOMAIN).await;
+        let mut minutes = 0;
+        while house.visits().await == 0 {
+            house.stage.advance(Duration::minutes(1));
+            minutes += 1;
+            assert!(minutes < 60, "it waits for ever");
+        }
+        assert_eq!(minutes, 15);
+    }
+
+    /// An opt-out that is found after some silence is honoured as if it had been found at once.
+    async fn an_opt_out_after_silence_counts(url: &str) {
+        let house = House::new(url).await;
+        house.names.set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
+        house.stage.register(DOMAIN).await;
+        assert_eq!(house.visits().await, 0);
+        house.place(STANDING, OPT_OUT);
+        house.stage.advance(Duration::minutes(1));
+        assert_eq!(house.visits().await, 0);
+        assert_eq!(house.state_of(DOMAIN).await, "opted_out");
+    }
+
+    /// An address has no records: nobody is asked for them, and nothing waits.
+    async fn an_address_is_visited_at_once(url: &str) {
+        let house = open_house(url).await;
+        house.names.set_texts("_a2a-registry.127.0.0.1", TxtAnswer::Failed("asked for an address".into()));
+        let view = house.stage.register_url("https://127.0.0.1:8443/card.json").await;
+        assert_eq!(view.next_check, None);
+        assert!(!house.stage.app.check_next_domain().await.unwrap());
+        assert_eq!(house.visits().await, 1);
+    }
+
+    /// Looking for proofs asks the name server of a host that has opted out, and never the host.
+    async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
+        let Some(site) = Site::on_443().await else { return };
+        let house = House::at(url, &site).await;
+        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
+        let place = file.url.clone().unwrap();
+        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
+        house.verify(&acme).await.unwrap();
+        assert!(site.origin.requests(path).is_empty(), "nobody could tell yet whether it may be asked");
+        house.place(STANDING, OPT_OUT);
+        house.stage.advance(Duration::seconds(1));
+        let looked = house.verify(&acme).await.unwrap();
+        assert!(looked.iter().all(|(outcome, _)| outcome != "held"), "{looked:?}");
+        assert_eq!(house.state().await, "opted_out");
+        assert_eq!(house.next_day().await, "opted_out");
+        assert!(site.origin.requests(path).is_empty());
+        house.remove(STANDING);
+        house.verify(&acme).await.unwrap();
+        assert_eq!(site.origin.requests(path).len(), 1);
+    }
+}

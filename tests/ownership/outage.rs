@@ -1,0 +1,115 @@
+//! While so many fetches fail at once that the fault is likely ours, no proof ends for being missed.
+
+use a2a_crawler::AttemptOutcome::Timeout;
+use a2a_crawler::dns::TxtAnswer;
+use a2a_registry::domain::timestamp::{HOUR, Timestamp};
+use time::Duration;
+
+use super::{House, STANDING};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, card};
+
+const PARENT: &str = "_a2a-registry.agents-test.com";
+/// Other domains, whose failing looks show that it is us.
+const OTHERS: usize = 30;
+
+impl House {
+    /// Lets every card come in, from many domains.
+    async fn crowd(&self) {
+        for number in 0..OTHERS {
+            self.stage
+                .register(&format!("d{number}.agents-test.com"))
+                .await;
+        }
+        let made = self
+            .stage
+            .visit(|source| Answer::Card(card(&source.url, "Is there")))
+            .await;
+        assert_eq!(made, OTHERS);
+        assert_eq!(self.stage.app.crawl_braked_since(), None);
+    }
+
+    /// From now on nothing outside is reached.
+    async fn cut_off(&self, answer: TxtAnswer) {
+        for name in [STANDING, PARENT] {
+            self.names.set_texts(name, answer.clone());
+        }
+        self.stage.advance(Duration::days(2));
+        self.stage.visit(|_| Answer::Fails(Timeout)).await;
+        assert!(self.stage.app.crawl_braked_since().is_some());
+    }
+
+    /// The network is there again.
+    async fn reconnect(&self) {
+        self.stage.advance(Duration::days(1));
+        self.stage.visit(|_| Answer::NotModified).await;
+        assert_eq!(self.stage.app.crawl_braked_since(), None);
+    }
+}
+
+both_databases! {
+    /// Weeks without our network lapse no domain. Every look is noted and soon repeated, and the first one that finds
+    /// the record again goes on from there.
+    async fn an_outage_of_ours_lapses_no_domain(url: &str) {
+        let house = House::new(url).await;
+        let (owner, agent) = house.proved().await;
+        let proved = house.shown(&owner).await.proofs[0].clone();
+        house.crowd().await;
+        house.cut_off(TxtAnswer::Failed("timed out".into())).await;
+        for day in 1..=14 {
+            assert_eq!(house.next_day().await, "verified", "day {day}");
+            house.stage.visit(|_| Answer::Fails(Timeout)).await;
+        }
+        let view = house.shown(&owner).await;
+        assert_eq!(view.proofs, [proved], "it is as it was");
+        let now: Timestamp = house.stage.now().into();
+        let last = &view.checks[0];
+        assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
+        assert!(last.detail.contains("the fault is likely its own"), "{}", last.detail);
+        assert_eq!(view.next_check.unwrap().0 - now.0, HOUR, "it is repeated soon");
+        assert!(house.stage.holds(agent).await.is_empty());
+        assert!(house.stage.served(agent).await.is_some());
+
+        house.place_standing(&view);
+        house.remove(PARENT);
+        house.reconnect().await;
+        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(house.shown(&owner).await.proofs[0].seen, house.stage.now().into());
+        house.stage.index_equals_database().await;
+    }
+
+    /// A resolver of ours that denies everything, or lies about it, ends no proof and no opt-out either; days of that
+    /// do not count as days without the record.
+    async fn what_our_own_network_denies_is_not_missing(url: &str) {
+        let house = House::new(url).await;
+        let (owner, _) = house.proved().await;
+        house.crowd().await;
+        let quiet = "quiet.agents-test.com";
+        let quiets = "_a2a-registry.quiet.agents-test.com";
+        house.place(quiets, "127.0.0.1:8080; policy=none");
+        house.stage.register(quiet).await;
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+        house.cut_off(TxtAnswer::Absent).await;
+        house.remove(quiets);
+        for day in 1..=5 {
+            assert_eq!(house.next_day().await, "verified", "day {day}");
+        }
+        house.names.set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
+        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(house.shown(&owner).await.proofs[0].missing_since, None);
+        let shown = house.stage.app.domain_show(&house.stage.admin, quiet).await.unwrap();
+        assert_eq!(shown.state, "opted_out");
+        // What its owner proves meanwhile counts: a record that is seen is there.
+        house.place_standing(&house.shown(&owner).await);
+        house.verify(&owner).await.unwrap();
+        assert_eq!(house.shown(&owner).await.proofs[0].seen, house.stage.now().into());
+
+        // The network is back and the record is gone: that is what missing means, from now on.
+        house.remove(STANDING);
+        house.reconnect().await;
+        for _ in 0..3 {
+            assert_eq!(house.next_day().await, "verified");
+        }
+        assert_eq!(house.next_day().await, "lapsed");
+    }
+}
