@@ -259,6 +259,52 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
     ended(&none, 1, "no domain is registered");
 }
 
+/// Three sources, one of which has a card: why the others are not listed fits on a screen, and every request that was
+/// made is there for whoever asks.
+#[tokio::test]
+async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let reply = Reply::json(card("Echo", "repeat")).etag("\"1\"");
+    let reply = reply.header("vary", "Accept-Language");
+    let reply = reply.header("cache-control", "max-age=600");
+    origin.answer("/a.json", reply);
+    let domain = origin.address().to_string();
+    done(&served.run(&["register", &origin.url("/a.json")]).await, "");
+    let json = served.run(&["domain", "show", &domain, "--json"]).await;
+    let view: DomainView = self::json(&json);
+    let url = origin.url("/a.json");
+    let source = view.sources.iter().find(|source| source.url == url);
+    let source = source.unwrap();
+    let known = source.validators.unwrap();
+    assert!(known.etag && !known.last_modified);
+    let kept = (source.vary.as_deref(), source.max_age);
+    assert_eq!(kept, (Some("accept-language"), Some(600)));
+    let last = source.last_attempt.as_ref().unwrap();
+    assert_eq!(last.cache.as_deref(), Some("whole"));
+
+    for path in ["/b.json", "/c.json"] {
+        done(&served.run(&["register", &origin.url(path)]).await, "");
+    }
+    let shown = served.run(&["domain", "show", &domain]).await;
+    for said in [
+        "generation:",
+        "next check:",
+        "sends ETag",
+        ": not_found 404, ",
+    ] {
+        done(&shown, said);
+    }
+    assert!(shown.stdout.len() <= 40, "{shown:#?}");
+    let attempts = |line: &&String| line.starts_with("  ");
+    let count = shown.stdout.iter().filter(attempts).count();
+    assert_eq!(count, 0, "{shown:#?}");
+
+    let all = served.run(&["domain", "show", &domain, "--attempts"]).await;
+    done(&all, " not_found 404 from 127.0.0.1");
+    assert!(all.stdout.iter().filter(attempts).count() >= 3, "{all:#?}");
+}
+
 #[tokio::test]
 async fn a_token_works_until_it_is_revoked() {
     let served = Served::start(&[]).await;

@@ -130,7 +130,8 @@ pub struct ProofCheck {
     pub place: String,
     /// `held`, `absent`, `wrong`, `unknown` (nobody could tell, which is not absence) or `bogus`.
     pub outcome: String,
-    /// One sentence: what was found instead, and what to do.
+    /// What came of it, and what to do; where the proof is missing, what was found instead and what was looked for,
+    /// each quoted with at most 255 characters; and whether a CNAME led there.
     pub detail: String,
 }
 
@@ -180,9 +181,49 @@ pub struct SourceView {
     pub attempts: Vec<AttemptView>,
     /// When it is asked next.
     pub next_due: Option<Timestamp>,
+    /// By what the next request can be conditional; for those who may see attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validators: Option<KnownValidators>,
+    /// Seconds that its last good answer said it stays fresh; null where it said nothing, and for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<u32>,
+    /// The request fields by which the origin last said that its answer differs (`Vary`), at most 255 bytes; for the
+    /// same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vary: Option<String>,
     /// How it fared, the newest day first, at most 90 of them; where one domain is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<SourceDay>,
+}
+
+impl SourceView {
+    /// How the source fared on the days that are counted, in one sentence without its full stop; `None` where none are.
+    pub fn uptime(&self) -> Option<String> {
+        let sum = |part: fn(&SourceDay) -> u32| -> u64 {
+            self.days.iter().map(|day| u64::from(part(day))).sum()
+        };
+        let (looks, good) = (sum(|day| day.looks), sum(|day| day.good));
+        // Rounded down, so that only a source that never failed has fared well every time.
+        let thousandths = good.saturating_mul(1000).checked_div(looks)?;
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let days = self.days.len() as u64;
+        Some(format!(
+            "{}.{} % of {looks} look{} on {days} day{} succeeded",
+            thousandths / 10,
+            thousandths % 10,
+            plural(looks),
+            plural(days)
+        ))
+    }
+}
+
+/// Which validators the origin has sent with what it served last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KnownValidators {
+    /// Whether it sent an `ETag`.
+    pub etag: bool,
+    /// Whether it sent a `Last-Modified`.
+    pub last_modified: bool,
 }
 
 /// How a source fared on one day. Looks that failed while so many did that the fault was likely the
@@ -207,6 +248,13 @@ pub struct AttemptView {
     pub outcome: String,
     /// The HTTP status, where there was an answer.
     pub status: Option<u16>,
+    /// What kept content had to do with it: `revalidated` where the request was conditional and the origin answered
+    /// that nothing has changed (304), `whole` where it sent all of it; null where it gave neither.
+    #[serde(default)]
+    pub cache: Option<String>,
+    /// How long it took, in milliseconds.
+    #[serde(default)]
+    pub elapsed_ms: u32,
     /// The address spoken to; for curators only.
     pub address: Option<String>,
     /// One sentence: what happened and what to do.
@@ -239,4 +287,52 @@ pub struct RecrawlAccepted {
     pub domain: String,
     /// The earliest moment politeness allows.
     pub next_due: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(days: &[(u32, u32)]) -> SourceView {
+        let day = |&(looks, good): &(u32, u32)| SourceDay {
+            day: "2026-11-20".into(),
+            looks,
+            good,
+        };
+        SourceView {
+            url: "https://a.example/card.json".into(),
+            kind: "url".into(),
+            state: "fresh".into(),
+            last_attempt: None,
+            attempts: Vec::new(),
+            next_due: None,
+            validators: None,
+            max_age: None,
+            vary: None,
+            days: days.iter().map(day).collect(),
+        }
+    }
+
+    #[test]
+    fn uptime_is_summed_over_days_and_never_rounded_up() {
+        for (days, told) in [
+            (&[][..], None),
+            (&[(0, 0)], None),
+            (&[(1, 1)], Some("100.0 % of 1 look on 1 day succeeded")),
+            (
+                &[(1, 0), (1, 1)],
+                Some("50.0 % of 2 looks on 2 days succeeded"),
+            ),
+            (
+                &[(9999, 9998), (1, 1)],
+                Some("99.9 % of 10000 looks on 2 days succeeded"),
+            ),
+            (
+                &[(u32::MAX, u32::MAX), (u32::MAX, u32::MAX)],
+                Some("100.0 % of 8589934590 looks on 2 days succeeded"),
+            ),
+        ] {
+            assert_eq!(source(days).uptime().as_deref(), told, "{days:?}");
+        }
+    }
 }

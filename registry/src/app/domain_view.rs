@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
+use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
 
-use super::ownership::owner_marks;
+use super::ownership::{is_party, owner_marks};
 use super::standing::not_listed;
 use super::{App, AppError, Caller};
 use crate::api::{
-    AttemptView, DomainView, EnrolledKey, KnownBy, Proof, ProofCheck, SourceDay, SourceView,
+    AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
+    SourceView,
 };
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
@@ -72,7 +74,7 @@ impl App {
         let holds = agents::holds_of(&self.store, &agent_ids).await?;
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
-            let sight = sight(caller, &row);
+            let sight = sight(caller, &row, &proofs);
             let shown = if sight == Sight::Outside {
                 &listed
             } else {
@@ -140,9 +142,11 @@ impl App {
     }
 }
 
-/// How much of a domain a caller sees.
-pub(super) fn sight(caller: &Caller, row: &domain::Model) -> Sight {
-    let own = is(caller, row.account_id) || is(caller, row.owner_id);
+/// How much of a domain a caller sees, with these proofs standing: in a dispute each party as much as the other.
+pub(super) fn sight(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> Sight {
+    let party = caller.account.as_ref();
+    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
+    let own = party || is(caller, row.account_id) || is(caller, row.owner_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
     } else if own {
@@ -207,6 +211,8 @@ fn source_view(
         .into_iter()
         .map(|row| AttemptView {
             at: Timestamp(row.at),
+            cache: cache_state(&row.outcome).map(str::to_owned),
+            elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
             address: row.address.filter(|_| sight == Sight::Curator),
@@ -225,6 +231,99 @@ fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
+        validators: (sight != Sight::Outside).then(|| known_validators(row)),
+        max_age: row
+            .max_age
+            .filter(|_| sight != Sight::Outside)
+            .and_then(|seconds| u32::try_from(seconds).ok()),
+        vary: row.vary.clone().filter(|_| sight != Sight::Outside),
         days: Vec::new(),
+    }
+}
+
+/// What kept content had to do with an attempt. Only a conditional request is answered by 304; whether one that was
+/// answered in full was conditional cannot be told, and makes no difference.
+fn cache_state(outcome: &str) -> Option<&'static str> {
+    match AttemptOutcome::from_name(outcome)? {
+        AttemptOutcome::NotModified => Some("revalidated"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog => Some("whole"),
+        _ => None,
+    }
+}
+
+/// Validators count only together with the URL that gave them.
+fn known_validators(row: &source::Model) -> KnownValidators {
+    let usable = row.validator_url.is_some();
+    KnownValidators {
+        etag: usable && row.etag.is_some(),
+        last_modified: usable && row.last_modified.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::sources::new_source;
+    use crate::domain::source::SourceKind;
+
+    fn source() -> source::Model {
+        let url = "https://a.example/card.json".to_owned();
+        source::Model {
+            validator_url: Some(url.clone()),
+            etag: Some("\"1\"".into()),
+            ..new_source(1, SourceKind::Url, url, Timestamp(0))
+        }
+    }
+
+    fn attempt(outcome: &str) -> attempt::Model {
+        attempt::Model {
+            source_id: 1,
+            place: 0,
+            number: 0,
+            at: 0,
+            url: "https://a.example/card.json".into(),
+            outcome: outcome.into(),
+            status: None,
+            address: Some("192.0.2.1".into()),
+            detail: "so it was".into(),
+            elapsed_ms: 42,
+        }
+    }
+
+    #[test]
+    fn an_attempt_says_how_long_it_took_and_what_kept_content_had_to_do_with_it() {
+        for (outcome, cache) in [
+            ("not_modified", Some("revalidated")),
+            ("card", Some("whole")),
+            ("catalog", Some("whole")),
+            ("timeout", None),
+            ("of another version", None),
+        ] {
+            let view = source_view(&source(), Some(vec![attempt(outcome)]), Sight::Owner);
+            let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
+            assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
+        }
+    }
+
+    #[test]
+    fn the_known_validators_are_told_to_those_who_see_attempts() {
+        let seen = |row: &source::Model, sight| source_view(row, None, sight).validators;
+        let known = |etag, last_modified| {
+            Some(KnownValidators {
+                etag,
+                last_modified,
+            })
+        };
+        let mut row = source();
+        assert_eq!(seen(&row, Sight::Outside), None);
+        assert_eq!(seen(&row, Sight::Owner), known(true, false));
+        row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
+        assert_eq!(seen(&row, Sight::Curator), known(true, true));
+        row.validator_url = None;
+        assert_eq!(
+            seen(&row, Sight::Owner),
+            known(false, false),
+            "they are not sent without the URL they came from"
+        );
     }
 }

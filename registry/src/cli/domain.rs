@@ -7,17 +7,24 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
+use super::domain_show::show;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
-use crate::api::{DomainPatch, DomainView, KnownBy, SourceView, Verification};
-use crate::domain::source::{ABSENT, SourceKind};
+use crate::api::{DomainPatch, Verification};
+use crate::domain::source::ABSENT;
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
 pub enum DomainCommand {
-    /// Show a domain: proofs, sources, the last visits, what is due
-    Show(DomainName),
+    /// Show a domain on one screen: proofs, sources, why something is not listed, what is due
+    Show {
+        #[command(flatten)]
+        name: DomainName,
+        /// Show every request that is kept, newest first
+        #[arg(long)]
+        attempts: bool,
+    },
     /// List registered domains
     List(PageArgs),
     /// Give an operator's word for a domain
@@ -112,7 +119,7 @@ pub async fn run(
     console: &Console,
 ) -> Result<Outcome, Failure> {
     match command {
-        DomainCommand::Show(name) => {
+        DomainCommand::Show { name, attempts } => {
             let reply = client
                 .domain(&name.domain)
                 .await
@@ -120,7 +127,7 @@ pub async fn run(
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {
-                show(console, &reply.value)?;
+                show(console, &reply.value, *attempts)?;
             }
         }
         DomainCommand::List(page) => return list(page, client, console).await,
@@ -207,7 +214,7 @@ pub async fn run(
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {
-                show(console, &reply.value)?;
+                show(console, &reply.value, false)?;
             }
         }
     }
@@ -318,185 +325,5 @@ pub fn next_page(command: &str, limit: Option<u32>, token: Option<&str>) {
             super::invocation::program(),
             super::invocation::quote(token)
         ));
-    }
-}
-
-fn show(console: &Console, domain: &DomainView) -> Result<(), Failure> {
-    let proofs: Vec<_> = domain
-        .proofs
-        .iter()
-        .map(|proof| {
-            let reason = proof.reason.as_ref().map(|reason| format!(" ({reason})"));
-            format!(
-                "{} since {}{}{}",
-                proof.method,
-                proof.at.to_rfc3339(),
-                proof
-                    .missing_since
-                    .map_or_else(String::new, |since| format!(
-                        ", missing since {}",
-                        since.to_rfc3339()
-                    )),
-                reason.unwrap_or_default()
-            )
-        })
-        .collect();
-    let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
-    table::facts(
-        console,
-        &[
-            ("domain", domain.domain.clone()),
-            ("state", domain.state.clone()),
-            ("registered", domain.created_at.to_rfc3339()),
-            (
-                "proofs",
-                if proofs.is_empty() {
-                    "none".to_owned()
-                } else {
-                    proofs.join("; ")
-                },
-            ),
-            (
-                "owner",
-                domain
-                    .owner
-                    .clone()
-                    .unwrap_or_else(|| "not known".to_owned()),
-            ),
-            (
-                "known by",
-                domain
-                    .known_by
-                    .as_ref()
-                    .map_or_else(|| "nothing yet".to_owned(), known_by),
-            ),
-            (
-                "agents",
-                if agents.is_empty() {
-                    "none yet".to_owned()
-                } else {
-                    agents.join(", ")
-                },
-            ),
-        ],
-    )?;
-    for reason in &domain.not_listed {
-        console.line(&format!("not listed: {reason}"))?;
-    }
-    for source in &domain.sources {
-        console.line(&format!("{} {}", named(&source.kind), source.url))?;
-        for line in source_lines(source) {
-            console.line(&format!("  {line}"))?;
-        }
-    }
-    // The newest look alone; `--json` has those before it.
-    let latest = domain.checks.first().map(|check| check.at);
-    for check in domain
-        .checks
-        .iter()
-        .filter(|check| Some(check.at) == latest)
-    {
-        console.line(&format!(
-            "looked for a proof {}: {} at {}",
-            check.at.to_rfc3339(),
-            check.outcome,
-            check.place
-        ))?;
-        console.line(&format!("  {}", check.detail))?;
-    }
-    if domain.state != "verified" {
-        for challenge in &domain.challenges {
-            console.line(&format!("to place: {}", placed(challenge)))?;
-        }
-    }
-    Ok(())
-}
-
-/// What another owner of a domain is told by, as one line.
-fn known_by(known: &KnownBy) -> String {
-    let or_none = |words: &[String]| match words {
-        [] => "none seen".to_owned(),
-        words => words.join(" "),
-    };
-    format!(
-        "name servers {}; TLS key {}; card keys {} ({})",
-        or_none(&known.name_servers),
-        known.tls_key.as_deref().unwrap_or("not seen"),
-        or_none(&known.card_keys),
-        known.at.to_rfc3339()
-    )
-}
-
-/// What to call a source.
-fn named(kind: &str) -> &'static str {
-    match kind.parse() {
-        Ok(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
-        Ok(SourceKind::Entry) => "source named by a catalog",
-        _ => "source",
-    }
-}
-
-fn source_lines(source: &SourceView) -> Vec<String> {
-    let due = source.next_due.map_or_else(
-        || "not asked again".to_owned(),
-        |due| format!("asked again at {}", due.to_rfc3339()),
-    );
-    let mut lines = vec![format!("{}, {due}", source.state)];
-    for attempt in source.last_attempt.iter().chain(&source.attempts) {
-        let status = attempt
-            .status
-            .map(|status| format!(" {status}"))
-            .unwrap_or_default();
-        let address = attempt
-            .address
-            .as_ref()
-            .map(|address| format!(" from {address}"));
-        lines.push(format!(
-            "{} {}{status}{}: {}",
-            attempt.at.to_rfc3339(),
-            attempt.outcome,
-            address.unwrap_or_default(),
-            attempt.detail
-        ));
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-    use crate::api::AttemptView;
-    use crate::domain::timestamp::Timestamp;
-
-    #[test]
-    fn the_last_attempt_comes_before_the_earlier_ones() {
-        let attempt = |second: i64, outcome: &str| AttemptView {
-            at: Timestamp(second * 1_000_000),
-            outcome: outcome.into(),
-            status: None,
-            address: None,
-            detail: "so it was".into(),
-            url: "https://a.example/card.json".into(),
-        };
-        let source = SourceView {
-            url: "https://a.example/card.json".into(),
-            kind: "url".into(),
-            state: "stale".into(),
-            last_attempt: Some(attempt(3, "timeout")),
-            attempts: vec![attempt(2, "not_modified"), attempt(1, "card")],
-            next_due: None,
-            days: Vec::new(),
-        };
-        assert_eq!(
-            source_lines(&source),
-            [
-                "stale, not asked again",
-                "1970-01-01T00:00:03Z timeout: so it was",
-                "1970-01-01T00:00:02Z not_modified: so it was",
-                "1970-01-01T00:00:01Z card: so it was",
-            ]
-        );
     }
 }

@@ -11,6 +11,7 @@ mod console;
 mod demo;
 mod doctor;
 mod domain;
+mod domain_show;
 mod failure;
 mod invocation;
 mod lint;

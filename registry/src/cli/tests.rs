@@ -22,6 +22,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry register a.example http://b.example/card.json --approve",
         "a2a-registry register -f names.txt --no-wait --json",
         "a2a-registry domain show a.example",
+        "a2a-registry domain show a.example --attempts --json",
         "a2a-registry domain list --limit 5",
         "a2a-registry domain vouch a.example --reason known",
         "a2a-registry domain verify a.example",

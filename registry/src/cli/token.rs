@@ -31,9 +31,9 @@ pub enum TokenCommand {
 /// The token to make.
 #[derive(Args, Debug, Clone)]
 pub struct CreateArgs {
-    /// What it is for
+    /// What it is for [default: the account's name]
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// The account it belongs to; made where it does not exist
     #[arg(long, value_name = "ACCOUNT", default_value = "admin")]
     account: String,
@@ -80,7 +80,10 @@ async fn create(
     let new = NewToken {
         account: arguments.account.clone(),
         role: arguments.role,
-        name: arguments.name.clone(),
+        name: arguments
+            .name
+            .clone()
+            .unwrap_or_else(|| arguments.account.clone()),
         expires_in_days: arguments.expires_in_days,
     };
     let reply = client.create_token(&new).await?;

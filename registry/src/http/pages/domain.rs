@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::moment::Moment;
 use super::text::{self, ADDRESS, BLOCK, LINE};
 use super::trust;
-use crate::api::{AttemptView as Attempt, DomainView};
+use crate::api::{AttemptView as Attempt, DomainView, KnownValidators};
 use crate::app::{App, Caller, ErrorKind};
 use crate::domain::timestamp::Timestamp;
 
@@ -20,6 +20,8 @@ const RELOADS: u32 = 20;
 const NEW: &str = "new";
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
+/// Requests of one source on the page, the newest ones.
+const ATTEMPTS: usize = 10;
 
 /// The page.
 #[derive(Template)]
@@ -30,6 +32,7 @@ pub(super) struct DomainPage {
     meaning: &'static str,
     registered: Moment,
     generation: i64,
+    next_check: Option<Moment>,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
     known_by: Option<KnownByView>,
@@ -88,7 +91,10 @@ struct SourceView {
     state: String,
     tone: &'static str,
     asked: bool,
-    last: Option<AttemptView>,
+    /// The newest first.
+    attempts: Vec<AttemptView>,
+    uptime: Option<String>,
+    validators: Option<&'static str>,
     next_due: Option<Moment>,
 }
 
@@ -96,6 +102,8 @@ struct AttemptView {
     at: Moment,
     outcome: String,
     status: Option<u16>,
+    /// How long it took, and what kept content had to do with it.
+    aside: String,
     detail: String,
 }
 
@@ -202,6 +210,7 @@ impl DomainPage {
             meaning: trust::domain_meaning(&view.state),
             registered: Moment::new(view.created_at, now),
             generation: view.generation,
+            next_check: Moment::maybe(view.next_check, now),
             proofs: view
                 .proofs
                 .iter()
@@ -282,10 +291,15 @@ impl DomainPage {
                         "gone" => "bad",
                         _ => "plain",
                     },
-                    last: source
+                    attempts: source
                         .last_attempt
-                        .as_ref()
-                        .map(|attempt| AttemptView::new(attempt, now)),
+                        .iter()
+                        .chain(&source.attempts)
+                        .take(ATTEMPTS)
+                        .map(|attempt| AttemptView::new(attempt, now))
+                        .collect(),
+                    uptime: source.uptime(),
+                    validators: source.validators.and_then(validators),
                     next_due: Moment::maybe(source.next_due, now),
                 })
                 .collect(),
@@ -308,12 +322,26 @@ impl DomainPage {
     }
 }
 
+/// By what the next request can be conditional.
+const fn validators(known: KnownValidators) -> Option<&'static str> {
+    match (known.etag, known.last_modified) {
+        (true, true) => Some("ETag and Last-Modified"),
+        (true, false) => Some("ETag"),
+        (false, true) => Some("Last-Modified"),
+        (false, false) => None,
+    }
+}
+
 impl AttemptView {
     fn new(attempt: &Attempt, now: Timestamp) -> Self {
         Self {
             at: Moment::new(attempt.at, now),
             outcome: text::line(&attempt.outcome.replace('_', " "), LINE),
             status: attempt.status,
+            aside: match &attempt.cache {
+                Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
+                None => format!("{} ms", attempt.elapsed_ms),
+            },
             detail: text::line(&attempt.detail, 500),
         }
     }

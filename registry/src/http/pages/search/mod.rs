@@ -141,17 +141,18 @@ impl SearchPage {
             Ok(list) => Outcome::Found(found(query, list)),
         };
         let words = query.q.clone().unwrap_or_default();
-        let sorted = query.sort.as_deref().unwrap_or(if words.is_empty() {
-            "updated"
-        } else {
-            "relevance"
-        });
+        let sorted = query.order();
+        let unsorted = SearchQuery {
+            sort: None,
+            ..query.clone()
+        };
+        let relevant = unsorted.order() == "relevance";
         let page = Self {
             frame,
             carried: links::carried(query),
             sorts: SORTS
                 .iter()
-                .filter(|(value, _)| *value != "relevance" || !words.is_empty())
+                .filter(|(value, _)| *value != "relevance" || relevant)
                 .map(|(value, name)| Choice {
                     name,
                     link: link(query, |query| query.sort = Some((*value).to_owned())),

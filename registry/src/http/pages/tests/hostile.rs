@@ -150,7 +150,9 @@ fn hostile_domain(text: &str) -> DomainPage {
     view.sources[0].url = text.into();
     view.sources[0].kind = text.into();
     view.sources[0].state = text.into();
-    view.sources[0].last_attempt.as_mut().unwrap().outcome = text.into();
+    let last = view.sources[0].last_attempt.as_mut().unwrap();
+    last.outcome = text.into();
+    last.cache = Some(text.into());
     view.sources[1].last_attempt = None;
     let names = vec![(view.agents[0].to_string(), text.into(), text.into())];
     DomainPage::new(frame(), &view, names, Some(1), NOW)

@@ -338,10 +338,21 @@ pub fn domain(text: &str) -> DomainView {
         at: NOW.plus(-4 * MINUTE),
         outcome: "not_modified".into(),
         status: Some(304),
+        cache: Some("revalidated".into()),
+        elapsed_ms: 180,
         address: None,
         detail: text.into(),
         url: "https://agents.northwind.example/.well-known/agent-card.json".into(),
     };
+    let earlier = (1..20).map(|number| AttemptView {
+        at: NOW.plus(-number * HOUR),
+        outcome: "timeout".into(),
+        status: None,
+        cache: None,
+        elapsed_ms: 10_000 + u32::try_from(number).unwrap(),
+        ..attempt.clone()
+    });
+    let earlier: Vec<AttemptView> = earlier.collect();
     DomainView {
         domain: "agents.northwind.example".into(),
         state: "verified".into(),
@@ -363,7 +374,7 @@ pub fn domain(text: &str) -> DomainView {
         }),
         keys: Vec::new(),
         not_listed: vec![text.into()],
-        next_check: None,
+        next_check: Some(NOW.plus(5 * HOUR)),
         proofs: vec![Proof {
             method: "operator".into(),
             at: NOW.plus(-9 * DAY),
@@ -385,9 +396,19 @@ pub fn domain(text: &str) -> DomainView {
                 kind: "well_known".into(),
                 state: "fresh".into(),
                 last_attempt: Some(attempt),
-                attempts: Vec::new(),
+                attempts: earlier,
                 next_due: Some(NOW.plus(26 * MINUTE)),
-                days: Vec::new(),
+                max_age: None,
+                vary: None,
+                validators: Some(KnownValidators {
+                    etag: true,
+                    last_modified: false,
+                }),
+                days: vec![SourceDay {
+                    day: "2025-12-31".into(),
+                    looks: 40,
+                    good: 39,
+                }],
             },
             SourceView {
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
@@ -396,6 +417,9 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
+                max_age: None,
+                vary: None,
+                validators: None,
                 days: Vec::new(),
             },
             SourceView {
@@ -405,6 +429,9 @@ pub fn domain(text: &str) -> DomainView {
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
+                max_age: None,
+                vary: None,
+                validators: None,
                 days: Vec::new(),
             },
         ],

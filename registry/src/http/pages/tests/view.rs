@@ -225,6 +225,22 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
     }
 }
 
+#[test]
+fn a_domain_page_shows_ten_attempts_of_a_source_and_how_it_fared_for_days() {
+    let page = split(&domain());
+    for wanted in [
+        "generation 1.",
+        "Last asked 4 minutes ago: not modified (HTTP 304), 180 ms, revalidated.",
+        "Before 1 hour ago: timeout, 10001 ms.",
+        "97.5 % of 40 looks on 1 day succeeded, of the last 90 days.",
+        "It is asked conditionally, by ETag.",
+        "in 5 hours",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    assert_eq!(page.text.matches("timeout").count(), 9, "{}", page.text);
+}
+
 /// Writes pages to a folder, to be looked at in a browser:
 /// `A2A_PAGES=/tmp/pages cargo test -p a2a-registry pages_to_look_at -- --ignored`.
 #[test]
