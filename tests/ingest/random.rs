@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry::api::Act;
-use a2a_registry::app::ErrorKind;
+use a2a_registry::app::{Caller, ErrorKind, SearchQuery, SuggestQuery};
 use a2a_registry::domain::review::ReviewState;
 use time::Duration;
 use uuid::Uuid;
@@ -16,6 +16,21 @@ use crate::support::stage::{Answer, Stage, card, reordered};
 const STEPS: usize = 60;
 /// Domains that a sequence plays with.
 const DOMAINS: u64 = 4;
+/// What is counted.
+const FACETS: [&str; 12] = [
+    "tag",
+    "skill",
+    "capability",
+    "binding",
+    "protocol_version",
+    "provider",
+    "domain",
+    "auth",
+    "input_mode",
+    "output_mode",
+    "trust",
+    "liveness",
+];
 /// Contents that their cards take turns at.
 const CONTENTS: u64 = 4;
 
@@ -65,7 +80,7 @@ async fn step(
         .collect();
     let chosen =
         (!living.is_empty()).then(|| living[dice.roll(living.len() as u64) as usize].clone());
-    let what = dice.roll(12);
+    let what = dice.roll(13);
     log.push(format!(
         "{what} {domain} {:?}",
         chosen.as_ref().map(|row| row.id)
@@ -116,6 +131,12 @@ async fn step(
             stage = stage.restart(|_| ()).await;
         }
         (10, _) => stage.settle().await,
+        (12, _) => {
+            // Every other time something ends the rebuild before it is done.
+            let cancelled = dice.roll(2) == 0;
+            let built = stage.app.index_anew(|| cancelled).await.unwrap();
+            assert_eq!(built.is_none(), cancelled);
+        }
         (11, _) if dice.roll(3) == 0 => {
             let outcome = stage.app.domain_delete(&stage.admin, &domain).await;
             let ended = living
@@ -155,6 +176,45 @@ async fn check(stage: &Stage, memory: &Memory) {
     }
 }
 
+/// What searches say that does not hang on how an index came to be: who matches, how many, all counts, hints and
+/// completions, for somebody who may see little and for somebody who may see all. Scores do: an index counts what
+/// was deleted among its words until it is written anew.
+async fn answers(stage: &Stage) -> Vec<String> {
+    let mut answers = Vec::new();
+    for caller in [&Caller::default(), &stage.admin] {
+        for words in [
+            "",
+            "diced answers",
+            "dicde",
+            "\"answer questions\" -d1",
+            "tes* OR d2",
+        ] {
+            let query = SearchQuery {
+                q: (!words.is_empty()).then(|| words.to_owned()),
+                facets: FACETS.map(str::to_owned).to_vec(),
+                ..SearchQuery::default()
+            };
+            let list = stage.found(caller, &query).await;
+            let ids: BTreeSet<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
+            let (facets, hints) = (list.facets, list.hints);
+            answers.push(format!("{words:?}: {ids:?} {facets:?} {hints:?}"));
+        }
+        let prefix = SuggestQuery { q: "d".into() };
+        let completed = stage.app.suggest(caller, &prefix).await.unwrap();
+        answers.push(format!("{completed:?}"));
+    }
+    answers
+}
+
+/// Compares the index that has followed every event with the rows, and with an index built anew from them.
+async fn index_is_right(stage: &Stage) {
+    stage.index_equals_database().await;
+    let followed = answers(stage).await;
+    stage.app.index_anew(|| false).await.unwrap();
+    assert_eq!(followed, answers(stage).await);
+    stage.index_equals_database().await;
+}
+
 async fn play(url: &str, seed: u64) {
     let mut dice = Dice(seed);
     let mut memory = Memory::default();
@@ -165,7 +225,7 @@ async fn play(url: &str, seed: u64) {
         eprintln!("seed {seed}, step {number}: {}", log[log.len() - 1]);
         check(&stage, &memory).await;
         if number % 10 == 9 {
-            stage.index_equals_database().await;
+            index_is_right(&stage).await;
             check(&stage, &memory).await;
         }
     }
@@ -173,12 +233,12 @@ async fn play(url: &str, seed: u64) {
         !memory.approved.is_empty(),
         "something was approved on the way"
     );
-    stage.index_equals_database().await;
+    index_is_right(&stage).await;
 }
 
 both_databases! {
     /// Only approved bytes are ever served, hidden is never found, and the index equals the database once
-    /// it has caught up, across crashes.
+    /// it has caught up, across crashes and rebuilds.
     async fn nothing_unapproved_is_served_and_nothing_hidden_found(url: &str) {
         play(url, 20_261_120).await;
     }

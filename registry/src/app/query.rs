@@ -15,8 +15,12 @@ use crate::index::{FacetName, Filters, SearchRequest, Sort};
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchQuery {
-    /// Words, at most 512 characters. Any of them may match; `"a phrase"`, `both AND needed`, `-without`, `begin*`,
-    /// `tag:travel`, `skill:translate` and `provider:acme` say more. What is no such syntax is read as words.
+    /// Words, at most 512 characters. Any of them may match; `"a phrase"`, `both AND needed`, `one OR another`,
+    /// `-without`, `begin*`, `tag:travel`, `skill:translate` and `provider:acme` say more. `AND` and `OR` join their
+    /// two neighbours, be they words, phrases, beginnings or conditions, and what they join has to be there; `AND`
+    /// binds tighter than `OR`, and there are no brackets. Small words outside the quotes, as in `translate "good
+    /// morning" to French`, make it a sentence, whose quotations need not be there. What is no such syntax is read as
+    /// words, and a hint says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
     /// A skill's id or words of its name.
@@ -61,7 +65,8 @@ pub struct SearchQuery {
     /// `fresh` and `stale` where absent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub liveness: Vec<String>,
-    /// `relevance`, `name`, `updated` or `newest`.
+    /// `relevance`, `name`, `updated` or `newest`. Where `q` asks for no word `relevance` is `updated`, and `order`
+    /// says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
     /// Names of facets to count, separated by commas or repeated; at most 12.
@@ -159,7 +164,7 @@ impl SearchQuery {
         };
         Ok(Filters {
             skill: self.skill.clone(),
-            tag: lower(&self.tag),
+            tag: self.tag.clone(),
             capability: self.capability.clone(),
             binding: self.binding.clone(),
             protocol_version: self.protocol_version.clone(),
@@ -248,8 +253,9 @@ impl SearchQuery {
     }
 
     /// The name of the order in force.
-    pub(super) fn order(&self) -> &str {
-        self.sort.as_deref().unwrap_or("relevance")
+    pub fn order(&self) -> &'static str {
+        let sort = self.sort().unwrap_or_default();
+        sort.in_force(self.q.as_deref()).as_str()
     }
 }
 

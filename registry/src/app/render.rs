@@ -25,12 +25,7 @@ pub(super) fn hit(row: &HitRow) -> Vec<u8> {
 }
 
 /// A whole answer.
-pub(super) fn list(
-    answer: &SearchAnswer,
-    order: &str,
-    next_page_token: Option<String>,
-    known: u64,
-) -> Bytes {
+pub(super) fn list(answer: &SearchAnswer, order: &str, next_page_token: Option<String>) -> Bytes {
     let mut text = Vec::with_capacity(
         256 + answer
             .hits
@@ -67,7 +62,7 @@ pub(super) fn list(
             .collect(),
         order,
         mode: "lexical",
-        hints: hints(answer, known),
+        hints: hints(answer),
         next_page_token,
     };
     text.extend_from_slice(b"],");
@@ -86,8 +81,8 @@ struct Rest<'a> {
     next_page_token: Option<String>,
 }
 
-fn hints(answer: &SearchAnswer, known: u64) -> Vec<Hint> {
-    let mut hints: Vec<Hint> = answer
+fn hints(answer: &SearchAnswer) -> Vec<Hint> {
+    answer
         .hints
         .iter()
         .map(|hint| Hint {
@@ -95,39 +90,41 @@ fn hints(answer: &SearchAnswer, known: u64) -> Vec<Hint> {
             text: sentence(hint),
             hidden: hint.hidden,
         })
-        .collect();
-    if answer.total == 0 && known == 0 {
-        hints.push(Hint {
-            kind: "empty".into(),
-            text: "No agent is known yet: register a domain first.".into(),
-            hidden: None,
-        });
-    }
-    hints
+        .collect()
 }
 
 /// A hint in words.
 fn sentence(hint: &index::Hint) -> String {
-    match (hint.kind, hint.hidden) {
-        (HintKind::UnknownWord, _) if hint.near.is_empty() => {
-            format!("No agent has the word \"{}\".", hint.text)
+    let text = &hint.text;
+    match hint.kind {
+        HintKind::Empty => "No agent is known yet: register a domain first.".into(),
+        HintKind::UnknownWord if hint.near.is_empty() => {
+            format!("No agent has the word \"{text}\".")
         }
-        (HintKind::UnknownWord, _) => format!(
-            "No agent has the word \"{}\"; nearly so are written: {}.",
-            hint.text,
+        HintKind::UnknownWord => format!(
+            "No agent has the word \"{text}\"; nearly so are written: {}.",
             hint.near.join(", ")
         ),
-        (HintKind::TooManyWords, _) => format!("Only the first {} words count.", hint.text),
-        (HintKind::Syntax, _) => {
+        HintKind::TooManyWords if text.ends_with('*') => format!(
+            "More words begin as {text} than count, the most used ones do: write more of its letters."
+        ),
+        HintKind::TooManyWords => format!("Only the first {text} words count."),
+        HintKind::Syntax if text.is_empty() => {
             "Not all of the query could be read as its syntax; that part was read as words.".into()
         }
-        (HintKind::Filter, Some(1)) => format!("The filter {} hides one agent.", hint.text),
-        (HintKind::Filter, hidden) => {
-            format!(
-                "The filter {} hides {} agents.",
-                hint.text,
-                hidden.unwrap_or(0)
-            )
+        HintKind::Syntax => format!(
+            "In a sentence \"{text}\" need not be there as it stands: leave the small words out, or join it \
+             with AND, to demand it."
+        ),
+        HintKind::Filter => {
+            let (filter, hide) = match text.as_str() {
+                "" => ("All filters together".to_owned(), "hide"),
+                name => (format!("The filter {name}"), "hides"),
+            };
+            match hint.hidden {
+                Some(1) => format!("{filter} {hide} one agent."),
+                hidden => format!("{filter} {hide} {} agents.", hidden.unwrap_or(0)),
+            }
         }
     }
 }

@@ -195,7 +195,7 @@ impl App {
                 .token(canonical, caller, &Position::of(&last.position, frozen))
         });
         let order = if resumed { "resumed" } else { query.order() };
-        Ok(list(&answer, order, next, self.index.num_agents()))
+        Ok(list(&answer, order, next))
     }
 
     /// A page of a frozen order.
@@ -251,7 +251,7 @@ impl App {
         let next = position
             .filter(|_| more)
             .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), next, self.index.num_agents()))
+        Ok(list(&answer, query.order(), next))
     }
 
     /// Completes a prefix over names, skills and tags.

@@ -3,7 +3,8 @@
 //! A text is cut into runs of letters, digits and marks. A run gives its folded form (lower case, without
 //! accents, full-width forms narrowed) and, where it differs, its English stem at the same position; a
 //! camel-case run gives its parts as well. Chinese, Japanese and Korean runs, which are written without
-//! spaces, give every pair of neighbouring characters.
+//! spaces, give every pair of neighbouring characters, and in what is indexed each character alone as well, for
+//! queries of a single one. A mark belongs to the character before it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,7 +20,7 @@ use super::request::MAX_QUERY_WORDS;
 pub(super) const TOKENIZER: &str = "agent";
 
 /// Rises whenever the same text gives other terms than before, so that an older index is built anew.
-pub(super) const TOKENIZER_VERSION: u32 = 2;
+pub(super) const TOKENIZER_VERSION: u32 = 3;
 
 /// The longest term in characters; a longer run is cut.
 const MAX_TERM_CHARS: usize = 64;
@@ -45,6 +46,9 @@ pub(super) struct Piece {
     pub range: Range<usize>,
     /// Its place in words; the whole of a camel-case run has the place of its first part.
     pub position: usize,
+    /// Whether it is one character of several that are written without spaces: found where a query asks for that
+    /// character alone, and no word of a query that has more of them.
+    pub single: bool,
 }
 
 /// The text in lower case, without accents and width variants.
@@ -104,9 +108,15 @@ fn is_unspaced(letter: char) -> bool {
     !letter.is_ascii()
         && matches!(
             u32::from(letter),
-            0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
+            0x1100..=0x11ff | 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
                 | 0x2_0000..=0x3_134f
         )
+}
+
+/// Whether a character in a script without spaces is a part of the one before: an accent or voicing mark of its own,
+/// a half-width voicing mark, or the vowel or end of a Korean syllable that is written in pieces.
+fn is_attached(letter: char) -> bool {
+    is_mark(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
 }
 
 /// The runs of a text: maximal stretches of word characters, parted where writing without spaces begins or ends.
@@ -144,7 +154,8 @@ fn unspaced(run: &str) -> bool {
     run.chars().next().is_some_and(is_unspaced)
 }
 
-/// The parts of a camel-case run, or nothing when it is no such run or has a part of a single letter.
+/// The parts of a camel-case run, or nothing when fewer than two of them have several letters: `bookAFlight` has three
+/// parts, `iPhone` and `OAuth2` are words. A single letter before all others belongs to what follows it.
 fn camel_parts(run: &str) -> Vec<Range<usize>> {
     if !run.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Vec::new();
@@ -159,13 +170,15 @@ fn camel_parts(run: &str) -> Vec<Range<usize>> {
         let rises = letter.is_uppercase() && !before.is_uppercase();
         let ends_capitals =
             letter.is_uppercase() && before.is_uppercase() && after.is_some_and(char::is_lowercase);
-        if rises || ends_capitals {
+        let leads = start == 0 && window == 1;
+        if (rises || ends_capitals) && !leads {
             parts.push(start..at);
             start = at;
         }
     }
     parts.push(start..run.len());
-    let usable = parts.len() > 1 && parts.iter().all(|part| part.len() > 1);
+    let is_long = |part: &&Range<usize>| run[(*part).clone()].chars().nth(1).is_some();
+    let usable = parts.iter().filter(is_long).nth(1).is_some();
     if usable { parts } else { Vec::new() }
 }
 
@@ -185,10 +198,22 @@ fn piece(text: &str, range: Range<usize>, position: usize) -> Piece {
         stem,
         range,
         position,
+        single: false,
     }
 }
 
-/// Every piece of a text, in order.
+/// The pieces that a query asks for with a text, in order.
+pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = Piece> {
+    let pieces = pieces(text).into_iter();
+    pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
+}
+
+/// Whether a text asks for anything.
+pub(super) fn has_word(text: &str) -> bool {
+    asked_pieces(text).next().is_some()
+}
+
+/// Every piece of a text as it is indexed, in order.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     let mut position = 0;
@@ -202,23 +227,38 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
 pub(super) fn run_pieces(
     text: &str,
     run: Range<usize>,
-    mut position: usize,
+    position: usize,
     found: &mut Vec<Piece>,
 ) -> usize {
     let written = &text[run.clone()];
     if unspaced(written) {
         let starts: Vec<usize> = written
             .char_indices()
+            .filter(|(at, letter)| *at == 0 || !is_attached(*letter))
             .map(|(at, _)| run.start + at)
             .chain(std::iter::once(run.end))
             .collect();
-        // One character alone stands for itself; otherwise each pair of neighbours.
-        let width = if starts.len() > 2 { 2 } else { 1 };
-        for window in starts.windows(width + 1) {
-            found.push(piece(text, window[0]..window[width], position));
-            position += 1;
+        // One character alone stands for itself; otherwise each pair of neighbours, and with it its characters.
+        if let [start, end] = starts[..] {
+            found.push(piece(text, start..end, position));
+            return position + 1;
         }
-        return position;
+        let last = starts.len().saturating_sub(3);
+        for (place, window) in starts.windows(3).enumerate() {
+            let [start, middle, end] = window else {
+                continue;
+            };
+            found.push(piece(text, *start..*end, position + place));
+            let single = |range| Piece {
+                single: true,
+                ..piece(text, range, position + place)
+            };
+            found.push(single(*start..*middle));
+            if place == last {
+                found.push(single(*middle..*end));
+            }
+        }
+        return position + last + 1;
     }
     found.push(piece(text, run.clone(), position));
     let parts = camel_parts(written);
@@ -260,6 +300,8 @@ pub(super) struct QueryText {
     pub cut: bool,
     /// The forms of all words in their order, stop words too, each with its place; as many as are read.
     pub sequence: Vec<(String, usize)>,
+    /// The same without stop words, each with its place among those that are left.
+    pub content: Vec<(String, usize)>,
 }
 
 /// The longest run of words whose order is looked at.
@@ -269,21 +311,29 @@ const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
 pub(super) fn query_text(text: &str) -> QueryText {
     let mut query = QueryText::default();
     let mut stop_words: Vec<QueryWord> = Vec::new();
+    // The place in the text of the last word that was no stop word, and how many there were.
+    let mut last: Option<(usize, usize)> = None;
     for Piece {
         exact,
         stem,
         position,
         ..
-    } in pieces(text)
+    } in asked_pieces(text)
     {
-        if exact.is_empty() {
-            continue;
-        }
+        let stop_word = is_stop_word(&exact);
         if query.sequence.len() < MAX_SEQUENCE {
             let form = stem.as_ref().unwrap_or(&exact).clone();
+            if !stop_word {
+                let place = match last {
+                    Some((before, place)) => place + usize::from(before != position),
+                    None => 0,
+                };
+                last = Some((position, place));
+                query.content.push((form.clone(), place));
+            }
             query.sequence.push((form, position));
         }
-        let list = if is_stop_word(&exact) {
+        let list = if stop_word {
             &mut stop_words
         } else {
             &mut query.words

@@ -84,7 +84,8 @@ pub struct FacetCounts {
 pub struct Hint {
     /// What kind of hint it is.
     pub kind: HintKind,
-    /// The filter's name or the word it is about.
+    /// The filter's name, nothing for all filters together; or the word, the beginning (with `*`) or the quotation
+    /// it is about.
     pub text: String,
     /// How many agents would be found without it, where that is known.
     pub hidden: Option<u64>,
@@ -99,10 +100,12 @@ pub enum HintKind {
     Filter,
     /// No agent at all holds this word.
     UnknownWord,
-    /// The query had more words than are searched for.
+    /// The query had more words than are searched for, or there are more words with one of its beginnings.
     TooManyWords,
     /// Something in the query looked like syntax and was read as plain words.
     Syntax,
+    /// The caller may see no agent at all.
+    Empty,
 }
 
 impl HintKind {
@@ -113,6 +116,7 @@ impl HintKind {
             Self::UnknownWord => "unknown_word",
             Self::TooManyWords => "too_many_words",
             Self::Syntax => "syntax",
+            Self::Empty => "empty",
         }
     }
 }

@@ -99,19 +99,42 @@ impl Collector for Page {
             entries: Vec::new(),
             facets: self.facets.iter().map(|_| Vec::new()).collect(),
         };
+        let mut best = Vec::with_capacity(segments.len());
         for segment in segments {
             let segment = segment?;
             collected.total += segment.total;
-            collected.entries.extend(segment.entries);
+            best.push(segment.best);
             for (all, one) in collected.facets.iter_mut().zip(segment.facets) {
                 all.push(one);
             }
         }
+        // Ranks by name are places in the dictionary of one segment and say nothing beside those of another.
+        if self.order != Order::Name {
+            leave_out_the_worse(&mut best, self.top);
+        }
+        for segment in best {
+            collected.entries.extend(segment.entries()?);
+        }
         collected
             .entries
-            .sort_by(|left, right| compare(&left.position, &right.position));
+            .sort_unstable_by(|left, right| compare(&left.position, &right.position));
         collected.entries.truncate(self.top);
         Ok(collected)
+    }
+}
+
+/// Of the best of all segments leaves out what so many are certainly better than, before anything is read of it.
+fn leave_out_the_worse(segments: &mut [SegmentBest], top: usize) {
+    let mut ranks: Vec<u64> = segments
+        .iter()
+        .flat_map(|segment| segment.kept.iter().map(|ranked| ranked.rank))
+        .collect();
+    let Some(last) = top.checked_sub(1).filter(|last| *last < ranks.len()) else {
+        return;
+    };
+    let (_, worst, _) = ranks.select_nth_unstable(last);
+    for segment in segments {
+        segment.kept.retain(|ranked| ranked.rank <= *worst);
     }
 }
 
@@ -179,26 +202,18 @@ impl Key {
         })
     }
 
-    fn values(&self, best: &[(Ranked, Uuid)]) -> tantivy::Result<Vec<SortValue>> {
+    /// What these matches, which come by their ranks, are ordered by.
+    fn values(&self, best: &[Ranked]) -> tantivy::Result<Vec<SortValue>> {
+        let best = best.iter().map(|ranked| ranked.rank);
         Ok(match self {
             Self::Score => best
-                .iter()
-                .map(|(ranked, _)| SortValue::Score(rank_score(ranked.rank)))
+                .map(|rank| SortValue::Score(rank_score(rank)))
                 .collect(),
-            Self::Time(_) => best
-                .iter()
-                .map(|(ranked, _)| SortValue::Time(rank_time(ranked.rank)))
-                .collect(),
+            Self::Time(_) => best.map(|rank| SortValue::Time(rank_time(rank))).collect(),
             Self::Name(column) => {
-                let unnamed = best
-                    .iter()
-                    .take_while(|(ranked, _)| ranked.rank == 0)
-                    .count();
+                let unnamed = best.clone().take_while(|rank| *rank == 0).count();
                 let mut values = vec![SortValue::Name(String::new()); unnamed];
-                let ordinals: Vec<u64> = best[unnamed..]
-                    .iter()
-                    .map(|(ranked, _)| ranked.rank - 1)
-                    .collect();
+                let ordinals: Vec<u64> = best.skip(unnamed).map(|rank| rank - 1).collect();
                 if let Some(column) = column {
                     column
                         .dictionary()
@@ -314,15 +329,10 @@ impl Best {
             .extend(equal.map(|(_, document)| Ranked { rank, document }));
     }
 
-    /// The best in their order, with their ids.
-    fn finish(mut self, ids: &Ids) -> Vec<(Ranked, Uuid)> {
+    /// The best, in any order.
+    fn finish(mut self, ids: &Ids) -> Vec<Ranked> {
         self.shrink(ids);
-        let kept = self.kept.into_iter();
-        let mut best: Vec<_> = kept
-            .map(|ranked| (ranked, ids.get(ranked.document)))
-            .collect();
-        best.sort_unstable_by_key(|(ranked, id)| (ranked.rank, *id));
-        best
+        self.kept
     }
 }
 
@@ -341,8 +351,34 @@ pub(super) struct SegmentPage {
 /// What one segment gives.
 pub(super) struct SegmentFruit {
     total: u64,
-    entries: Vec<Entry>,
+    best: SegmentBest,
     facets: Vec<SegmentFacet>,
+}
+
+/// The best matches of one segment, of which nothing is read yet but what they are ordered by.
+struct SegmentBest {
+    ordinal: SegmentOrdinal,
+    key: Key,
+    ids: Ids,
+    kept: Vec<Ranked>,
+}
+
+impl SegmentBest {
+    fn entries(mut self) -> tantivy::Result<impl Iterator<Item = Entry>> {
+        self.kept.sort_unstable_by_key(|ranked| ranked.rank);
+        let values = self.key.values(&self.kept)?;
+        let Self {
+            ordinal, ids, kept, ..
+        } = self;
+        Ok(kept.into_iter().zip(values).map(move |(ranked, value)| {
+            let id = ids.get(ranked.document);
+            Entry {
+                position: SortPosition { value, id },
+                added: Added::default(),
+                address: DocAddress::new(ordinal, ranked.document),
+            }
+        }))
+    }
 }
 
 impl SegmentPage {
@@ -373,20 +409,14 @@ impl SegmentCollector for SegmentPage {
 
     fn harvest(mut self) -> Self::Fruit {
         self.flush();
-        let best = self.best.finish(&self.ids);
-        let values = self.key.values(&best)?;
-        let entries = best
-            .into_iter()
-            .zip(values)
-            .map(|((ranked, id), value)| Entry {
-                position: SortPosition { value, id },
-                added: Added::default(),
-                address: DocAddress::new(self.ordinal, ranked.document),
-            })
-            .collect();
         Ok(SegmentFruit {
             total: self.total,
-            entries,
+            best: SegmentBest {
+                kept: self.best.finish(&self.ids),
+                ordinal: self.ordinal,
+                key: self.key,
+                ids: self.ids,
+            },
             facets: self.facets,
         })
     }

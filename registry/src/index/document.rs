@@ -67,7 +67,7 @@ pub struct Document {
 }
 
 /// The texts of one skill.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillText {
     /// The skill's id as the card gives it.
     pub id: String,

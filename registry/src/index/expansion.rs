@@ -1,14 +1,15 @@
 //! Further forms that count for a word of a query: words that mean the same, and words it may be a typing
 //! error of.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use tantivy::query::FuzzyTermQuery;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, Searcher, TERMINATED, Term};
 
-use super::analysis::{QueryWord, fold, pieces, stem};
+use super::analysis::{QueryText, QueryWord, asked_pieces, fold, stem};
 use super::bits::Bits;
 use super::error::IndexError;
 use super::filter::Filter;
@@ -28,61 +29,122 @@ const MAX_ERRORS: u8 = 2;
 const MAX_NEAR: usize = 3;
 
 /// Words of the index that are looked at for one word.
-const MAX_LOOKED_AT: usize = 256;
+const MAX_LOOKED_AT: usize = 1_024;
 
-/// Words of the index that are looked at for one beginning, and how many of them count.
-const MAX_BEGINNING: usize = 4_096;
+/// Words of the index that are looked at for one beginning in one segment, and how many of them count.
+const MAX_BEGINNING: usize = 65_536;
 const MAX_BEGUN: usize = 64;
 
 /// A word that more agents than this hold is no typing error, whoever may see them.
 const USED: u64 = 1_000;
 
-/// The forms of other words for each form.
-static SYNONYMS: LazyLock<HashMap<String, Vec<String>>> =
-    LazyLock::new(|| read(include_str!("synonyms.txt")));
+/// Words that mean the same as others.
+static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| read(include_str!("synonyms.txt")));
+
+/// Groups of words that mean the same, in the forms of their words.
+#[derive(Default)]
+struct Synonyms {
+    /// The forms of the other words for each form.
+    words: HashMap<String, Vec<String>>,
+    /// Several words that mean the same only together, with the forms of the others.
+    phrases: Vec<(Vec<String>, Vec<String>)>,
+}
 
 /// Reads groups of words that mean the same.
-fn read(text: &str) -> HashMap<String, Vec<String>> {
-    let mut synonyms: HashMap<String, Vec<String>> = HashMap::new();
+fn read(text: &str) -> Synonyms {
+    let mut synonyms = Synonyms::default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     for line in lines {
         let members: Vec<Vec<String>> = line.split(',').map(forms).collect();
         for (place, member) in members.iter().enumerate() {
-            // Several words mean the same only together, so none of them alone leads to the others.
-            let [form] = member.as_slice() else { continue };
             let others = members.iter().enumerate();
             let others = others.filter(|(other, _)| *other != place);
-            let known = synonyms.entry(form.clone()).or_default();
-            known.extend(others.flat_map(|(_, member)| member.clone()));
+            let others = others.flat_map(|(_, member)| member.clone());
+            match member.as_slice() {
+                [form] => synonyms
+                    .words
+                    .entry(form.clone())
+                    .or_default()
+                    .extend(others),
+                _ => synonyms.phrases.push((member.clone(), others.collect())),
+            }
         }
     }
     synonyms
 }
 
+/// Adds to the words of a query the forms of others that mean the same. What several words mean together is added to
+/// the first of them.
+fn add_synonyms(synonyms: &Synonyms, query: &mut QueryText) {
+    let holds = |form: &String, place: usize| query.content.contains(&(form.clone(), place));
+    let said = |phrase: &[String]| {
+        let mut places = query.content.iter().map(|(_, place)| *place);
+        places.any(|first| phrase.iter().zip(first..).all(|(form, at)| holds(form, at)))
+    };
+    let said: Vec<_> = synonyms
+        .phrases
+        .iter()
+        .filter(|(phrase, _)| said(phrase))
+        .collect();
+    for word in &mut query.words {
+        if let Some(others) = synonyms.words.get(word.form()) {
+            word.others.extend(others.iter().cloned());
+        }
+    }
+    for (phrase, others) in said {
+        let mut words = query.words.iter_mut();
+        if let Some(word) = words.find(|word| phrase.iter().any(|form| form == word.form())) {
+            let new = others.iter().filter(|other| !phrase.contains(other));
+            word.others.extend(new.cloned());
+        }
+    }
+}
+
 fn forms(text: &str) -> Vec<String> {
-    let pieces = pieces(text).into_iter();
-    pieces
+    asked_pieces(text)
         .map(|piece| piece.stem.unwrap_or(piece.exact))
         .collect()
 }
 
-/// Adds to each word the forms of the others that count for it. `seen` says which agents the caller may see: a
-/// word that none of them holds may be a typing error.
+/// Who the caller may see, worked out when it is first asked for.
+pub(super) struct Seen {
+    filter: Filter,
+    bits: Option<Vec<Bits>>,
+}
+
+impl Seen {
+    /// Those that a filter lets through.
+    pub fn new(filter: Filter) -> Self {
+        Self { filter, bits: None }
+    }
+
+    fn bits(&mut self, searcher: &Searcher) -> Result<&[Bits], IndexError> {
+        let bits = match self.bits.take() {
+            Some(bits) => bits,
+            None => {
+                let readers = searcher.segment_readers().iter();
+                let bits = readers.map(|reader| self.filter.bits(reader));
+                bits.collect::<tantivy::Result<_>>()?
+            }
+        };
+        Ok(self.bits.insert(bits))
+    }
+}
+
+/// Adds to each word the forms of the others that count for it. A word that nobody holds whom the caller may see may
+/// be a typing error.
 ///
 /// # Errors
 /// Where the index cannot be read.
 pub(super) fn expand(
     searcher: &Searcher,
     fields: &Fields,
-    words: &mut [QueryWord],
-    seen: &Filter,
+    query: &mut QueryText,
+    seen: &mut Seen,
 ) -> Result<(), IndexError> {
-    let mut bits = None;
+    add_synonyms(&SYNONYMS, query);
     let mut mistyped = 0;
-    for word in words {
-        if let Some(others) = SYNONYMS.get(word.form()) {
-            word.others.extend(others.iter().cloned());
-        }
+    for word in &mut query.words {
         let letters = word.exact.chars();
         if mistyped == MAX_MISTYPED
             || letters.clone().count() < LEAST_LETTERS
@@ -94,22 +156,30 @@ pub(super) fn expand(
         if searcher.doc_freq(&term)? > USED {
             continue;
         }
-        let bits = match &bits {
-            Some(bits) => bits,
-            None => bits.insert(seen_bits(searcher, seen)?),
-        };
+        let bits = seen.bits(searcher)?;
         if is_held(searcher, &term, bits)? {
             continue;
         }
         mistyped += 1;
         let forms = [word.exact.as_str(), word.form()];
-        let meant = written_nearly(searcher, fields, &forms, 1, bits)?;
+        let mut meant = written_nearly(searcher, fields, &forms, 1, bits)?;
+        if meant.len() > MAX_MEANT {
+            meant = most_used(searcher, fields, meant, bits)?;
+        }
         word.others.extend(meant.into_iter().take(MAX_MEANT));
     }
     Ok(())
 }
 
-/// A word for the beginning of words: those of the index that begin so, the most used ones.
+/// What begins as a query asks.
+pub(super) struct Begun {
+    pub word: QueryWord,
+    /// Whether further words begin so, which do not count.
+    pub cut: bool,
+}
+
+/// A word for the beginning of words: those that begin so and that agents hold whom the caller may see, the most used
+/// ones of them. (Only where [`MAX_BEGINNING`] words of a segment begin so do words that nobody sees take room.)
 ///
 /// # Errors
 /// Where the index cannot be read.
@@ -117,38 +187,54 @@ pub(super) fn beginning(
     searcher: &Searcher,
     fields: &Fields,
     prefix: &str,
-) -> Result<QueryWord, IndexError> {
+    seen: &mut Seen,
+) -> Result<Begun, IndexError> {
+    let bits = seen.bits(searcher)?;
     let prefix = fold(prefix).into_owned();
-    let mut begun: BTreeMap<String, u64> = BTreeMap::new();
+    let mut cut = false;
+    let mut bounds: BTreeMap<String, u64> = BTreeMap::new();
     for reader in searcher.segment_readers() {
         let index = reader.inverted_index(fields.text)?;
         let mut found = index.terms().range().ge(&prefix).into_stream()?;
         let mut looked_at = 0;
-        while looked_at < MAX_BEGINNING && found.advance() {
-            let Some(form) = std::str::from_utf8(found.key())
-                .ok()
-                .filter(|form| form.starts_with(&prefix))
-            else {
+        while found.advance() && found.key().starts_with(prefix.as_bytes()) {
+            if looked_at == MAX_BEGINNING {
+                cut = true;
                 break;
-            };
+            }
             looked_at += 1;
-            *begun.entry(form.to_owned()).or_default() += u64::from(found.value().doc_freq);
+            if let Ok(form) = std::str::from_utf8(found.key()) {
+                *bounds.entry(form.to_owned()).or_default() += u64::from(found.value().doc_freq);
+            }
         }
     }
-    let mut begun: Vec<(String, u64)> = begun.into_iter().collect();
-    begun.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    // No form is seen more often than it is held, so most need not be counted.
+    let mut bounds: Vec<(Reverse<u64>, String)> = bounds
+        .into_iter()
+        .map(|(form, bound)| (Reverse(bound), form))
+        .collect();
+    bounds.sort_unstable();
+    let mut begun: Vec<(Reverse<u64>, String)> = Vec::new();
+    for bound in bounds {
+        if begun.get(MAX_BEGUN).is_some_and(|last| bound > *last) {
+            break;
+        }
+        let term = Term::from_field_text(fields.text, &bound.1);
+        let count = held_by(searcher, &term, bits)?;
+        if count > 0 {
+            let one = (Reverse(count), bound.1);
+            begun.insert(begun.partition_point(|kept| *kept < one), one);
+            begun.truncate(MAX_BEGUN + 1);
+        }
+    }
+    cut |= begun.len() > MAX_BEGUN;
     begun.truncate(MAX_BEGUN);
-    Ok(QueryWord {
-        others: begun.into_iter().map(|(form, _)| form).collect(),
+    let word = QueryWord {
+        others: begun.into_iter().map(|(_, form)| form).collect(),
         exact: prefix,
         stem: None,
-    })
-}
-
-fn seen_bits(searcher: &Searcher, seen: &Filter) -> Result<Vec<Bits>, IndexError> {
-    let readers = searcher.segment_readers().iter();
-    let bits = readers.map(|reader| seen.bits(reader));
-    Ok(bits.collect::<tantivy::Result<_>>()?)
+    };
+    Ok(Begun { word, cut })
 }
 
 /// Whether an agent in these sets, one of each segment, holds a term.
@@ -168,6 +254,40 @@ fn is_held(searcher: &Searcher, term: &Term, bits: &[Bits]) -> Result<bool, Inde
     Ok(false)
 }
 
+/// How many agents in these sets hold a term.
+fn held_by(searcher: &Searcher, term: &Term, bits: &[Bits]) -> Result<u64, IndexError> {
+    let mut count = 0;
+    for (reader, bits) in searcher.segment_readers().iter().zip(bits) {
+        let index = reader.inverted_index(term.field())?;
+        let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic)? else {
+            continue;
+        };
+        while postings.doc() != TERMINATED {
+            count += u64::from(bits.contains(postings.doc()));
+            postings.advance();
+        }
+    }
+    Ok(count)
+}
+
+/// These forms, the one first that most agents in these sets hold.
+fn most_used(
+    searcher: &Searcher,
+    fields: &Fields,
+    forms: Vec<String>,
+    bits: &[Bits],
+) -> Result<Vec<String>, IndexError> {
+    let mut counted = forms
+        .into_iter()
+        .map(|form| {
+            let term = Term::from_field_text(fields.text, &form);
+            Ok((Reverse(held_by(searcher, &term, bits)?), form))
+        })
+        .collect::<Result<Vec<_>, IndexError>>()?;
+    counted.sort_unstable();
+    Ok(counted.into_iter().map(|(_, form)| form).collect())
+}
+
 /// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
 /// found nothing. Of the forms of a word only the longest.
 ///
@@ -177,13 +297,14 @@ pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
     word: &QueryWord,
-    seen: &Filter,
+    seen: &mut Seen,
 ) -> Result<Vec<String>, IndexError> {
     if word.exact.chars().count() < LEAST_LETTERS {
         return Ok(Vec::new());
     }
-    let bits = seen_bits(searcher, seen)?;
-    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS, &bits)?;
+    let bits = seen.bits(searcher)?;
+    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS, bits)?;
+    let forms = most_used(searcher, fields, forms, bits)?;
     let whole = |form: &String| {
         let mut others = forms.iter();
         !others.any(|other| other.len() > form.len() && stem(other).as_ref() == Some(form))
@@ -193,7 +314,7 @@ pub(super) fn near(
 }
 
 /// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that changed places)
-/// that agents in these sets hold, the most used first; at most twice [`MAX_MEANT`].
+/// that agents in these sets hold, by their letters.
 fn written_nearly(
     searcher: &Searcher,
     fields: &Fields,
@@ -201,7 +322,7 @@ fn written_nearly(
     errors: u8,
     bits: &[Bits],
 ) -> Result<Vec<String>, IndexError> {
-    let mut near: BTreeMap<String, u64> = BTreeMap::new();
+    let mut near: BTreeSet<String> = BTreeSet::new();
     for form in forms {
         let term = Term::from_field_text(fields.text, form);
         for reader in searcher.segment_readers() {
@@ -210,18 +331,13 @@ fn written_nearly(
             let mut found = index.terms().search(automaton).into_stream()?;
             while found.advance() && near.len() < MAX_LOOKED_AT {
                 if let Ok(text) = std::str::from_utf8(found.key()) {
-                    *near.entry(text.to_owned()).or_default() += u64::from(found.value().doc_freq);
+                    near.insert(text.to_owned());
                 }
             }
         }
     }
-    let mut near: Vec<(String, u64)> = near.into_iter().collect();
-    near.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     let mut held = Vec::new();
-    for (form, _) in near {
-        if held.len() == 2 * MAX_MEANT {
-            break;
-        }
+    for form in near {
         if is_held(searcher, &Term::from_field_text(fields.text, &form), bits)? {
             held.push(form);
         }
@@ -232,13 +348,40 @@ fn written_nearly(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::analysis::query_text;
 
     #[test]
     fn groups_lead_to_each_other() {
         let read = read("# a comment\nforex, fx, currency exchange\ncar, vehicle\n");
-        assert_eq!(read["forex"], ["fx", "currenc", "exchang"]);
-        assert_eq!(read["car"], ["vehicl"]);
-        assert!(!read.contains_key("currenc"), "half of a group's member");
+        assert_eq!(read.words["forex"], ["fx", "currenc", "exchang"]);
+        assert_eq!(read.words["car"], ["vehicl"]);
+        assert!(
+            !read.words.contains_key("currenc"),
+            "half of a group's member"
+        );
+    }
+
+    #[test]
+    fn several_words_lead_to_others_only_together() {
+        let synonyms = read("forex, fx, currency exchange\ntts, text speech\n");
+        let others = |text: &str| {
+            let mut query = query_text(text);
+            add_synonyms(&synonyms, &mut query);
+            let words = query.words.into_iter();
+            words.flat_map(|word| word.others).collect::<Vec<_>>()
+        };
+        assert_eq!(others("the currency exchanges of today"), ["forex", "fx"]);
+        assert_eq!(others("turn text to speech"), ["tts"]);
+        for apart in [
+            "exchange currency",
+            "currency stock exchange",
+            "currency",
+            "text",
+        ] {
+            assert!(others(apart).is_empty(), "{apart}");
+        }
+        // The first member says as much as before, and the words of a member do not stand for each other.
+        assert_eq!(others("fx"), ["forex", "currenc", "exchang"]);
     }
 
     #[test]

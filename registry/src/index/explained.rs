@@ -2,7 +2,13 @@
 //!
 //! tantivy explains a union by seeking each of its parts to the document, and a part that has already
 //! passed the document must not be sought back. This wrapper looks first.
+//!
+//! Its explanations also count agents, whoever may see them. Those counts are not told; that a word weighs less the
+//! more agents hold it, hidden ones included, is the one thing that stays of them.
 
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
@@ -24,6 +30,34 @@ impl Query for Explained {
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
         self.0.query_terms(visitor);
     }
+}
+
+/// The beginnings of those details that tell of other agents than the one explained: how many hold a word, how many
+/// there are, how long they are.
+const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
+
+/// An explanation as a caller is told it: every part of the score, and nothing that counts other agents. How rare a
+/// word is, and how long a text is beside others, is taken over all agents, so the parts that follow from it are
+/// too; that is accepted.
+pub(super) struct Told(pub Explanation);
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = serde_json::to_value(&self.0).map_err(S::Error::custom)?;
+        conceal(&mut value);
+        value.serialize(serializer)
+    }
+}
+
+fn conceal(explanation: &mut Value) {
+    let Some(Value::Array(details)) = explanation.get_mut("details") else {
+        return;
+    };
+    details.retain(|detail| {
+        let what = detail.get("description").and_then(Value::as_str);
+        !what.is_some_and(|what| OF_OTHERS.iter().any(|other| what.starts_with(other)))
+    });
+    details.iter_mut().for_each(conceal);
 }
 
 struct ExplainedWeight(Box<dyn Weight>);

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use moka::sync::Cache;
 use tantivy::index::SegmentId;
-use tantivy::schema::IndexRecordOption;
+use tantivy::query::{BooleanQuery, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Opstamp, SegmentReader, TERMINATED, Term};
 
-use super::analysis::pieces;
+use super::analysis::asked_pieces;
 use super::bits::Bits;
 use super::error::IndexError;
 use super::overlay::Excluded;
@@ -47,6 +48,20 @@ pub(super) fn shared_bits(bytes: u64) -> SharedBits {
 pub(super) struct Clause {
     alternatives: Vec<Vec<Term>>,
     negated: bool,
+}
+
+impl Clause {
+    /// The condition as a query, for where it stands among words; nothing is negated there.
+    pub fn query(&self) -> Box<dyn Query> {
+        let term = |term: &Term| -> Box<dyn Query> {
+            Box::new(TermQuery::new(term.clone(), IndexRecordOption::Basic))
+        };
+        let every = |terms: &Vec<Term>| -> Box<dyn Query> {
+            Box::new(BooleanQuery::intersection(terms.iter().map(term).collect()))
+        };
+        let alternatives = self.alternatives.iter().map(every).collect();
+        Box::new(BooleanQuery::union(alternatives))
+    }
 }
 
 /// Conditions that all hold, without the agents of the overlay.
@@ -229,8 +244,25 @@ pub(super) fn clauses(
     Ok(clauses)
 }
 
+/// The condition that any of these makes as they are written in a query. There a provider is given by words of its
+/// name too, as a skill is.
+pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Clause {
+    let mut alternatives = Vec::new();
+    for (facet, value) in any {
+        let one = condition(fields, *facet, std::slice::from_ref(value));
+        alternatives.extend(one.alternatives);
+        if *facet == FacetName::Provider {
+            alternatives.extend(words(fields.provider_words, value));
+        }
+    }
+    Clause {
+        alternatives,
+        negated: false,
+    }
+}
+
 /// The condition that one of these values makes.
-pub(super) fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
+fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
     let field = fields.exact(facet);
     let values_as = |form: fn(&str) -> String| {
         let values = values.iter();
@@ -238,7 +270,8 @@ pub(super) fn condition(fields: &Fields, facet: FacetName, values: &[String]) ->
     };
     match facet {
         FacetName::Skill => skill(fields, values),
-        FacetName::Provider => values_as(str::to_lowercase),
+        // They are kept in lower case, whatever a card or a caller writes.
+        FacetName::Provider | FacetName::Tag => values_as(str::to_lowercase),
         _ => values_as(str::to_owned),
     }
 }
@@ -256,22 +289,22 @@ fn skill(fields: &Fields, values: &[String]) -> Clause {
     let mut alternatives = Vec::new();
     for value in values {
         alternatives.push(vec![Term::from_field_text(ids, value)]);
-        let mut words: Vec<Term> = pieces(value)
-            .into_iter()
-            .map(|piece| {
-                Term::from_field_text(fields.skill_words, &piece.stem.unwrap_or(piece.exact))
-            })
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        if !words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS {
-            alternatives.push(words);
-        }
+        alternatives.extend(words(fields.skill_words, value));
     }
     Clause {
         alternatives,
         negated: false,
     }
+}
+
+/// Every word of a text in any of its forms; nothing for a text without words, or with too many.
+fn words(field: Field, text: &str) -> Option<Vec<Term>> {
+    let mut words: Vec<Term> = asked_pieces(text)
+        .map(|piece| Term::from_field_text(field, &piece.stem.unwrap_or(piece.exact)))
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    (!words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS).then_some(words)
 }
 
 /// The condition of having exactly this trust level.

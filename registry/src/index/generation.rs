@@ -124,10 +124,7 @@ pub(super) fn add(
     agents: Vec<Document>,
 ) -> Result<(), IndexError> {
     for agent in agents {
-        let document = fields
-            .document(agent)
-            .map_err(|error| IndexError::Damaged(error.to_string()))?;
-        writer.add_document(document)?;
+        writer.add_document(fields.document(agent))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::analysis::{Piece, QueryWord, run_pieces, runs};
 use super::answer::Highlight;
-use super::schema::StoredTexts;
+use super::layout::{Kind, texts};
 
 /// The most highlights of one hit.
 const MAX_HIGHLIGHTS: usize = 6;
@@ -48,48 +48,49 @@ impl Highlighter {
         self.forms.is_empty()
     }
 
-    /// The highlights of an agent and the ids of the skills that hold a word, the one with most different words
-    /// first.
-    pub fn find(&self, texts: &StoredTexts) -> (Vec<Highlight>, Vec<String>) {
+    /// The highlights of an agent, whose texts are given as they are [`written`](super::layout::written), and the ids
+    /// of the skills that hold a word, the one with most different words first.
+    pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
         let mut highlights = Vec::new();
-        let mut skills: Vec<(u32, usize)> = Vec::new();
-        let mut add = |field: &'static str, skill: Option<&str>, text: &str| -> u64 {
+        let mut all: Vec<(Kind, &str)> = texts(written).collect();
+        // The agent's name stands behind its skills and is shown before them.
+        if let Some(name) = all.iter().position(|(kind, _)| *kind == Kind::Name) {
+            all[..=name].rotate_right(1);
+        }
+        // Which words each skill holds, and its id.
+        let mut skills: Vec<(u64, &str)> = Vec::new();
+        for (kind, text) in all {
+            if kind == Kind::SkillId {
+                skills.push((0, text));
+            }
             let (matches, words) = self.matches(text);
-            if !matches.is_empty() && highlights.len() < MAX_HIGHLIGHTS {
+            if words == 0 {
+                continue;
+            }
+            let skill = skills.last_mut().filter(|_| kind.is_of_skill());
+            let skill = skill.map(|(held, id)| {
+                *held |= words;
+                *id
+            });
+            if let Some(field) = field(kind)
+                && highlights.len() < MAX_HIGHLIGHTS
+            {
                 highlights.push(fragment(field, skill, text, &matches));
             }
-            words
-        };
-        add("name", None, &texts.name);
-        for (index, skill) in texts.skills.iter().enumerate() {
-            let id = Some(skill.id.as_str());
-            let mut words = add("skill.name", id, &skill.name) | self.matches(&skill.id).1;
-            for tag in &skill.tags {
-                words |= add("skill.tag", id, tag);
-            }
-            words |= add("skill.description", id, &skill.description);
-            for example in &skill.examples {
-                words |= add("skill.example", id, example);
-            }
-            if words != 0 {
-                skills.push((words.count_ones(), index));
-            }
         }
-        add("description", None, &texts.description);
-        add("provider", None, &texts.provider);
-        skills.sort_by_key(|(words, index)| (std::cmp::Reverse(*words), *index));
-        let matched = skills
-            .into_iter()
-            .take(MAX_MATCHED_SKILLS)
-            .map(|(_, index)| texts.skills[index].id.clone())
-            .collect();
-        (highlights, matched)
+        skills.retain(|(words, _)| *words != 0);
+        skills.sort_by_key(|(words, _)| std::cmp::Reverse(words.count_ones()));
+        let matched = skills.into_iter().take(MAX_MATCHED_SKILLS);
+        (highlights, matched.map(|(_, id)| id.to_owned()).collect())
     }
 
     /// Where words stand, ascending and apart, and which of them as bits.
     fn matches(&self, text: &str) -> (Vec<Range<usize>>, u64) {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut words = 0;
+        if !self.may_hold(text) {
+            return (ranges, words);
+        }
         let mut pieces = Vec::new();
         for run in runs(text) {
             let written = &text[run.clone()];
@@ -115,6 +116,23 @@ impl Highlighter {
         (ranges, words)
     }
 
+    /// Whether a word may stand anywhere in a text: most texts hold none, which one look at each byte tells.
+    fn may_hold(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut within = false;
+        for (at, byte) in bytes.iter().enumerate() {
+            if !byte.is_ascii() {
+                return true;
+            }
+            let begins = !within || byte.is_ascii_uppercase();
+            if begins && self.begins(&bytes[at..]) {
+                return true;
+            }
+            within = byte.is_ascii_alphanumeric();
+        }
+        false
+    }
+
     /// A word shares its beginning with its stem up to the last two letters (`dying`, `die`), which rules most
     /// runs out before any analysis. A camel-case run may match from each of its capitals on.
     fn may_match(&self, written: &str) -> bool {
@@ -122,16 +140,23 @@ impl Highlighter {
             return true;
         }
         let bytes = written.as_bytes();
-        let begins = |at: usize| {
-            self.initials[usize::from(bytes[at].to_ascii_lowercase())]
-                && self.forms.iter().any(|(form, _)| {
-                    let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
-                    bytes
-                        .get(at..at + shared)
-                        .is_some_and(|begin| begin.eq_ignore_ascii_case(&form.as_bytes()[..shared]))
-                })
-        };
-        begins(0) || (1..bytes.len()).any(|at| bytes[at].is_ascii_uppercase() && begins(at))
+        let capital = |at: &usize| bytes[*at].is_ascii_uppercase();
+        self.begins(bytes)
+            || (1..bytes.len())
+                .filter(capital)
+                .any(|at| self.begins(&bytes[at..]))
+    }
+
+    /// Whether a word may stand at the beginning of these bytes.
+    fn begins(&self, bytes: &[u8]) -> bool {
+        let initial = |byte: &u8| self.initials[usize::from(byte.to_ascii_lowercase())];
+        bytes.first().is_some_and(initial)
+            && self.forms.iter().any(|(form, _)| {
+                let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
+                bytes
+                    .get(..shared)
+                    .is_some_and(|begin| begin.eq_ignore_ascii_case(&form.as_bytes()[..shared]))
+            })
     }
 
     fn words_of(&self, piece: &Piece) -> u64 {
@@ -140,6 +165,21 @@ impl Highlighter {
             .filter(|(form, _)| *form == piece.exact || piece.stem.as_ref() == Some(form))
             .fold(0, |words, (_, number)| words | 1 << (number % 64))
     }
+}
+
+/// What a kind of text is called in answers; nothing for what is never shown.
+const fn field(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::SkillId => return None,
+        Kind::SkillName => "skill.name",
+        Kind::Tag => "skill.tag",
+        Kind::SkillDescription => "skill.description",
+        Kind::Example => "skill.example",
+        Kind::Name => "name",
+        Kind::Description => "description",
+        Kind::Provider => "provider",
+        Kind::Protocol => "protocol",
+    })
 }
 
 /// The piece of a text around its first match.

@@ -1,18 +1,39 @@
-//! Hints for an answer without hits: which filter hides what, and which words nobody uses.
+//! Hints for an answer without hits: which filter hides what, and which words nobody uses; and for every answer what
+//! of the query did not count.
 
 use tantivy::collector::Count;
+use tantivy::query::Query;
 
 use super::Inner;
 use super::answer::{Hint, HintKind};
 use super::error::IndexError;
-use super::expansion::near;
-use super::filter::clauses;
-use super::query::{FilteredQuery, word_query};
+use super::expansion::{Seen, near};
+use super::filter::{clauses, visible};
+use super::query::{Asked, FilteredQuery, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
 use super::search::Prepared;
+use super::syntax::{Part, Written};
 
 /// The most words an unsuccessful search looks up one by one.
 const MAX_WORDS: usize = 8;
+
+impl Hint {
+    fn of(kind: HintKind, text: String) -> Self {
+        Self {
+            kind,
+            text,
+            hidden: None,
+            near: Vec::new(),
+        }
+    }
+}
+
+/// Something that narrows a search, and the search without it.
+struct Narrowing {
+    text: String,
+    filters: Filters,
+    written: Written,
+}
 
 impl Inner {
     /// The hints of a search with this many matches. All counts keep to what the caller may see.
@@ -22,71 +43,135 @@ impl Inner {
         prepared: &Prepared,
         total: u64,
     ) -> Result<Vec<Hint>, IndexError> {
-        let mut hints = Vec::new();
-        if prepared.query.cut {
-            hints.push(Hint {
-                kind: HintKind::TooManyWords,
-                text: super::MAX_QUERY_WORDS.to_string(),
-                hidden: None,
-                near: Vec::new(),
-            });
-        }
-        if prepared.misread {
-            hints.push(Hint {
-                kind: HintKind::Syntax,
-                text: String::new(),
-                hidden: None,
-                near: Vec::new(),
-            });
-        }
+        let mut hints = what_did_not_count(prepared);
         if total > 0 {
             return Ok(hints);
         }
-        let count = |query: FilteredQuery| -> Result<u64, IndexError> {
-            Ok(prepared.view.searcher.search(&query, &Count)? as u64)
+        let view = &prepared.view;
+        let count = |text: Option<Box<dyn Query>>, clauses| -> Result<u64, IndexError> {
+            let query = FilteredQuery::new(text, self.filter(view, clauses));
+            Ok(view.searcher.search(&query, &Count)? as u64)
         };
+        if count(None, vec![visible(&self.fields, &request.visible_to)])? == 0 {
+            hints.push(Hint::of(HintKind::Empty, String::new()));
+            return Ok(hints);
+        }
 
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-        let everyone = self.filter(&prepared.view, everyone);
+        let mut seen = Seen::new(self.filter(view, everyone.clone()));
         for word in prepared.query.words.iter().take(MAX_WORDS) {
-            let word_alone =
-                FilteredQuery::new(Some(word_query(&self.fields, word)), everyone.clone());
-            if count(word_alone)? == 0 {
+            let alone = word_query(&self.fields, word);
+            if count(Some(alone), everyone.clone())? == 0 {
                 hints.push(Hint {
-                    kind: HintKind::UnknownWord,
-                    text: word.exact.clone(),
-                    hidden: None,
-                    near: near(&prepared.view.searcher, &self.fields, word, &everyone)?,
+                    near: near(&view.searcher, &self.fields, word, &mut seen)?,
+                    ..Hint::of(HintKind::UnknownWord, word.exact.clone())
                 });
             }
         }
-        let lists = request.filters.lists();
-        let mut used: Vec<FacetName> = lists
-            .iter()
-            .filter(|(_, values)| !values.is_empty())
-            .map(|(facet, _)| *facet)
-            .collect();
-        used.extend(request.filters.trust_at_least.map(|_| FacetName::Trust));
-        for facet in used {
-            let clauses = clauses(
-                &self.fields,
-                &request.filters.without(facet),
-                &request.visible_to,
-            )?;
-            let text = prepared.text.as_ref().map(|text| text.box_clone());
-            let hidden = count(FilteredQuery::new(
-                text,
-                self.filter(&prepared.view, clauses),
-            ))?;
+        let asked = Asked {
+            fields: &self.fields,
+            written: &prepared.written,
+            query: &prepared.query,
+        };
+        let without = |filters: &Filters, written: &Written| -> Result<u64, IndexError> {
+            let conditions = self.conditions(filters, written, &request.visible_to)?;
+            count(asked.text(written), conditions)
+        };
+        let narrowings = narrowings(&request.filters, &prepared.written);
+        let first = hints.len();
+        for one in &narrowings {
+            let hidden = without(&one.filters, &one.written)?;
             if hidden > 0 {
                 hints.push(Hint {
-                    kind: HintKind::Filter,
-                    text: facet.as_str().to_owned(),
                     hidden: Some(hidden),
-                    near: Vec::new(),
+                    ..Hint::of(HintKind::Filter, one.text.clone())
+                });
+            }
+        }
+        // Where leaving one away does not help, leaving all away may.
+        if hints.len() == first && narrowings.len() > 1 {
+            let written = Written {
+                conditions: Vec::new(),
+                excluded: Vec::new(),
+                ..prepared.written.clone()
+            };
+            let hidden = without(&Filters::default(), &written)?;
+            if hidden > 0 {
+                hints.push(Hint {
+                    hidden: Some(hidden),
+                    ..Hint::of(HintKind::Filter, String::new())
                 });
             }
         }
         Ok(hints)
+    }
+}
+
+/// What of a query was read otherwise than it looks, or not in full.
+fn what_did_not_count(prepared: &Prepared) -> Vec<Hint> {
+    let mut hints = Vec::new();
+    if prepared.query.cut {
+        let most = super::MAX_QUERY_WORDS.to_string();
+        hints.push(Hint::of(HintKind::TooManyWords, most));
+    }
+    for prefix in &prepared.cut_prefixes {
+        hints.push(Hint::of(HintKind::TooManyWords, format!("{prefix}*")));
+    }
+    if prepared.written.misread {
+        hints.push(Hint::of(HintKind::Syntax, String::new()));
+    }
+    if let Some(said) = &prepared.written.said {
+        hints.push(Hint::of(HintKind::Syntax, said.clone()));
+    }
+    hints
+}
+
+/// Every filter, and every condition and exclusion that the query holds, each with the search without it.
+fn narrowings(filters: &Filters, written: &Written) -> Vec<Narrowing> {
+    let lists = filters.lists();
+    let used = lists.iter().filter(|(_, values)| !values.is_empty());
+    let trust = filters.trust_at_least.map(|_| FacetName::Trust);
+    let mut all: Vec<Narrowing> = used
+        .map(|(facet, _)| *facet)
+        .chain(trust)
+        .map(|facet| Narrowing {
+            text: facet.as_str().to_owned(),
+            filters: filters.without(facet),
+            written: written.clone(),
+        })
+        .collect();
+    let narrowing = |text: String, written: Written| Narrowing {
+        text,
+        filters: filters.clone(),
+        written,
+    };
+    for (place, any) in written.conditions.iter().enumerate() {
+        let mut rest = written.clone();
+        rest.conditions.remove(place);
+        let any = any.iter();
+        let any: Vec<String> = any
+            .map(|(facet, value)| format!("{}:{}", facet.as_str(), shown(value)))
+            .collect();
+        all.push(narrowing(any.join(" OR "), rest));
+    }
+    for (place, part) in written.excluded.iter().enumerate() {
+        let mut rest = written.clone();
+        rest.excluded.remove(place);
+        let text = match part {
+            Part::Phrase(text) => format!("-\"{text}\""),
+            Part::Words(text) | Part::Beginning(text) | Part::Condition(_, text) => {
+                format!("-{text}")
+            }
+        };
+        all.push(narrowing(text, rest));
+    }
+    all
+}
+
+/// A value as it is written in a query.
+fn shown(value: &str) -> String {
+    match value.contains(char::is_whitespace) {
+        true => format!("\"{value}\""),
+        false => value.to_owned(),
     }
 }

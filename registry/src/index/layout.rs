@@ -6,21 +6,13 @@
 use tantivy::tokenizer::{Token, Tokenizer};
 
 use super::analysis::{AgentTokens, pieces};
-use super::document::MAX_SKILLS;
-use super::schema::StoredTexts;
+use super::document::{MAX_SKILLS, SkillText};
 
 /// How many bits of a position are its place within a skill.
 const PLACE_BITS: u32 = 12;
 
 /// The last place within a skill; what would stand behind it stands here.
 const LAST_PLACE: usize = (1 << PLACE_BITS) - 2;
-
-/// How often a word of the agent's name stands in its place.
-const NAME: usize = 3;
-/// How often a word of a skill's name or tag does.
-const SKILL_NAME: usize = 2;
-/// How often every other word does.
-const PLAIN: usize = 1;
 
 /// Which part of the agent a position is in: the number of a skill, or one number for the agent itself.
 pub(super) fn part_of(position: u32) -> u32 {
@@ -30,49 +22,124 @@ pub(super) fn part_of(position: u32) -> u32 {
 /// The name under which [`LayoutTokenizer`] is known in the schema.
 pub(super) const LAYOUT: &str = "layout";
 
-/// Where a skill begins, in the written form of all texts.
-const SKILL: char = '\u{1}';
-
-/// Where that begins which the agent says of itself.
-const AGENT: char = '\u{2}';
-
-/// What stands before a text whose words stand once, twice, three times in their places.
-const TIMES: [char; NAME] = ['\u{3}', '\u{4}', '\u{5}'];
-
-fn is_mark(byte: u8) -> bool {
-    byte <= 5
+/// The texts of an agent, each within its limits.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub name: String,
+    pub description: String,
+    pub provider: String,
+    /// What the agent speaks: capabilities, extensions, bindings, protocol versions, media types and
+    /// authentication schemes.
+    pub protocol: Vec<String>,
+    pub skills: Vec<SkillText>,
 }
 
-/// All texts behind one another, each behind a mark. The index cuts them into words where it is written, which
-/// several threads do at once. A mark within a text becomes a space: nobody gives words weight by it.
-pub(super) fn written(texts: &StoredTexts) -> String {
-    let mut out = String::new();
-    for skill in texts.skills.iter().take(MAX_SKILLS) {
-        out.push(SKILL);
-        write(&mut out, &skill.name, SKILL_NAME);
-        write(&mut out, &skill.id, PLAIN);
-        for tag in &skill.tags {
-            write(&mut out, tag, SKILL_NAME);
-        }
-        write(&mut out, &skill.description, PLAIN);
-        for example in &skill.examples {
-            write(&mut out, example, PLAIN);
+/// What a text of an agent is. Each skill begins with its id, the agent itself with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    SkillId,
+    SkillName,
+    Tag,
+    SkillDescription,
+    Example,
+    Name,
+    Description,
+    Provider,
+    Protocol,
+}
+
+impl Kind {
+    const ALL: [Self; 9] = [
+        Self::SkillId,
+        Self::SkillName,
+        Self::Tag,
+        Self::SkillDescription,
+        Self::Example,
+        Self::Name,
+        Self::Description,
+        Self::Provider,
+        Self::Protocol,
+    ];
+
+    /// How often a word stands in its place.
+    const fn times(self) -> usize {
+        match self {
+            Self::Name => 3,
+            Self::SkillName | Self::Tag => 2,
+            _ => 1,
         }
     }
-    out.push(AGENT);
-    write(&mut out, &texts.name, NAME);
-    write(&mut out, &texts.description, PLAIN);
-    write(&mut out, &texts.provider, PLAIN);
+
+    /// Whether it is a skill's, and not the agent's own.
+    pub const fn is_of_skill(self) -> bool {
+        !matches!(
+            self,
+            Self::Name | Self::Description | Self::Provider | Self::Protocol
+        )
+    }
+
+    /// What stands before a text of this kind: a control character below the tabulator.
+    const fn mark(self) -> char {
+        self as u8 as char
+    }
+
+    fn of(mark: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(mark)).copied()
+    }
+}
+
+fn is_mark(byte: u8) -> bool {
+    usize::from(byte) < Kind::ALL.len()
+}
+
+/// All texts behind one another, each behind a mark: what the index stores, and cuts into words where it is
+/// written, which several threads do at once. A mark within a text becomes a space: nobody gives words weight by
+/// it.
+pub(super) fn written(texts: &Texts) -> String {
+    let mut out = String::new();
+    for skill in texts.skills.iter().take(MAX_SKILLS) {
+        write(&mut out, Kind::SkillId, &skill.id);
+        write(&mut out, Kind::SkillName, &skill.name);
+        for tag in &skill.tags {
+            write(&mut out, Kind::Tag, tag);
+        }
+        write(&mut out, Kind::SkillDescription, &skill.description);
+        for example in &skill.examples {
+            write(&mut out, Kind::Example, example);
+        }
+    }
+    write(&mut out, Kind::Name, &texts.name);
+    write(&mut out, Kind::Description, &texts.description);
+    write(&mut out, Kind::Provider, &texts.provider);
+    for text in &texts.protocol {
+        write(&mut out, Kind::Protocol, text);
+    }
     out
 }
 
-fn write(out: &mut String, text: &str, times: usize) {
-    out.push(TIMES[times - 1]);
+fn write(out: &mut String, kind: Kind, text: &str) {
+    out.push(kind.mark());
     if text.bytes().any(is_mark) {
-        out.push_str(&text.replace(|letter| letter <= TIMES[NAME - 1], " "));
+        out.extend(text.chars().map(|letter| match u8::try_from(letter) {
+            Ok(byte) if is_mark(byte) => ' ',
+            _ => letter,
+        }));
     } else {
         out.push_str(text);
     }
+}
+
+/// The texts that [`written`] has put behind one another.
+pub(super) fn texts(written: &str) -> impl Iterator<Item = (Kind, &str)> {
+    let mut rest = written;
+    std::iter::from_fn(move || {
+        let kind = Kind::of(*rest.as_bytes().first()?)?;
+        let text = rest.get(1..)?;
+        let end = text.bytes().position(is_mark).unwrap_or(text.len());
+        let (text, behind) = text.split_at(end);
+        rest = behind;
+        Some((kind, text))
+    })
 }
 
 /// Lays out what [`written`] gives: the words of all texts in their places, ascending.
@@ -85,23 +152,17 @@ impl Tokenizer for LayoutTokenizer {
     fn token_stream<'a>(&'a mut self, written: &'a str) -> AgentTokens {
         let mut part = Part::default();
         let mut skills = 0;
-        let mut rest = written;
-        while let Some(mark) = rest.chars().next() {
-            rest = &rest[mark.len_utf8()..];
-            match mark {
-                SKILL => {
+        for (kind, text) in texts(written) {
+            match kind {
+                Kind::SkillId => {
                     part.begin(skills, LAST_PLACE);
                     skills += 1;
                 }
                 // Nothing comes after the agent itself, so its words may go on.
-                AGENT => part.begin(MAX_SKILLS, usize::MAX),
-                _ => {
-                    let place = TIMES.iter().position(|known| *known == mark);
-                    let end = rest.bytes().position(is_mark).unwrap_or(rest.len());
-                    part.add(&rest[..end], place.map_or(PLAIN, |place| place + 1));
-                    rest = &rest[end..];
-                }
+                Kind::Name => part.begin(MAX_SKILLS, usize::MAX),
+                _ => {}
             }
+            part.add(text, kind.times());
         }
         part.tokens.into()
     }
@@ -153,7 +214,7 @@ mod tests {
     use super::*;
     use crate::index::SkillText;
 
-    fn layout(texts: &StoredTexts) -> Vec<Token> {
+    fn layout(texts: &Texts) -> Vec<Token> {
         let written = written(texts);
         let mut tokens = Vec::new();
         let mut tokenizer = LayoutTokenizer;
@@ -163,7 +224,7 @@ mod tests {
         tokens
     }
 
-    fn places(texts: &StoredTexts, word: &str) -> Vec<usize> {
+    fn places(texts: &Texts, word: &str) -> Vec<usize> {
         let tokens = layout(texts);
         assert!(tokens.is_sorted_by_key(|token| token.position));
         let found = tokens.into_iter().filter(|token| token.text == word);
@@ -178,11 +239,11 @@ mod tests {
             description: "travel far".into(),
             ..SkillText::default()
         };
-        let texts = StoredTexts {
+        let texts = Texts {
             name: "Travel".into(),
             description: "far away".into(),
             skills: vec![skill("One"), skill("Two")],
-            ..StoredTexts::default()
+            ..Texts::default()
         };
         let parts = |word| -> Vec<u32> {
             let places = places(&texts, word).into_iter();
@@ -205,10 +266,10 @@ mod tests {
             description: "word ".repeat(10_000) + "last",
             ..SkillText::default()
         };
-        let texts = StoredTexts {
+        let texts = Texts {
             description: "word ".repeat(10_000) + "end",
             skills: vec![long.clone(), long],
-            ..StoredTexts::default()
+            ..Texts::default()
         };
         let last = places(&texts, "last");
         assert_eq!(last, [LAST_PLACE, (1 << PLACE_BITS) + LAST_PLACE]);
@@ -216,18 +277,56 @@ mod tests {
     }
 
     #[test]
+    fn the_texts_come_back_as_they_were_written() {
+        let skill = |id: &str| SkillText {
+            id: id.into(),
+            name: "N\tame\n".into(),
+            description: String::new(),
+            tags: vec!["é".into(), "t".into()],
+            examples: vec!["example".into()],
+        };
+        let all = Texts {
+            name: "name".into(),
+            description: "first\nsecond".into(),
+            provider: "provider".into(),
+            protocol: vec!["streaming".into()],
+            skills: vec![skill("one"), skill("")],
+        };
+        let of_skill = |id| {
+            [
+                (Kind::SkillId, id),
+                (Kind::SkillName, "N\tame\n"),
+                (Kind::Tag, "é"),
+                (Kind::Tag, "t"),
+                (Kind::SkillDescription, ""),
+                (Kind::Example, "example"),
+            ]
+        };
+        let own = [
+            (Kind::Name, "name"),
+            (Kind::Description, "first\nsecond"),
+            (Kind::Provider, "provider"),
+            (Kind::Protocol, "streaming"),
+        ];
+        let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
+        let written = written(&all);
+        let read: Vec<_> = super::texts(&written).collect();
+        assert_eq!(read, [expected, own.to_vec()].concat());
+    }
+
+    #[test]
     fn a_mark_in_a_text_is_a_space() {
-        let texts = |between: &str| StoredTexts {
+        let texts = |between: &str| Texts {
             name: format!("one{between}two"),
             description: format!("three{between}four"),
             skills: vec![SkillText {
                 description: format!("five{between}six"),
                 ..SkillText::default()
             }],
-            ..StoredTexts::default()
+            ..Texts::default()
         };
         let plain = layout(&texts(" "));
-        for mark in '\u{0}'..='\u{5}' {
+        for mark in '\u{0}'..='\u{8}' {
             assert_eq!(layout(&texts(&mark.to_string())), plain, "{mark:?}");
         }
     }

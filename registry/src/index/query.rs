@@ -1,20 +1,21 @@
 //! The query objects: a plain-language text over the weighted fields, and a text under a filter.
 
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, DisjunctionMaxQuery, EnableScoring, Explanation, Occur,
-    PhraseQuery, Query, Scorer, TermQuery, Weight,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EnableScoring,
+    Explanation, Occur, PhraseQuery, Query, Scorer, TermQuery, Weight,
 };
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
     COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term,
 };
 
-use super::analysis::{QueryWord, pieces};
+use super::analysis::{QueryText, QueryWord, asked_pieces, query_text};
 use super::bits::Bits;
 use super::explained::Explained;
-use super::filter::Filter;
+use super::filter::{Filter, any_condition};
 use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
+use super::syntax::{AnyOf, Part, Written};
 
 /// What a word that stands for one of the query is worth beside it.
 pub(super) const OTHER_WEIGHT: Score = 0.5;
@@ -24,7 +25,7 @@ pub(super) const OTHER_WEIGHT: Score = 0.5;
 const FEW_CANDIDATES: u32 = 64;
 
 /// The query for words of which any may match.
-pub(super) fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
+fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
         words.iter().map(|word| word_query(fields, word)).collect();
     match queries.len() {
@@ -36,16 +37,16 @@ pub(super) fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn
 
 /// What a query demands beside its words.
 #[derive(Debug, Default)]
-pub(super) struct Demands {
+struct Demands {
     /// What an agent has to hold.
-    pub required: Vec<Box<dyn Query>>,
+    required: Vec<Box<dyn Query>>,
     /// What it must not hold.
-    pub excluded: Vec<Box<dyn Query>>,
+    excluded: Vec<Box<dyn Query>>,
 }
 
 impl Demands {
     /// The words under these demands.
-    pub fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
+    fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
         if self.required.is_empty() && self.excluded.is_empty() {
             return words;
         }
@@ -58,6 +59,8 @@ impl Demands {
             true => Occur::Must,
             false => Occur::Should,
         };
+        // Beside demands the words may be missing, which has to be explained too.
+        let words = words.map(|words| Box::new(Explained(words)) as Box<dyn Query>);
         parts.extend(words.map(|words| (words_alone, words)));
         parts.extend(self.required.into_iter().map(|one| (Occur::Must, one)));
         parts.extend(self.excluded.into_iter().map(|one| (Occur::MustNot, one)));
@@ -65,11 +68,81 @@ impl Demands {
     }
 }
 
+/// A query with its words as they were expanded, of which the beginnings of words come last.
+pub(super) struct Asked<'a> {
+    pub fields: &'a Fields,
+    pub written: &'a Written,
+    pub query: &'a QueryText,
+}
+
+impl Asked<'_> {
+    /// The words under the demands of `written`, which may have been asked with more of them; nothing where no text
+    /// is asked for.
+    pub fn text(&self, written: &Written) -> Option<Box<dyn Query>> {
+        let excluded = written.excluded.iter();
+        let demands = Demands {
+            required: written
+                .demands
+                .iter()
+                .filter_map(|any| self.demand(any))
+                .collect(),
+            excluded: excluded.filter_map(|part| self.part(part)).collect(),
+        };
+        demands.on(text_query(self.fields, &self.query.words))
+    }
+
+    fn demand(&self, any: &AnyOf) -> Option<Box<dyn Query>> {
+        let group = |parts: &Vec<Part>| {
+            let parts = parts.iter().filter_map(|part| self.part(part)).collect();
+            several(parts, BooleanQuery::intersection)
+        };
+        several(any.iter().filter_map(group).collect(), BooleanQuery::union)
+    }
+
+    /// A word counts in every form that counts for it in the query, several words as they follow each other.
+    fn part(&self, part: &Part) -> Option<Box<dyn Query>> {
+        match part {
+            Part::Phrase(text) => phrase_query(self.fields, text, true),
+            Part::Words(text) => match query_text(text).words.as_slice() {
+                [word] => {
+                    let mut words = self.query.words.iter();
+                    let known = words.find(|known| known.exact == word.exact);
+                    Some(word_query(self.fields, known.unwrap_or(word)))
+                }
+                _ => phrase_query(self.fields, text, false),
+            },
+            Part::Beginning(prefix) => {
+                let prefixes = &self.written.prefixes;
+                let place = prefixes.iter().position(|known| known == prefix)?;
+                let first = self.query.words.len().checked_sub(prefixes.len())?;
+                let begun = self.query.words.get(first + place)?;
+                Some(word_query(self.fields, begun))
+            }
+            // Whoever has a tag does not say more than others, so a condition is worth nothing.
+            Part::Condition(facet, value) => {
+                let clause = any_condition(self.fields, &[(*facet, value.clone())]);
+                let query = ConstScoreQuery::new(clause.query(), 0.0);
+                Some(Box::new(Explained(Box::new(query))))
+            }
+        }
+    }
+}
+
+/// One query of these, which are put together where there are several.
+fn several(
+    mut queries: Vec<Box<dyn Query>>,
+    together: fn(Vec<Box<dyn Query>>) -> BooleanQuery,
+) -> Option<Box<dyn Query>> {
+    match queries.len() {
+        0 | 1 => queries.pop(),
+        _ => Some(Box::new(Explained(Box::new(together(queries))))),
+    }
+}
+
 /// A text whose words follow each other: in their exact forms where it was quoted, else in any. Nothing for a text
 /// without words.
-pub(super) fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
-    let mut terms: Vec<(usize, Term)> = pieces(text)
-        .into_iter()
+fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
+    let mut terms: Vec<(usize, Term)> = asked_pieces(text)
         .map(|piece| {
             let form = match piece.stem {
                 Some(stem) if !quoted => stem,

@@ -43,7 +43,7 @@ pub struct SearchRequest {
 pub struct Filters {
     /// A skill's id, or words that all occur in the names of the agent's skills.
     pub skill: Vec<String>,
-    /// A tag.
+    /// A tag, in any case.
     pub tag: Vec<String>,
     /// A capability.
     pub capability: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Filters {
 /// The order of hits. Equal hits are ordered by id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// Best match first; without a text the same as [`Sort::Updated`].
+    /// Best match first; where nothing is asked of the texts the same as [`Sort::Updated`].
     #[default]
     Relevance,
     /// By name without regard to case and accents, A first.
@@ -83,6 +83,28 @@ pub enum Sort {
     Updated,
     /// First seen last comes first.
     Newest,
+}
+
+impl Sort {
+    /// The order that a search for this text is really given in: without anything to be relevant to, by the last
+    /// change.
+    pub fn in_force(self, text: Option<&str>) -> Self {
+        let asks_text = || text.is_some_and(|text| super::syntax::read(text).asks_text());
+        match self {
+            Self::Relevance if !asks_text() => Self::Updated,
+            sort => sort,
+        }
+    }
+
+    /// The name in requests and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Relevance => "relevance",
+            Self::Name => "name",
+            Self::Updated => "updated",
+            Self::Newest => "newest",
+        }
+    }
 }
 
 /// The place of one hit in an order: what it is ordered by, and its id.

@@ -9,12 +9,15 @@ use tantivy::tokenizer::TextAnalyzer;
 use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};
-use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
-use super::layout::{self, LAYOUT, LayoutTokenizer};
+use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::layout::{self, LAYOUT, LayoutTokenizer, Texts};
 use super::request::FacetName;
 
 /// Rises with every change of fields or of what is put into them; an index of another number is built anew.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
+
+/// What nearly every agent speaks. Who asks for a text means another thing, and would find everybody.
+pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
 
 /// The longest name, in bytes of its folded form, that takes part in the order by name.
 const MAX_NAME_KEY: usize = 256;
@@ -29,10 +32,10 @@ pub(super) struct Fields {
     pub hit: Field,
     /// A hit that is no UTF-8.
     pub hit_bytes: Field,
-    pub texts: Field,
-    /// Every text of the agent, laid out as [`layout`] says.
+    /// Every text of the agent, laid out as [`layout`] says, and stored so.
     pub text: Field,
     pub skill_words: Field,
+    pub provider_words: Field,
     pub visible_to: Field,
     pub lookup: Field,
     pub name_key: Field,
@@ -42,20 +45,19 @@ pub(super) struct Fields {
     exact: [Field; FacetName::ALL.len()],
 }
 
-/// The texts of an agent as they are stored for highlights.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct StoredTexts {
-    pub name: String,
-    pub description: String,
-    pub provider: String,
-    pub skills: Vec<SkillText>,
-}
-
 impl Fields {
     /// The schema with its handles.
     pub fn build() -> (Schema, Self) {
         let mut builder = Schema::builder();
         let value = || STRING | FAST;
+        let words = || {
+            TextOptions::default().set_indexing_options(
+                TextFieldIndexing::default()
+                    .set_tokenizer(TOKENIZER)
+                    .set_fieldnorms(false)
+                    .set_index_option(IndexRecordOption::Basic),
+            )
+        };
         let exact = FacetName::ALL.map(|facet| builder.add_text_field(facet.as_str(), value()));
         let fields = Self {
             id: builder.add_bytes_field("id", INDEXED),
@@ -63,24 +65,16 @@ impl Fields {
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
             hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
-            texts: builder.add_text_field("texts", STORED),
             text: builder.add_text_field(
                 "text",
-                TextOptions::default().set_indexing_options(
+                TextOptions::default().set_stored().set_indexing_options(
                     TextFieldIndexing::default()
                         .set_tokenizer(LAYOUT)
                         .set_index_option(IndexRecordOption::WithFreqsAndPositions),
                 ),
             ),
-            skill_words: builder.add_text_field(
-                "skill_words",
-                TextOptions::default().set_indexing_options(
-                    TextFieldIndexing::default()
-                        .set_tokenizer(TOKENIZER)
-                        .set_fieldnorms(false)
-                        .set_index_option(IndexRecordOption::Basic),
-                ),
-            ),
+            skill_words: builder.add_text_field("skill_words", words()),
+            provider_words: builder.add_text_field("provider_words", words()),
             visible_to: builder.add_text_field("visible_to", STRING),
             lookup: builder.add_text_field("lookup", STRING),
             name_key: builder.add_text_field("name_key", TextOptions::default().set_fast("raw")),
@@ -104,7 +98,7 @@ impl Fields {
     }
 
     /// The document as tantivy takes it.
-    pub fn document(&self, agent: Document) -> Result<TantivyDocument, serde_json::Error> {
+    pub fn document(&self, agent: Document) -> TantivyDocument {
         let mut out = TantivyDocument::default();
         out.add_bytes(self.id, agent.id.as_bytes());
         let (high, low) = agent.id.as_u64_pair();
@@ -122,11 +116,14 @@ impl Fields {
             out.add_text(self.name_key, cut(&name_key, MAX_NAME_KEY));
         }
         self.add_values(&agent, &mut out);
+        out.add_text(self.provider_words, cut(&agent.provider, MAX_VALUE_BYTES));
 
-        let texts = stored_texts(agent);
-        self.add_texts(&texts, &mut out);
-        out.add_text(self.texts, serde_json::to_string(&texts)?);
-        Ok(out)
+        let texts = within_limits(agent);
+        for skill in &texts.skills {
+            out.add_text(self.skill_words, &skill.name);
+        }
+        out.add_text(self.text, layout::written(&texts));
+        out
     }
 
     fn add_values(&self, agent: &Document, out: &mut TantivyDocument) {
@@ -183,13 +180,6 @@ impl Fields {
             add_distinct(out, field, keys.iter().map(String::as_str));
         }
     }
-
-    fn add_texts(&self, texts: &StoredTexts, out: &mut TantivyDocument) {
-        for skill in &texts.skills {
-            out.add_text(self.skill_words, &skill.name);
-        }
-        out.add_text(self.text, layout::written(texts));
-    }
 }
 
 /// The analyzers of the schema with their names.
@@ -243,22 +233,41 @@ fn cut(text: &str, bytes: usize) -> &str {
 }
 
 /// What is searched and stored of the texts: every field of the agent has the same budget of bytes.
-fn stored_texts(agent: Document) -> StoredTexts {
+fn within_limits(agent: Document) -> Texts {
     let mut names = MAX_TEXT_BYTES;
+    let mut protocol_bytes = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
     let mut examples = MAX_TEXT_BYTES;
     let take = |text: &mut String, left: &mut usize| {
         text.truncate(text.floor_char_boundary(*left));
         *left -= text.len();
     };
-    let mut texts = StoredTexts {
+    let mut texts = Texts {
         name: agent.name,
         description: agent.description,
         provider: format!("{} {}", agent.provider, agent.domain)
             .trim()
             .to_owned(),
+        protocol: [
+            agent.capabilities,
+            agent.bindings,
+            agent.protocol_versions,
+            agent.auth,
+            agent.input_modes,
+            agent.output_modes,
+        ]
+        .concat(),
         skills: agent.skills,
     };
+    // Media types that are taken are mostly given too.
+    texts.protocol.sort_unstable();
+    texts.protocol.dedup();
+    texts
+        .protocol
+        .retain(|value| !TELL_NOTHING.contains(&value.as_str()));
+    for value in &mut texts.protocol {
+        take(value, &mut protocol_bytes);
+    }
     texts
         .name
         .truncate(texts.name.floor_char_boundary(MAX_TEXT_BYTES));

@@ -8,21 +8,21 @@ use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument};
 use uuid::Uuid;
 
-use super::analysis::{QueryText, QueryWord, query_text};
+use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
-use super::expansion::{beginning, expand};
-use super::filter::{Clause, Filter, clauses, condition, keyed, listed, visible};
+use super::expansion::{Seen, beginning, expand};
+use super::explained::Told;
+use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
-use super::query::{Demands, FilteredQuery, phrase_query, text_query, word_query};
+use super::query::{Asked, FilteredQuery};
 use super::ranking::ranked;
 use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue,
 };
 use super::rescore::{Added, RESCORED, Rescorer};
-use super::schema::StoredTexts;
 use super::syntax::{self, Written};
 use super::{Index, Inner, View, facets};
 
@@ -42,6 +42,23 @@ pub struct CompiledQuery {
     pub text: Option<Box<dyn Query>>,
 }
 
+impl CompiledQuery {
+    /// Runs the query under the registry's own collector: the candidates of a page by relevance and the exact
+    /// total, which is answered. Nothing is scored again, and no hit is read.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn first_look(&self) -> Result<u64, IndexError> {
+        let page = Page {
+            order: Order::Score,
+            top: RESCORED,
+            after: None,
+            facets: Vec::new(),
+        };
+        Ok(self.searcher.search(&*self.query, &page)?.total)
+    }
+}
+
 /// A request made ready to run on one state.
 pub(super) struct Prepared {
     pub view: View,
@@ -49,8 +66,10 @@ pub(super) struct Prepared {
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
     pub rescorer: Option<Rescorer>,
-    /// Whether something looked like syntax and was none.
-    pub misread: bool,
+    /// The query as it was written.
+    pub written: Written,
+    /// Beginnings of more words than count.
+    pub cut_prefixes: Vec<String>,
 }
 
 impl Prepared {
@@ -73,62 +92,54 @@ impl Inner {
             .as_deref()
             .map(syntax::read)
             .unwrap_or_default();
-        let mut asked = clauses(&self.fields, &request.filters, &request.visible_to)?;
-        for (facet, value) in &written.conditions {
-            asked.push(condition(&self.fields, *facet, std::slice::from_ref(value)));
-        }
+        let asked = self.conditions(&request.filters, &written, &request.visible_to)?;
         let mut query = query_text(&written.words);
         let view = self.view()?;
-        if !query.words.is_empty() {
+        let mut cut_prefixes = Vec::new();
+        if !query.words.is_empty() || !written.prefixes.is_empty() {
             let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-            let seen = self.filter(&view, everyone);
-            expand(&view.searcher, &self.fields, &mut query.words, &seen)?;
+            let mut seen = Seen::new(self.filter(&view, everyone));
+            expand(&view.searcher, &self.fields, &mut query, &mut seen)?;
+            for prefix in &written.prefixes {
+                let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen)?;
+                if begun.cut {
+                    cut_prefixes.push(prefix.clone());
+                }
+                query.words.push(begun.word);
+            }
         }
-        for prefix in &written.prefixes {
-            let begun = beginning(&view.searcher, &self.fields, prefix)?;
-            query.words.push(begun);
-        }
-        let demands = self.demands(&written, &query);
         // Only the order by relevance looks twice.
         let rescorer = match request.sort {
             Sort::Relevance => Rescorer::new(&view.searcher, &self.fields, &query)?,
             _ => None,
         };
+        let asked_text = Asked {
+            fields: &self.fields,
+            written: &written,
+            query: &query,
+        };
         Ok(Prepared {
             filter: self.filter(&view, asked),
-            text: demands.on(text_query(&self.fields, &query.words)),
+            text: asked_text.text(&written),
             rescorer,
-            misread: written.misread,
+            written,
+            cut_prefixes,
             view,
             query,
         })
     }
 
-    /// What a query demands: the words joined by `AND` in any form that counts for them, the others as written.
-    fn demands(&self, written: &Written, query: &QueryText) -> Demands {
-        let mut demands = Demands::default();
-        for part in &written.required {
-            let known = query_text(&part.text).words;
-            let of_query = |word: &QueryWord| {
-                let mut words = query.words.iter();
-                words.find(|known| known.exact == word.exact).cloned()
-            };
-            match known.as_slice() {
-                [word] if !part.quoted => {
-                    let word = of_query(word).unwrap_or_else(|| word.clone());
-                    demands.required.push(word_query(&self.fields, &word));
-                }
-                _ => demands
-                    .required
-                    .extend(phrase_query(&self.fields, &part.text, part.quoted)),
-            }
-        }
-        for part in &written.excluded {
-            demands
-                .excluded
-                .extend(phrase_query(&self.fields, &part.text, part.quoted));
-        }
-        demands
+    /// Every condition of the filters, of what is written in the query, and of the labels.
+    pub(super) fn conditions(
+        &self,
+        filters: &Filters,
+        written: &Written,
+        visible_to: &[String],
+    ) -> Result<Vec<Clause>, IndexError> {
+        let mut asked = clauses(&self.fields, filters, visible_to)?;
+        let written = written.conditions.iter();
+        asked.extend(written.map(|any| any_condition(&self.fields, any)));
+        Ok(asked)
     }
 
     fn hit(
@@ -155,10 +166,7 @@ impl Inner {
         let (highlights, matched_skills) = if words.is_empty() {
             Default::default()
         } else {
-            let texts: StoredTexts =
-                serde_json::from_str(text(self.fields.texts).unwrap_or_default())
-                    .map_err(|error| IndexError::Damaged(error.to_string()))?;
-            words.find(&texts)
+            words.find(text(self.fields.text).unwrap_or_default())
         };
         let explain = explain
             .map(|weight| {
@@ -426,17 +434,17 @@ impl Index {
     }
 }
 
-/// The explanation of a score with what was added to it.
-fn explanation(first: Explanation, added: Added) -> Explanation {
+/// The explanation of a score with what was added to it, as a caller may know it.
+fn explanation(first: Explanation, added: Added) -> Told {
     if added == Added::default() {
-        return first;
+        return Told(first);
     }
     let mut whole = Explanation::new("sum of:", first.value() + added.sum());
     whole.add_detail(first);
     for part in added.explanations() {
         whole.add_detail(part);
     }
-    whole
+    Told(whole)
 }
 
 fn order(sort: Sort, text: bool) -> Order {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, SegmentReader, TERMINATED};
+use tantivy::{DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
 use super::Index;
 use super::analysis::fold;
@@ -22,14 +22,17 @@ const MAX_SUGGESTIONS: usize = 50;
 /// The longest prefix, in bytes of its folded form; nothing that is longer is suggested.
 const MAX_PREFIX: usize = 256;
 
-/// The kinds, and how many values with the prefix are looked at per segment, in alphabetical order. Names are
-/// nearly all different, so the first ones are the answer; of skills and tags only a prefix too short to be of
-/// use has more.
+/// The kinds, and how many values with the prefix that the caller may see are looked at per segment, in alphabetical
+/// order. Names are nearly all different, so the first ones are the answer; of skills and tags only a prefix too short
+/// to be of use has more.
 const KINDS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Name, 250),
     (SuggestionKind::Skill, 1_000),
     (SuggestionKind::Tag, 1_000),
 ];
+
+/// How many times as many values are looked at to find those that the caller may see.
+const LOOKED_AT: usize = 16;
 
 /// One value of one segment.
 struct Place {
@@ -158,12 +161,30 @@ fn values(
 ) -> tantivy::Result<Values> {
     let mut bytes = String::new();
     let mut places = Vec::new();
-    for (segment, (reader, _)) in segments.iter().enumerate() {
+    for (segment, (reader, bits)) in segments.iter().enumerate() {
         let index = reader.inverted_index(field)?;
         let mut terms = index.terms().range().ge(prefix).into_stream()?;
-        let mut left = most;
-        while left > 0 && terms.advance() && terms.key().starts_with(prefix.as_bytes()) {
-            left -= 1;
+        let first = places.len();
+        let mut sure = first;
+        let mut looked_at = 0;
+        while looked_at < most * LOOKED_AT
+            && terms.advance()
+            && terms.key().starts_with(prefix.as_bytes())
+        {
+            // Values that nobody sees take no room; who sees what is looked up only once there is none left.
+            if places.len() - first == most {
+                let unsure = places.split_off(sure);
+                for place in unsure {
+                    if is_seen(&index, reader, bits, &place)? {
+                        places.push(place);
+                    }
+                }
+                sure = places.len();
+            }
+            if places.len() - first == most {
+                break;
+            }
+            looked_at += 1;
             let Ok(key) = std::str::from_utf8(terms.key()) else {
                 continue;
             };
@@ -182,6 +203,28 @@ fn values(
     }
     places.sort_by(|left, right| bytes[left.folded.clone()].cmp(&bytes[right.folded.clone()]));
     Ok(Values { bytes, places })
+}
+
+/// Whether an agent of a set has a value.
+fn is_seen(
+    index: &InvertedIndexReader,
+    reader: &SegmentReader,
+    bits: &Bits,
+    place: &Place,
+) -> tantivy::Result<bool> {
+    // With fewer hidden agents than have it somebody has it who is not hidden.
+    if place.postings.doc_freq > reader.max_doc() - bits.len() {
+        return Ok(true);
+    }
+    let mut postings =
+        index.read_postings_from_terminfo(&place.postings, IndexRecordOption::Basic)?;
+    while postings.doc() != TERMINATED {
+        if bits.contains(postings.doc()) {
+            return Ok(true);
+        }
+        postings.advance();
+    }
+    Ok(false)
 }
 
 /// How many agents of the sets have a value, and how most of them write it; nothing when none has.

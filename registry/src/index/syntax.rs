@@ -1,13 +1,16 @@
 //! The query syntax, for people who want it: `"a phrase"`, `-not`, `both AND needed`, `one OR another`, `prefix*`,
 //! `tag:travel`, `skill:translate`, `provider:acme`.
 //!
-//! Nothing of it is ever an error. What cannot be read as syntax is read as plain words, and a hint says so. In a
-//! sentence, which small words beside the quotes tell, a quotation is a part of what is said and demands nothing.
+//! `AND` and `OR` join what stands beside them, words, phrases, beginnings and conditions alike, to one demand; `AND`
+//! binds tighter, and there are no brackets. Nothing of it is ever an error. What cannot be read as syntax is read as
+//! plain words, and a hint says so. In a sentence, which small words beside the quotes tell, a quotation that nothing
+//! joins is a part of what is said: it demands nothing, and a hint says that too.
 
-use super::analysis::{fold, is_stop_word};
+use super::analysis::{fold, has_word, is_stop_word};
 use super::request::FacetName;
 
-/// The most phrases, exclusions and conditions of one query; what comes after is read as plain words.
+/// The most phrases, exclusions, conditions, beginnings and joined words of one query; what comes after is read as
+/// plain words.
 const MAX_PARTS: usize = 16;
 
 /// A query as it was written.
@@ -15,25 +18,35 @@ const MAX_PARTS: usize = 16;
 pub(super) struct Written {
     /// The words that are asked for and need not all be there, with those that must.
     pub words: String,
-    /// Texts whose words must all be there, in their order and exact forms where quoted.
-    pub required: Vec<Part>,
-    /// Texts that must not be there.
+    /// Demands that must all be met.
+    pub demands: Vec<AnyOf>,
+    /// Demands of conditions alone, of each of which one must hold.
+    pub conditions: Vec<Vec<(FacetName, String)>>,
+    /// What must not be there: words or phrases.
     pub excluded: Vec<Part>,
-    /// Beginnings of words.
+    /// Beginnings of words that are asked for, each once, with those that must be there.
     pub prefixes: Vec<String>,
-    /// Conditions that must all hold.
-    pub conditions: Vec<(FacetName, String)>,
     /// Whether something looked like syntax and was none.
     pub misread: bool,
+    /// The first quotation that demands nothing, because it is a part of a sentence.
+    pub said: Option<String>,
 }
 
 /// A piece of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    pub text: String,
-    /// Whether it stood in quotes.
-    pub quoted: bool,
+pub(super) enum Part {
+    /// Words that follow each other, in any of their forms.
+    Words(String),
+    /// Words that follow each other as they are written.
+    Phrase(String),
+    /// The beginning of a word.
+    Beginning(String),
+    /// A value of a field.
+    Condition(FacetName, String),
 }
+
+/// A demand: one of these groups, and of that group everything.
+pub(super) type AnyOf = Vec<Vec<Part>>;
 
 /// One token of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,85 +57,166 @@ struct Token<'a> {
     quoted: bool,
 }
 
-/// Reads a query.
-pub(super) fn read(text: &str) -> Written {
-    let mut written = Written::default();
-    let (tokens, torn) = tokens(text);
-    written.misread = torn;
-    let operator = |place: Option<usize>, word: &str| {
-        let token = place.and_then(|place| tokens.get(place));
-        token.is_some_and(|token| token.is_plain() && token.text == word)
-    };
-    let mut outside = tokens
-        .iter()
-        .filter(|token| token.is_plain() && !token.is_operator());
-    let sentence = outside.any(|token| is_stop_word(&fold(token.text)));
-    for (place, token) in tokens.iter().enumerate() {
-        let before = place.checked_sub(1);
-        if token.is_plain() && ["AND", "OR"].contains(&token.text) {
-            let between = before.is_some_and(|before| !tokens[before].is_operator())
-                && tokens
-                    .get(place + 1)
-                    .is_some_and(|after| !after.is_operator());
-            written.misread |= !between;
-            continue;
-        }
-        let joined = operator(before, "AND") || operator(Some(place + 1), "AND");
-        written.take(token, joined, sentence);
-    }
-    written
+/// What joins two tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joint {
+    And,
+    Or,
 }
 
-impl Written {
-    /// Takes a token; whether an `AND` stands beside it, and whether the whole is a sentence.
-    fn take(&mut self, token: &Token<'_>, joined: bool, sentence: bool) {
-        let parts =
-            self.required.len() + self.excluded.len() + self.prefixes.len() + self.conditions.len();
-        if parts >= MAX_PARTS {
-            self.misread |= token.negated || token.field.is_some() || token.quoted || joined;
+/// Tokens that are joined, as [`AnyOf`] has their parts; most often one alone.
+type Chain<'t, 'a> = Vec<Vec<&'t Token<'a>>>;
+
+/// Reads a query.
+pub(super) fn read(text: &str) -> Written {
+    let (tokens, torn) = tokens(text);
+    let (chains, dangling) = chains(&tokens);
+    let joined = |chain: &Chain<'_, '_>| chain.iter().flatten().nth(1).is_some();
+    let bracketed = chains.iter().any(joined) && tokens.iter().any(Token::is_bracketed);
+    let mut outside = tokens
+        .iter()
+        .filter(|token| token.is_plain() && token.joint().is_none());
+    let mut reader = Reader {
+        sentence: outside.any(|token| is_stop_word(&fold(token.text))),
+        ..Reader::default()
+    };
+    reader.written.misread = torn || dangling;
+    for chain in &chains {
+        if joined(chain) && bracketed {
+            reader.misread(chain);
+        } else {
+            reader.take(chain);
+        }
+    }
+    reader.written
+}
+
+/// A query while it is read.
+#[derive(Default)]
+struct Reader {
+    written: Written,
+    /// Whether it is a sentence.
+    sentence: bool,
+    /// How many parts it has so far.
+    parts: usize,
+}
+
+impl Reader {
+    fn take(&mut self, chain: &Chain<'_, '_>) {
+        match chain.as_slice() {
+            [all] => {
+                for token in all {
+                    self.take_token(token, all.len() > 1);
+                }
+            }
+            groups => self.take_any(chain, groups),
+        }
+    }
+
+    /// Takes groups of which any will do. One part that is none, as an exclusion would be, spoils them all.
+    fn take_any(&mut self, chain: &Chain<'_, '_>, groups: &[Vec<&Token<'_>>]) {
+        let parts = |group: &Vec<&Token<'_>>| -> Option<Vec<Part>> {
+            let tokens = group.iter();
+            tokens
+                .map(|token| token.part().filter(|_| !token.negated))
+                .collect()
+        };
+        let any: Option<AnyOf> = groups.iter().map(parts).collect();
+        let count = groups.iter().flatten().count();
+        let Some(any) = any.filter(|_| self.parts + count <= MAX_PARTS) else {
+            self.misread(chain);
+            return;
+        };
+        self.parts += count;
+        self.written.misread |= chain.iter().flatten().any(|token| token.is_torn());
+        any.iter().flatten().for_each(|part| self.look_for(part));
+        let condition = |group: &Vec<Part>| match group.as_slice() {
+            [Part::Condition(facet, value)] => Some((*facet, value.clone())),
+            _ => None,
+        };
+        match any.iter().map(condition).collect() {
+            Some(conditions) => self.written.conditions.push(conditions),
+            None => self.written.demands.push(any),
+        }
+    }
+
+    /// Takes a token that is alone or one of those that must all be there.
+    fn take_token(&mut self, token: &Token<'_>, joined: bool) {
+        let part = token.part();
+        let special = matches!(part, Some(Part::Beginning(_) | Part::Condition(..)));
+        self.written.misread |= token.is_torn();
+        if !(special || joined || token.negated || token.quoted) {
+            self.add_words(&token.words());
+            return;
+        }
+        let part =
+            part.filter(|_| self.parts < MAX_PARTS && !(token.negated && token.field.is_some()));
+        let Some(part) = part else {
+            self.written.misread = true;
+            self.add_words(&token.words());
+            return;
+        };
+        if token.negated {
+            self.parts += 1;
+            self.written.excluded.push(match part {
+                // Not every word that begins so is known, so only the one word is left out.
+                Part::Beginning(word) => {
+                    self.written.misread = true;
+                    Part::Words(word)
+                }
+                part => part,
+            });
+            return;
+        }
+        if matches!(part, Part::Phrase(_)) && self.sentence && !joined {
+            self.written
+                .said
+                .get_or_insert_with(|| token.text.to_owned());
             self.add_words(token.text);
             return;
         }
-        let part = || Part {
-            text: token.text.to_owned(),
-            quoted: token.quoted,
-        };
-        match token.field.map(|field| (field, condition(field))) {
-            Some((_, Some(facet))) if !token.negated && !token.text.is_empty() => {
-                self.conditions.push((facet, token.text.to_owned()));
-                return;
+        self.parts += 1;
+        self.look_for(&part);
+        match part {
+            Part::Condition(facet, value) => self.written.conditions.push(vec![(facet, value)]),
+            Part::Beginning(_) if !joined => {}
+            part => self.written.demands.push(vec![vec![part]]),
+        }
+    }
+
+    /// Reads joined tokens as plain words.
+    fn misread(&mut self, chain: &Chain<'_, '_>) {
+        self.written.misread = true;
+        for token in chain.iter().flatten() {
+            self.add_words(&token.words());
+        }
+    }
+
+    /// What is demanded is also looked for: it is scored, and shown where it stands.
+    fn look_for(&mut self, part: &Part) {
+        match part {
+            Part::Words(text) | Part::Phrase(text) => self.add_words(text),
+            Part::Beginning(prefix) if !self.written.prefixes.contains(prefix) => {
+                self.written.prefixes.push(prefix.clone());
             }
-            // Not a field of ours: two words with a colon between, as in an address or a time.
-            Some((field, _)) => {
-                self.misread |= condition(field).is_some();
-                self.add_words(field);
-                self.add_words(token.text);
-                return;
-            }
-            None => {}
+            Part::Beginning(_) | Part::Condition(..) => {}
         }
-        if token.negated {
-            self.excluded.push(part());
-            return;
-        }
-        if let Some(prefix) = token.text.strip_suffix('*').filter(|_| !token.quoted) {
-            if prefix.chars().count() > 1 && prefix.chars().all(char::is_alphanumeric) {
-                self.prefixes.push(prefix.to_owned());
-                return;
-            }
-            self.misread = true;
-        }
-        if joined || (token.quoted && !sentence) {
-            self.required.push(part());
-        }
-        self.add_words(token.text);
     }
 
     fn add_words(&mut self, text: &str) {
-        if !self.words.is_empty() {
-            self.words.push(' ');
+        let words = &mut self.written.words;
+        if !words.is_empty() {
+            words.push(' ');
         }
-        self.words.push_str(text);
+        words.push_str(text);
+    }
+}
+
+impl Written {
+    /// Whether anything is asked of the texts of agents, and not only of their fields.
+    pub fn asks_text(&self) -> bool {
+        let parts = self.prefixes.len() + self.demands.len() + self.excluded.len();
+        parts > 0 || has_word(&self.words)
     }
 }
 
@@ -131,8 +225,52 @@ impl Token<'_> {
         !self.negated && !self.quoted && self.field.is_none()
     }
 
-    fn is_operator(&self) -> bool {
-        self.is_plain() && ["AND", "OR"].contains(&self.text)
+    fn joint(&self) -> Option<Joint> {
+        match self.text {
+            "AND" if self.is_plain() => Some(Joint::And),
+            "OR" if self.is_plain() => Some(Joint::Or),
+            _ => None,
+        }
+    }
+
+    fn is_bracketed(&self) -> bool {
+        !self.quoted && (self.text.starts_with('(') || self.text.ends_with(')'))
+    }
+
+    /// Whether it looks like a beginning or a condition and is none.
+    fn is_torn(&self) -> bool {
+        let starred = self.field.is_none() && !self.quoted && self.text.ends_with('*');
+        let empty = self.field.and_then(condition).is_some() && self.text.is_empty();
+        empty || (starred && !matches!(self.part(), Some(Part::Beginning(_))))
+    }
+
+    /// Its words as they would stand without syntax.
+    fn words(&self) -> String {
+        match self.field {
+            // Not a field of ours: two words with a colon between, as in an address or a time.
+            Some(field) => format!("{field} {}", self.text),
+            None => self.text.to_owned(),
+        }
+    }
+
+    /// What it asks for; nothing where it has no word.
+    fn part(&self) -> Option<Part> {
+        if let Some(facet) = self.field.and_then(condition) {
+            let value = self.text.trim();
+            return (!value.is_empty()).then(|| Part::Condition(facet, value.to_owned()));
+        }
+        let words = self.words();
+        let prefix = words.strip_suffix('*').filter(|_| self.field.is_none());
+        if let Some(prefix) = prefix.filter(|_| !self.quoted)
+            && prefix.chars().count() > 1
+            && prefix.chars().all(char::is_alphanumeric)
+        {
+            return Some(Part::Beginning(prefix.to_owned()));
+        }
+        has_word(&words).then_some(match self.quoted {
+            true => Part::Phrase(words),
+            false => Part::Words(words),
+        })
     }
 }
 
@@ -143,6 +281,33 @@ fn condition(field: &str) -> Option<FacetName> {
         "provider" => Some(FacetName::Provider),
         _ => None,
     }
+}
+
+/// The tokens with what joins them taken out, and whether something of that stood where it joins nothing.
+fn chains<'t, 'a>(tokens: &'t [Token<'a>]) -> (Vec<Chain<'t, 'a>>, bool) {
+    let mut chains: Vec<Chain<'t, 'a>> = Vec::new();
+    let mut dangling = false;
+    let mut joint = None;
+    let is_operand = |token: &Token<'_>| token.joint().is_none();
+    for (place, token) in tokens.iter().enumerate() {
+        if let Some(found) = token.joint() {
+            let before = place.checked_sub(1).and_then(|before| tokens.get(before));
+            let joins =
+                before.is_some_and(is_operand) && tokens.get(place + 1).is_some_and(is_operand);
+            joint = joins.then_some(found);
+            dangling |= !joins;
+            continue;
+        }
+        match (joint.take(), chains.last_mut()) {
+            (Some(Joint::Or), Some(chain)) => chain.push(vec![token]),
+            (Some(Joint::And), Some(chain)) => match chain.last_mut() {
+                Some(group) => group.push(token),
+                None => chain.push(vec![token]),
+            },
+            _ => chains.push(vec![vec![token]]),
+        }
+    }
+    (chains, dangling)
 }
 
 /// The tokens of a text, and whether a quote was left open.
@@ -198,11 +363,16 @@ fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
 mod tests {
     use super::*;
 
-    fn part(text: &str, quoted: bool) -> Part {
-        Part {
-            text: text.into(),
-            quoted,
-        }
+    fn phrase(text: &str) -> Part {
+        Part::Phrase(text.into())
+    }
+
+    fn word(text: &str) -> Part {
+        Part::Words(text.into())
+    }
+
+    fn tag(value: &str) -> (FacetName, String) {
+        (FacetName::Tag, value.into())
     }
 
     #[test]
@@ -217,7 +387,7 @@ mod tests {
             "and or not",
             "what is at 40.7128, -74.0060?",
             "{\"prompt\":\"call out\"}",
-            "translate \"good morning\" to French",
+            "trains (and buses) to Rome",
         ] {
             let read = read(text);
             let words = Written {
@@ -230,30 +400,74 @@ mod tests {
     }
 
     #[test]
+    fn a_quotation_in_a_sentence_demands_nothing_and_is_told_of() {
+        let said = read("translate \"good morning\" to French");
+        assert_eq!(said.words, "translate good morning to French");
+        assert_eq!(said.said.as_deref(), Some("good morning"));
+        assert!(said.demands.is_empty() && !said.misread);
+        // What is joined is demanded in a sentence too.
+        let joined = read("the weather in \"new york\" AND forecast");
+        assert_eq!(
+            joined.demands,
+            [[[phrase("new york")]], [[word("forecast")]]]
+        );
+        assert_eq!(joined.said, None);
+        assert_eq!(read("\"new york\" hotels").said, None);
+    }
+
+    #[test]
     fn every_part_of_the_syntax_is_read() {
         let read = read(
-            "trips \"to tokyo\" -cheap -\"last minute\" tag:travel skill:\"book it\" visa AND hotel book* OR rail",
+            "trips \"to tokyo\" -cheap -\"last minute\" tag:travel skill:\"book it\" visa AND hotel ho* book* OR rail",
         );
         assert_eq!(read.words, "trips to tokyo visa hotel rail");
         assert_eq!(
-            read.required,
+            read.demands,
             [
-                part("to tokyo", true),
-                part("visa", false),
-                part("hotel", false)
+                vec![vec![phrase("to tokyo")]],
+                vec![vec![word("visa")]],
+                vec![vec![word("hotel")]],
+                vec![vec![Part::Beginning("book".into())], vec![word("rail")]],
             ]
         );
-        assert_eq!(
-            read.excluded,
-            [part("cheap", false), part("last minute", true)]
-        );
-        assert_eq!(read.prefixes, ["book"]);
-        let conditions = [
-            (FacetName::Tag, "travel".to_owned()),
-            (FacetName::Skill, "book it".to_owned()),
-        ];
+        assert_eq!(read.excluded, [word("cheap"), phrase("last minute")]);
+        assert_eq!(read.prefixes, ["ho", "book"]);
+        let conditions = [[tag("travel")], [(FacetName::Skill, "book it".into())]];
         assert_eq!(read.conditions, conditions);
         assert!(!read.misread);
+    }
+
+    #[test]
+    fn what_or_joins_is_one_demand_and_and_binds_tighter() {
+        let cities = read("\"new york\" OR \"los angeles\"");
+        assert_eq!(
+            cities.demands,
+            [[[phrase("new york")], [phrase("los angeles")]]]
+        );
+        let tags = read("tag:a OR tag:b provider:c");
+        assert!(tags.demands.is_empty());
+        let provider = (FacetName::Provider, "c".to_owned());
+        assert_eq!(tags.conditions, [vec![tag("a"), tag("b")], vec![provider]]);
+        let mixed = read("a OR b AND tag:c");
+        let condition = Part::Condition(FacetName::Tag, "c".into());
+        assert_eq!(
+            mixed.demands,
+            [[vec![word("a")], vec![word("b"), condition]]]
+        );
+        assert!(!cities.misread && !tags.misread && !mixed.misread);
+        // Words that stand apart are joined to nothing.
+        assert_eq!(read("cheap a OR b").demands, [[[word("a")], [word("b")]]]);
+    }
+
+    #[test]
+    fn a_joined_beginning_is_demanded() {
+        let read = read("book* AND rail");
+        let book = Part::Beginning("book".into());
+        assert_eq!(read.demands, [[[book]], [[word("rail")]]]);
+        assert_eq!(
+            (read.prefixes, read.words.as_str()),
+            (vec!["book".into()], "rail")
+        );
     }
 
     #[test]
@@ -266,18 +480,47 @@ mod tests {
             ("-tag:travel", "tag travel"),
             ("x*", "x*"),
             ("tag:", "tag "),
+            ("(a OR b) AND c", "(a b) c"),
+            ("(\"a b\" OR tag:c) AND d", "(\"a b\" tag c) d"),
+            ("a (b OR c d)", "a (b c d)"),
+            ("a OR -b", "a b"),
+            ("a OR \"!\"", "a !"),
+            ("\"\"", ""),
         ] {
             let read = read(text);
             assert_eq!(read.words.trim(), words.trim(), "{text}");
             assert!(read.misread, "{text}");
+            assert!(
+                read.demands.is_empty() && read.conditions.is_empty(),
+                "{text}"
+            );
+            assert!(read.excluded.is_empty(), "{text}");
         }
+        let read = read("a AND \"!\" -book*");
+        assert_eq!(read.demands, [[[word("a")]]]);
+        assert_eq!(read.excluded, [word("book")]);
+        assert!(read.misread);
     }
 
     #[test]
     fn parts_are_bounded() {
+        for text in [
+            "\"a b\" -c tag:d ",
+            "a AND b AND c ",
+            "a OR b AND tag:c ",
+            "x1* yy* ",
+        ] {
+            let read = read(&text.repeat(20));
+            let demanded = read.demands.iter().flatten().flatten().count();
+            let parts = demanded + read.excluded.len() + read.conditions.len();
+            assert!(
+                parts <= MAX_PARTS && read.prefixes.len() <= MAX_PARTS,
+                "{text}"
+            );
+            assert!(read.misread || parts == 0, "{text}");
+        }
         let read = read(&"\"a b\" -c tag:d ".repeat(20));
-        let parts = read.required.len() + read.excluded.len() + read.conditions.len();
+        let parts = read.demands.len() + read.excluded.len() + read.conditions.len();
         assert_eq!(parts, MAX_PARTS);
-        assert!(read.misread);
     }
 }

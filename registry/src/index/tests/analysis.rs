@@ -1,9 +1,13 @@
 //! Text analysis.
 
-use crate::index::analysis::{QueryText, fold, pieces, query_text, stem};
+use crate::index::analysis::{QueryText, asked_pieces, fold, pieces, query_text, stem};
 
 fn exact(text: &str) -> Vec<String> {
     pieces(text).into_iter().map(|piece| piece.exact).collect()
+}
+
+fn asked(text: &str) -> Vec<String> {
+    asked_pieces(text).map(|piece| piece.exact).collect()
 }
 
 #[test]
@@ -14,8 +18,24 @@ fn ids_and_names_come_apart() {
     );
     assert_eq!(exact("bookFlight"), ["bookflight", "book", "flight"]);
     assert_eq!(exact("HTTPServer"), ["httpserver", "http", "server"]);
-    // A part of one letter is no word.
-    assert_eq!(exact("iPhone OAuth2 GPT4"), ["iphone", "oauth2", "gpt4"]);
+    // A part of one letter alone is no word, and one before all others belongs to what follows it.
+    assert_eq!(
+        exact("iPhone OAuth2 GPT4 gRPC eCommerce planA IDs"),
+        [
+            "iphone",
+            "oauth2",
+            "gpt4",
+            "grpc",
+            "ecommerce",
+            "plana",
+            "ids"
+        ]
+    );
+    assert_eq!(exact("bookAFlight"), ["bookaflight", "book", "a", "flight"]);
+    assert_eq!(exact("getXRay"), ["getxray", "get", "x", "ray"]);
+    assert_eq!(exact("iPhoneApp"), ["iphoneapp", "iphone", "app"]);
+    assert_eq!(exact("gRPCServer"), ["grpcserver", "grpc", "server"]);
+    assert_eq!(exact("OAuth2Login"), ["oauth2login", "oauth2", "login"]);
 }
 
 #[test]
@@ -34,14 +54,45 @@ fn accents_case_and_width_do_not_count() {
 
 #[test]
 fn scripts_without_spaces_give_pairs() {
-    assert_eq!(exact("東京旅行"), ["東京", "京旅", "旅行"]);
-    assert_eq!(exact("車"), ["車"]);
-    assert_eq!(exact("GPT東京"), ["gpt", "東京"]);
+    assert_eq!(asked("東京旅行"), ["東京", "京旅", "旅行"]);
+    assert_eq!(asked("車"), ["車"]);
+    assert_eq!(asked("GPT東京"), ["gpt", "東京"]);
+    // What is indexed has each character as well, where its pair begins.
+    let indexed = pieces("新電車 x");
+    let indexed: Vec<(&str, usize)> = indexed
+        .iter()
+        .map(|piece| (piece.exact.as_str(), piece.position))
+        .collect();
+    let expected = [
+        ("新電", 0),
+        ("新", 0),
+        ("電車", 1),
+        ("電", 1),
+        ("車", 1),
+        ("x", 2),
+    ];
+    assert_eq!(indexed, expected);
+}
+
+#[test]
+fn marks_belong_to_the_character_before_them() {
+    let guide = ["ガイ", "イド"];
+    // Composed, half-width and decomposed.
+    for written in ["ガイド", "ｶﾞｲﾄﾞ", "カ\u{3099}イト\u{3099}"] {
+        assert_eq!(asked(written), guide, "{written}");
+        assert_eq!(exact(written), exact("ガイド"), "{written}");
+    }
+    assert_eq!(asked("ﾊﾟ"), ["パ"]);
+    // A Korean text in pieces, as some file systems keep it.
+    assert_eq!(
+        asked("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}"),
+        asked("한국어")
+    );
 }
 
 #[test]
 fn ranges_point_into_the_text() {
-    let text = "Ünïcode—bookFlight 東京旅行";
+    let text = "Ünïcode—bookFlight bookAFlight 東京旅行 ｶﾞｲﾄﾞ";
     for piece in pieces(text) {
         assert_eq!(fold(&text[piece.range.clone()]), piece.exact);
     }

@@ -90,3 +90,147 @@ fn what_is_not_seen_leaves_no_trace() {
         "{found_by_error} {hinted}"
     );
 }
+
+/// A query with something of the syntax.
+fn written(dice: &mut Dice) -> String {
+    let word = dice.pick(&WORDS).to_owned();
+    let other = dice.pick(&WORDS).to_owned();
+    let begin = &word[..word.floor_char_boundary(3)];
+    let tag = dice.pick(&["Travel", "finance", "nowhere"]);
+    let provider = dice.pick(&["acme", "hotel", "bank"]);
+    match dice.below(8) {
+        0 => format!("{begin}*"),
+        1 => format!("{begin}* AND {other}"),
+        2 => format!("\"{word} {other}\" OR {other} AND tag:{tag}"),
+        3 => format!("tag:{tag} OR provider:{provider}"),
+        4 => format!("{word} -{other} tag:{tag}"),
+        5 => format!("provider:{provider} tag:{tag}"),
+        6 => format!("-{word} skill:{other}"),
+        _ => format!("{word} AND {other}"),
+    }
+}
+
+#[test]
+fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
+    let mut found = 0;
+    let mut hinted = 0;
+    for seed in 1..=2 {
+        let mut dice = Dice(seed * 0x2f_0b31);
+        let agents: Vec<Document> = (0..60)
+            .map(|number| random_agent(&mut dice, number))
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        let all = built(folder.path(), agents.clone());
+        for mask in 0..8 {
+            let labels: Vec<String> = (0..LABELS.len())
+                .filter(|place| mask & (1 << place) != 0)
+                .map(|place| LABELS[place].to_owned())
+                .collect();
+            let seen = agents.iter().filter(|agent| visible(agent, &labels));
+            let folder = tempfile::tempdir().unwrap();
+            let alone = built(folder.path(), seen.cloned().collect());
+            for _ in 0..80 {
+                let request = SearchRequest {
+                    text: Some(written(&mut dice)),
+                    visible_to: labels.clone(),
+                    ..random_request(&mut dice)
+                };
+                let told = (told(&all, &request), told(&alone, &request));
+                assert_eq!(told.0, told.1, "{request:?}");
+                found += usize::from(told.0.1 > 0);
+                hinted += told.0.3.iter().filter(|hint| hint.hidden.is_some()).count();
+            }
+        }
+    }
+    assert!(found > 150 && hinted > 150, "{found} {hinted}");
+}
+
+/// Far more words, names, skills and tags that begin alike are hidden than are looked at of those that are seen.
+#[test]
+fn what_is_not_seen_crowds_nothing_out() {
+    let named = |number: u64, name: &str| Document {
+        tags: vec![name.to_lowercase()],
+        skills: vec![SkillText {
+            id: "s".into(),
+            name: name.to_owned(),
+            ..SkillText::default()
+        }],
+        ..agent(number, name)
+    };
+    let seen: Vec<Document> = (0..40)
+        .map(|number| named(number, &format!("Ab{number}")))
+        .collect();
+    let hidden = (100..2_100).map(|number| Document {
+        visible_to: vec!["group:x".into()],
+        ..named(number, &format!("Aa{number}"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let all = built(folder.path(), hidden.chain(seen.clone()).collect());
+    let folder = tempfile::tempdir().unwrap();
+    let alone = built(folder.path(), seen);
+    let suggested = all.suggest("a", &public(), 50).unwrap();
+    assert_eq!(suggested, alone.suggest("a", &public(), 50).unwrap());
+    assert_eq!(suggested.len(), 50);
+    for query in ["aa*", "ab*", "ab* AND ab1", "a1"] {
+        let request = text(query);
+        assert_eq!(told(&all, &request), told(&alone, &request), "{query}");
+    }
+}
+
+/// Explanations without what is worked out from how rare words are and how long texts are.
+fn shape(explanation: &serde_json::Value) -> serde_json::Value {
+    use serde_json::{Value, json};
+    let what = explanation["description"].as_str().unwrap();
+    for counted in ["n, ", "N, ", "avgdl"] {
+        assert!(!what.starts_with(counted), "{what}");
+    }
+    let details: Vec<Value> = explanation["details"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(shape)
+        .collect();
+    let own = ["freq,", "k1,", "b,", "dl,"];
+    let own = own.iter().any(|own| what.starts_with(own));
+    json!([
+        what,
+        own.then(|| &explanation["value"]),
+        explanation["context"],
+        details
+    ])
+}
+
+#[test]
+fn explanations_count_nobody() {
+    let mut dice = Dice(0x71_3355);
+    let agents: Vec<Document> = (0..200)
+        .map(|number| random_agent(&mut dice, number))
+        .collect();
+    let seen = agents.iter().filter(|agent| visible(agent, &public()));
+    let folder = tempfile::tempdir().unwrap();
+    let alone = built(folder.path(), seen.cloned().collect());
+    let folder = tempfile::tempdir().unwrap();
+    let all = built(folder.path(), agents);
+    let mut explained = 0;
+    for query in [
+        "flight hotel",
+        "\"bank\" tokyo",
+        "tra* AND flight",
+        "bank OR tag:travel",
+        "fligth",
+    ] {
+        let request = SearchRequest {
+            explain: true,
+            ..text(query)
+        };
+        let shapes = |index: &Index| -> BTreeMap<Uuid, serde_json::Value> {
+            let hits = index.search(&request).unwrap().hits.into_iter();
+            hits.filter_map(|hit| Some((hit.id, shape(&hit.explain?))))
+                .collect()
+        };
+        let shapes = (shapes(&all), shapes(&alone));
+        assert_eq!(shapes.0, shapes.1, "{query}");
+        explained += shapes.0.len();
+    }
+    assert!(explained > 20, "{explained}");
+}

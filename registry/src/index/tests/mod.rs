@@ -3,7 +3,9 @@
 
 mod analysis;
 mod durability;
+mod hints;
 mod labels;
+mod operators;
 mod oracle;
 mod overlay;
 mod paging;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::index::analysis::{pieces, query_text};
+use crate::index::analysis::{asked_pieces, pieces, query_text};
 use crate::index::collect::{Order, Page};
+use crate::index::schema::TELL_NOTHING;
 
 pub(super) const WORDS: [&str; 12] = [
     "flight",
@@ -44,7 +45,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         domain: format!("d{}.example", dice.below(70)),
         skill_ids: skills.iter().map(|skill| skill.id.clone()).collect(),
         skills,
-        tags: dice.some(&TAGS, 3),
+        tags: kept(&dice.some(&TAGS, 3)),
         capabilities: dice.some(&["streaming", "push_notifications"], 2),
         bindings: dice.some(&["JSONRPC", "GRPC"], 2),
         protocol_versions: dice.some(&["0.3", "1.0"], 1),
@@ -92,6 +93,11 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     }
 }
 
+/// Tags as they are kept: in lower case.
+fn kept(tags: &[String]) -> Vec<String> {
+    tags.iter().map(|tag| tag.to_lowercase()).collect()
+}
+
 fn holds(asked: &[String], has: &[String]) -> bool {
     asked.is_empty() || asked.iter().any(|value| has.contains(value))
 }
@@ -111,6 +117,17 @@ fn texts(agent: &Document) -> BTreeSet<String> {
         &agent.provider,
         &agent.domain,
     ];
+    for list in [
+        &agent.capabilities,
+        &agent.bindings,
+        &agent.protocol_versions,
+        &agent.auth,
+        &agent.input_modes,
+        &agent.output_modes,
+    ] {
+        let told = list.iter();
+        all.extend(told.filter(|value| !TELL_NOTHING.contains(&value.as_str())));
+    }
     for skill in &agent.skills {
         all.extend([&skill.id, &skill.name, &skill.description]);
         all.extend(skill.tags.iter().chain(&skill.examples));
@@ -126,7 +143,7 @@ fn has_skill(agent: &Document, asked: &[String]) -> bool {
         .collect();
     asked.is_empty()
         || asked.iter().any(|value| {
-            let words = pieces(value);
+            let words: Vec<_> = asked_pieces(value).collect();
             agent.skill_ids.contains(value)
                 || !words.is_empty()
                     && words
@@ -174,7 +191,7 @@ fn matches(agent: &Document, request: &SearchRequest) -> bool {
         && liveness
         && found
         && has_skill(agent, &filters.skill)
-        && holds(&filters.tag, &agent.tags)
+        && holds(&kept(&filters.tag), &agent.tags)
         && holds(&filters.capability, &agent.capabilities)
         && holds(&filters.binding, &agent.bindings)
         && holds(&filters.protocol_version, &agent.protocol_versions)

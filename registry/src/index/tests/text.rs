@@ -17,6 +17,10 @@ fn travel() -> Document {
         description: "Plans journeys".to_owned(),
         provider: "Acme Tours".to_owned(),
         domain: "agents.acme.example".to_owned(),
+        capabilities: vec!["push_notifications".to_owned()],
+        bindings: vec!["GRPC".to_owned()],
+        auth: vec!["oauth2".to_owned()],
+        output_modes: vec!["audio/mpeg".to_owned()],
         skills: vec![
             skill("hotel-search", "Hotels", "Finds a bed for the night"),
             skill("bookFlight", "Flight booking", "Books flights and seats"),
@@ -42,6 +46,10 @@ fn every_text_of_an_agent_is_found() {
         "tagged",
         "tokyo",
         "seat",
+        "grpc",
+        "push notifications",
+        "oauth2",
+        "audio",
         "find me an agent that can book a flight to Tôkyo",
         "train OR (",
         "\"flight",
@@ -192,12 +200,20 @@ fn an_empty_answer_says_what_to_try() {
     // Both filters hide it, so leaving one of them away does not help; the hidden agent's word is unknown.
     assert_eq!(
         hints,
-        [Hint {
-            kind: HintKind::UnknownWord,
-            text: "submarine".to_owned(),
-            hidden: None,
-            near: Vec::new(),
-        }]
+        [
+            Hint {
+                kind: HintKind::UnknownWord,
+                text: "submarine".to_owned(),
+                hidden: None,
+                near: Vec::new(),
+            },
+            Hint {
+                kind: HintKind::Filter,
+                text: String::new(),
+                hidden: Some(1),
+                near: Vec::new(),
+            }
+        ]
     );
     request.filters.trust_at_least = None;
     assert!(index.search(&request).unwrap().hints.contains(&Hint {

@@ -83,6 +83,21 @@ fn other_words_for_it_find_less_well() {
     let index = crowd(dir.path());
     assert_eq!(found(&index, "k8s"), numbers(&[1]));
     assert_eq!(found(&index, "forex"), numbers(&[2]));
+    // Several words for one, which mean it only together.
+    let dir = tempfile::tempdir().unwrap();
+    let forex = built(dir.path(), vec![agent(1, "Forex desk"), agent(2, "OCR")]);
+    for query in [
+        "currency exchange",
+        "exchange of currency for money",
+        "text recognition",
+    ] {
+        let expected: &[u64] = match query {
+            "currency exchange" => &[1],
+            "text recognition" => &[2],
+            _ => &[],
+        };
+        assert_eq!(found(&forex, query), numbers(expected), "{query}");
+    }
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "hotel"), agent(2, "lodging")]);
     assert_eq!(found(&index, "lodging"), numbers(&[2, 1]));
@@ -97,6 +112,16 @@ fn the_query_syntax_is_followed() {
         ("\"cheap flights\"", vec![4]),
         ("\"flights cheap\"", vec![]),
         ("\"cheap flying\"", vec![]),
+        ("\"cheap flights\" OR \"of audio\"", vec![3, 4]),
+        ("\"cheap flights\" OR tag:travel", vec![4, 5]),
+        ("flights cheap OR hotels", vec![4, 5]),
+        ("flights tokyo OR audio", vec![3, 4]),
+        ("hotels OR cheap AND tokyo", vec![4, 5]),
+        ("fli* AND hotels", vec![5]),
+        ("flights AND hot*", vec![5]),
+        ("flights AND nowhere*", vec![]),
+        ("tag:Travel", vec![5]),
+        ("tag:nothing OR tag:TRAVEL", vec![5]),
         ("books AND hotels", vec![5]),
         ("flights -tokyo", vec![5]),
         ("flights -\"cheap flights\"", vec![5]),
@@ -186,4 +211,49 @@ fn who_finds_nothing_is_told_what_is_near() {
     // What only others may see is near to nothing.
     assert_eq!(near("kubernxxs"), Vec::<String>::new());
     assert_eq!(near("seecrrt"), Vec::<String>::new());
+}
+
+#[test]
+fn a_single_character_and_any_way_to_write_a_mark_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let described = |number, description: &str| Document {
+        description: description.to_owned(),
+        ..agent(number, "Agent")
+    };
+    let index = built(
+        dir.path(),
+        vec![
+            described(1, "電車の時刻"),
+            described(2, "車両を探す"),
+            described(3, "電気"),
+            described(4, "旅行ガイド"),
+            described(5, "旅行ｶﾞｲﾄﾞ"),
+            described(6, "bookAFlight"),
+        ],
+    );
+    let sorted = |query: &str| {
+        let mut found = found(&index, query);
+        found.sort_unstable();
+        found
+    };
+    let expected = |ids: &[u64]| {
+        let mut ids = numbers(ids);
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(sorted("車"), expected(&[1, 2]));
+    assert_eq!(sorted("電 AND 車"), expected(&[1]));
+    // Several characters are asked for as they stand together.
+    assert_eq!(sorted("電車"), expected(&[1]));
+    assert_eq!(sorted("車電"), expected(&[]));
+    assert_eq!(sorted("\"旅行ガイド\""), expected(&[4, 5]));
+    for query in ["ガイド", "ｶﾞｲﾄﾞ", "カ\u{3099}イト\u{3099}"] {
+        assert_eq!(sorted(query), expected(&[4, 5]), "{query}");
+    }
+    let hit = index.search(&text("車")).unwrap().hits.remove(0);
+    let shown = &hit.highlights[0];
+    assert_eq!(&shown.text[shown.ranges[0].clone()], "車");
+    for query in ["flight", "book", "\"book a flight\""] {
+        assert_eq!(sorted(query), expected(&[6]), "{query}");
+    }
 }

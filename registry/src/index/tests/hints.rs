@@ -1,0 +1,138 @@
+//! What an answer says beside its hits.
+
+use super::*;
+
+fn traveller(number: u64, tag: &str) -> Document {
+    Document {
+        description: "Books flights and hotels".to_owned(),
+        provider: "Acme Tours".to_owned(),
+        provider_key: "acme tours".to_owned(),
+        tags: vec![tag.to_owned()],
+        ..agent(number, "Traveller")
+    }
+}
+
+fn crowd(dir: &Path) -> Index {
+    let hidden = Document {
+        visible_to: vec!["group:x".to_owned()],
+        ..traveller(4, "finance")
+    };
+    let agents = vec![
+        traveller(1, "travel"),
+        traveller(2, "travel"),
+        traveller(3, "music"),
+        hidden,
+    ];
+    built(dir, agents)
+}
+
+fn told(index: &Index, request: &SearchRequest) -> Vec<(HintKind, String, Option<u64>)> {
+    let answer = index.search(request).unwrap();
+    let hints = answer.hints.into_iter();
+    hints
+        .map(|hint| (hint.kind, hint.text, hint.hidden))
+        .collect()
+}
+
+#[test]
+fn conditions_of_a_query_are_told_of_like_filters() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let hides = |text: &str, hidden| (HintKind::Filter, text.to_owned(), Some(hidden));
+    for (query, expected) in [
+        ("flights tag:nowhere", vec![hides("tag:nowhere", 3)]),
+        (
+            "flights skill:\"no such\"",
+            vec![hides("skill:\"no such\"", 3)],
+        ),
+        ("flights provider:globex", vec![hides("provider:globex", 3)]),
+        ("flights tag:a OR tag:b", vec![hides("tag:a OR tag:b", 3)]),
+        ("traveller -books", vec![hides("-books", 3)]),
+        (
+            "traveller -\"books flights\"",
+            vec![hides("-\"books flights\"", 3)],
+        ),
+        // One that the caller may not see has this tag; it does not count.
+        ("tag:finance", vec![hides("tag:finance", 3)]),
+        (
+            "tag:travel -flights",
+            vec![hides("tag:travel", 0), hides("-flights", 2)],
+        ),
+        // Only without both of them is something found.
+        ("tag:nowhere -flights", vec![hides("", 3)]),
+        ("tag:nowhere tag:nothing", vec![hides("", 3)]),
+    ] {
+        let expected: Vec<_> = expected
+            .into_iter()
+            .filter(|(_, _, hidden)| *hidden != Some(0))
+            .collect();
+        assert_eq!(told(&index, &text(query)), expected, "{query}");
+    }
+    // A filter beside a condition of the query.
+    let mut request = text("flights tag:nowhere");
+    request.filters.trust_at_least = Some(1);
+    assert_eq!(told(&index, &request), [hides("", 3)]);
+    request.text = Some("flights tag:travel".to_owned());
+    assert_eq!(told(&index, &request), [hides("trust", 2)]);
+}
+
+#[test]
+fn who_may_see_nobody_is_told_that_there_is_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    for (query, labels) in [
+        (all(), vec![]),
+        (text("flights"), vec!["group:y".to_owned()]),
+    ] {
+        let request = SearchRequest {
+            visible_to: labels,
+            ..query
+        };
+        let hints = index.search(&request).unwrap().hints;
+        assert!(
+            hints.len() == 1 && hints[0].kind == HintKind::Empty,
+            "{hints:?}"
+        );
+    }
+    let hints = index.search(&text("submarine")).unwrap().hints;
+    assert!(!hints.iter().any(|hint| hint.kind == HintKind::Empty));
+}
+
+#[test]
+fn a_quotation_that_demands_nothing_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let said = (HintKind::Syntax, "hotels flights".to_owned(), None);
+    let request = text("\"hotels flights\" for me");
+    assert_eq!(index.search(&request).unwrap().total, 3);
+    assert_eq!(told(&index, &request), [said]);
+    // Joined it is demanded, in a sentence too.
+    let joined = text("the \"hotels flights\" AND me");
+    assert_eq!(index.search(&joined).unwrap().total, 0);
+    let found = text("flights AND \"flights and hotels\" for me");
+    assert_eq!(index.search(&found).unwrap().total, 3);
+    assert_eq!(told(&index, &found), []);
+}
+
+#[test]
+fn a_beginning_of_too_many_words_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = |number: u64| agent(number, &format!("zz{number}"));
+    let mut agents: Vec<Document> = (1..=64).map(named).collect();
+    // Words that only others may see, and more of each, neither count nor take room.
+    agents.extend((100..400).map(|number| Document {
+        visible_to: vec!["group:x".to_owned()],
+        ..agent(number, &format!("zz{}", 1_000 + number / 3))
+    }));
+    let index = built(dir.path(), agents.clone());
+    let answer = index.search(&text("zz*")).unwrap();
+    assert_eq!((answer.total, answer.hints.len()), (64, 0));
+    index.apply(vec![named(65)], &[], 2).unwrap();
+    let answer = index.search(&text("zz*")).unwrap();
+    assert_eq!(answer.total, 64);
+    let hint = &answer.hints[0];
+    assert_eq!(
+        (hint.kind, hint.text.as_str()),
+        (HintKind::TooManyWords, "zz*")
+    );
+}

@@ -1,0 +1,232 @@
+//! Whole expressions of the query syntax against a naive reading of them.
+
+use super::*;
+
+const WORDS: [&str; 5] = ["alpha", "alpine", "bravo", "cargo", "delta"];
+
+/// Something that an agent has or has not, as it is written in a query.
+#[derive(Debug, Clone)]
+enum Operand {
+    Word(&'static str),
+    Phrase(&'static str, &'static str),
+    Beginning(&'static str),
+    Tag(&'static str),
+    Provider(&'static str, fn(&str) -> bool),
+}
+
+impl Operand {
+    fn any(dice: &mut Dice) -> Self {
+        let word = |dice: &mut Dice| WORDS[usize::try_from(dice.below(5)).unwrap()];
+        match dice.below(7) {
+            0 | 1 => Self::Word(word(dice)),
+            2 | 3 => Self::Phrase(word(dice), word(dice)),
+            4 => Self::Beginning(["al", "alp", "ca"][usize::try_from(dice.below(3)).unwrap()]),
+            5 => Self::Tag(["travel", "Travel", "music"][usize::try_from(dice.below(3)).unwrap()]),
+            _ => [
+                Self::Provider("acme", |name| name.contains("Acme")),
+                Self::Provider("\"tours acme\"", |name| name == "Acme Tours"),
+                Self::Provider("GLOBEX", |name| name == "Globex"),
+            ][usize::try_from(dice.below(3)).unwrap()]
+            .clone(),
+        }
+    }
+
+    fn written(&self) -> String {
+        match self {
+            Self::Word(word) => (*word).to_owned(),
+            Self::Phrase(one, next) => format!("\"{one} {next}\""),
+            Self::Beginning(prefix) => format!("{prefix}*"),
+            Self::Tag(tag) => format!("tag:{tag}"),
+            Self::Provider(name, _) => format!("provider:{name}"),
+        }
+    }
+
+    fn is_condition(&self) -> bool {
+        matches!(self, Self::Tag(_) | Self::Provider(..))
+    }
+
+    /// Whether it is looked for, and demanded only where it is joined to something.
+    fn is_optional(&self) -> bool {
+        matches!(self, Self::Word(_) | Self::Beginning(_))
+    }
+
+    fn holds(&self, agent: &Document) -> bool {
+        let words: Vec<&str> = agent.description.split(' ').collect();
+        match self {
+            Self::Word(word) => words.contains(word),
+            Self::Phrase(one, next) => words.windows(2).any(|pair| pair == [*one, *next]),
+            Self::Beginning(prefix) => words.iter().any(|word| word.starts_with(prefix)),
+            Self::Tag(tag) => agent.tags.contains(&tag.to_lowercase()),
+            Self::Provider(_, is) => is(&agent.provider),
+        }
+    }
+}
+
+type Chain = Vec<Vec<Operand>>;
+
+fn chain(dice: &mut Dice) -> Chain {
+    (0..=dice.below(3))
+        .map(|_| (0..=dice.below(2)).map(|_| Operand::any(dice)).collect())
+        .collect()
+}
+
+fn written(chain: &Chain) -> String {
+    let group = |group: &Vec<Operand>| {
+        let group: Vec<String> = group.iter().map(Operand::written).collect();
+        group.join(" AND ")
+    };
+    chain.iter().map(group).collect::<Vec<_>>().join(" OR ")
+}
+
+fn expected(agent: &Document, chains: &[Chain], excluded: Option<&str>) -> bool {
+    let met = |chain: &Chain| {
+        let mut groups = chain.iter();
+        groups.any(|group| group.iter().all(|one| one.holds(agent)))
+    };
+    let alone = |chain: &Chain| match chain.as_slice() {
+        [group] if group.len() == 1 => group.first().cloned(),
+        _ => None,
+    };
+    let optional: Vec<Operand> = chains
+        .iter()
+        .filter_map(alone)
+        .filter(Operand::is_optional)
+        .collect();
+    let demanded = |chain: &&Chain| !alone(chain).is_some_and(|one| one.is_optional());
+    let of_text = |chain: &Chain| !chain.iter().flatten().all(Operand::is_condition);
+    let demands_text = chains.iter().filter(demanded).any(of_text);
+    chains.iter().filter(demanded).all(met)
+        && (demands_text || optional.is_empty() || optional.iter().any(|one| one.holds(agent)))
+        && !excluded.is_some_and(|word| Operand::holds(&Operand::Word(leaked(word)), agent))
+}
+
+/// The same word among those that live for ever.
+fn leaked(word: &str) -> &'static str {
+    WORDS.into_iter().find(|known| *known == word).unwrap()
+}
+
+fn crowd(dice: &mut Dice) -> Vec<Document> {
+    let agents = (1..=150).map(|number| Document {
+        description: (0..=dice.below(5))
+            .map(|_| dice.pick(&WORDS))
+            .collect::<Vec<_>>()
+            .join(" "),
+        provider: dice.pick(&["", "Acme Tours", "Acme", "Globex"]).to_owned(),
+        tags: dice.some(&["travel", "music"], 1),
+        ..agent(number, "Agent")
+    });
+    let agents = agents.map(|agent| Document {
+        provider_key: agent.provider.to_lowercase(),
+        ..agent
+    });
+    agents.collect()
+}
+
+#[test]
+fn expressions_equal_a_naive_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(77);
+    let agents = crowd(&mut dice);
+    let index = built(dir.path(), agents.clone());
+    let mut found_some = 0;
+    for _ in 0..600 {
+        let chains: Vec<Chain> = (0..=dice.below(2)).map(|_| chain(&mut dice)).collect();
+        let excluded = (dice.below(4) == 0).then(|| dice.pick(&WORDS));
+        let mut query: Vec<String> = chains.iter().map(written).collect();
+        query.extend(excluded.map(|word| format!("-{word}")));
+        let query = query.join(" ");
+        let mut expected: Vec<Uuid> = agents
+            .iter()
+            .filter(|agent| expected(agent, &chains, excluded))
+            .map(|agent| agent.id)
+            .collect();
+        expected.sort_unstable();
+        let request = SearchRequest {
+            limit: 1_000,
+            explain: true,
+            ..text(&query)
+        };
+        let answer = index.search(&request).unwrap();
+        let mut found = ids(&answer);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{query}");
+        assert_eq!(answer.total, expected.len() as u64, "{query}");
+        let misread = answer
+            .hints
+            .iter()
+            .any(|hint| hint.kind == HintKind::Syntax);
+        assert!(!misread, "{query}");
+        // The order that is named is the one that is given.
+        let by_relevance = Sort::Relevance.in_force(Some(&query)) == Sort::Relevance;
+        for hit in &answer.hits {
+            assert_eq!(hit.score.is_some(), by_relevance, "{query}");
+            assert_eq!(hit.explain.is_some(), by_relevance, "{query}");
+        }
+        found_some += usize::from(!found.is_empty() && found.len() < agents.len());
+    }
+    assert!(found_some > 300, "{found_some}");
+}
+
+#[test]
+fn the_order_in_force_is_told() {
+    for (query, sort) in [
+        (None, Sort::Updated),
+        (Some(""), Sort::Updated),
+        (Some("?!"), Sort::Updated),
+        (Some("tag:travel"), Sort::Updated),
+        (Some("tag:travel OR provider:acme"), Sort::Updated),
+        (Some("tag:travel flights"), Sort::Relevance),
+        (Some("tag:travel OR flights"), Sort::Relevance),
+        (Some("book*"), Sort::Relevance),
+        (Some("-flights"), Sort::Relevance),
+    ] {
+        assert_eq!(Sort::Relevance.in_force(query), sort, "{query:?}");
+        assert_eq!(Sort::Name.in_force(query), Sort::Name);
+    }
+}
+
+#[test]
+fn a_provider_is_given_by_its_words_in_a_query_and_whole_as_a_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |number, provider: &str| Document {
+        provider: provider.to_owned(),
+        provider_key: provider.to_lowercase(),
+        ..agent(number, "Agent acme")
+    };
+    let index = built(
+        dir.path(),
+        vec![
+            of(1, "Acme Tours"),
+            of(2, "ACME"),
+            of(3, "Globex"),
+            of(4, "C++"),
+        ],
+    );
+    let sorted = |request: &SearchRequest| {
+        let mut found = names(&index, request);
+        found.sort_unstable_by_key(|id| id.as_u64_pair().1);
+        found
+    };
+    assert_eq!(sorted(&text("provider:acme")), [id(1), id(2)]);
+    assert_eq!(sorted(&text("provider:\"tours acme\"")), [id(1)]);
+    assert_eq!(sorted(&text("provider:C++")), [id(4)]);
+    assert_eq!(
+        sorted(&text("provider:tour OR provider:globex")),
+        [id(1), id(3)]
+    );
+    let mut filtered = all();
+    filtered.filters.provider = vec!["Acme".to_owned()];
+    assert_eq!(sorted(&filtered), [id(2)]);
+}
+
+#[test]
+fn brackets_are_read_as_words_and_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(5);
+    let index = built(dir.path(), crowd(&mut dice));
+    let total = |query: &str| index.search(&text(query)).unwrap().total;
+    let answer = index.search(&text("(alpha OR bravo) AND cargo")).unwrap();
+    assert_eq!(answer.total, total("alpha bravo cargo"));
+    assert_eq!(answer.hints[0].kind, HintKind::Syntax);
+    assert!(answer.total > total("alpha AND cargo OR bravo AND cargo"));
+}
