@@ -232,6 +232,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
         limits: FetchLimits::default(),
         contact: None,
         extra_ca: Vec::new(),
+        key_hosts: Vec::new(),
     };
     let fetcher = Arc::new(Fetcher::new(config, Arc::new(Here), Arc::new(SystemClock)).unwrap());
     let began = Instant::now();

@@ -3,6 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use mimalloc::MiMalloc;
+
+/// What is measured is the program, which has this allocator too.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 /// A size from the environment, such as `BENCH_AGENTS=1000`, or what it is without.
 ///
 /// # Panics

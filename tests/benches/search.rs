@@ -82,6 +82,7 @@ async fn main() {
     cached(&stock.app, address, &queries).await;
     distinct(&stock.app, address, &queries);
     alone(&stock.app, address, &queries);
+    suggestions(address, &queries);
 
     figure(
         "memory after the searches, anonymous, MB",
@@ -186,6 +187,7 @@ fn distinct(app: &App, address: SocketAddr, queries: &Queries) {
         let compiled = compiled(app, &words);
         rates.push([
             ours,
+            bare_rate(&compiled, cores, first_look),
             bare_rate(&compiled, cores, bare_search),
             bare_rate(&compiled, cores, bare_search_with_hits),
         ]);
@@ -199,20 +201,19 @@ fn distinct(app: &App, address: SocketAddr, queries: &Queries) {
     );
     let of = |side: usize| median(rates.iter().map(|pair| pair[side]).collect());
     let ratio = |side: usize| median(rates.iter().map(|pair| pair[0] / pair[side]).collect());
-    line(
-        "three words, OR; bare: top 21 and count",
-        of(0),
-        of(1),
-        ratio(1),
-        Some(0.50),
-    );
-    line(
-        "the same; bare: reads the hits too",
-        of(0),
-        of(2),
-        ratio(2),
-        None,
-    );
+    for (side, what, target) in [
+        (1, "the registry's own collector", Some(0.50)),
+        (2, "top 21 and count", None),
+        (3, "top 21 and count, and reads the hits", None),
+    ] {
+        line(
+            &format!("three words, OR; bare: {what}"),
+            of(0),
+            of(side),
+            ratio(side),
+            target,
+        );
+    }
 }
 
 /// One search at a time: how long it takes.
@@ -253,6 +254,26 @@ fn alone(app: &App, address: SocketAddr, queries: &Queries) {
     }
 }
 
+/// Completions of the beginnings of words, one at a time: how long they take.
+fn suggestions(address: SocketAddr, queries: &Queries) {
+    let words = queries.take(size("BENCH_QUERIES", 1_000));
+    let mut prefixes: Vec<String> = words
+        .iter()
+        .flat_map(|words| words.split(' '))
+        .map(|word| format!("/v1/agents:suggest?q={}", word.get(..3).unwrap_or(word)))
+        .collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    let mut load = Load::new(address, &prefixes, "", "200");
+    load.connections = 1;
+    load.most = words.len();
+    let measured = load.run().unwrap();
+    head("completions of three letters, one connection", "ms");
+    for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
+        figure(name, format!("{:.3}", measured.percentile(share)));
+    }
+}
+
 fn paths(words: &[String], parameters: &str) -> Vec<String> {
     words
         .iter()
@@ -275,6 +296,11 @@ fn compiled(app: &App, words: &[String]) -> Vec<CompiledQuery> {
             app.index().compiled_query(&request).unwrap()
         })
         .collect()
+}
+
+/// The same query object and the same collector as the registry's.
+fn first_look(query: &CompiledQuery) {
+    black_box(query.first_look().unwrap());
 }
 
 fn bare_search(query: &CompiledQuery) {

@@ -21,6 +21,8 @@ const FIRST: f64 = 6.0 * 3600.0;
 /// … and lies between these, as what a server says does.
 const LEAST: f64 = 900.0;
 const MOST: f64 = 86_400.0;
+/// How many of the busiest windows are told.
+const BUSIEST: usize = 6;
 /// How late a look may be: the jitter, and some minutes.
 const JITTER: f64 = 0.1;
 const SLACK: f64 = 300.0;
@@ -74,6 +76,8 @@ pub struct Figures {
     pub late_looks: u64,
     /// Requests in five minutes after the first day.
     pub peak: u32,
+    /// When the busiest windows began, minutes since the start, busiest first.
+    pub busiest: Vec<(usize, u32)>,
     pub mean: f64,
     /// Of validating origins: looks at a card that was what it had been; how many of them asked
     /// conditionally; how many were answered by 304.
@@ -217,7 +221,16 @@ impl Ledger {
         figures.fresh = 1.0 - self.late_seconds / self.card_seconds.max(1.0);
         let first = (Duration::DAY.whole_seconds() / WINDOW) as usize;
         let later = self.windows.get(first..).unwrap_or_default();
-        figures.peak = later.iter().copied().max().unwrap_or_default();
+        let minutes = |window| (first + window) * (WINDOW / 60) as usize;
+        let mut busiest: Vec<(usize, u32)> = later
+            .iter()
+            .enumerate()
+            .map(|(window, looks)| (minutes(window), *looks))
+            .collect();
+        busiest.sort_by_key(|(minute, looks)| (std::cmp::Reverse(*looks), *minute));
+        busiest.truncate(BUSIEST);
+        figures.peak = busiest.first().map_or(0, |(_, looks)| *looks);
+        figures.busiest = busiest;
         figures.mean = f64::from(later.iter().sum::<u32>()) / later.len().max(1) as f64;
         figures.elapsed = elapsed;
         let mut members: HashMap<Behaviour, u64> = HashMap::new();
@@ -293,6 +306,16 @@ impl fmt::Display for Figures {
             self.peak_to_mean(),
             self.peak,
             self.mean
+        )?;
+        let busiest = self.busiest.iter().map(|(minute, looks)| {
+            let (days, hours) = (minute / 1_440, minute / 60 % 24);
+            format!("{looks} on day {days} at {hours:02}:{:02}", minute % 60)
+        });
+        writeln!(
+            f,
+            "{:<52} {}",
+            "busiest windows",
+            busiest.collect::<Vec<_>>().join(", ")
         )?;
         writeln!(
             f,

@@ -76,7 +76,8 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     config.store.stale_limit = 1 << 40;
     config.search.writer_megabytes = 16;
     // Permission must outlast a step.
-    config.crawler.burst_seconds = scenario.step.whole_seconds().unsigned_abs().max(300);
+    let step = scenario.step.whole_seconds().unsigned_abs();
+    config.crawler.burst_seconds = config.crawler.burst_seconds.max(step);
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
     let clock = Arc::new(VirtualClock(Mutex::new(start)));
     let entropy = Arc::new(SystemEntropy::default());
