@@ -198,4 +198,20 @@ both_databases! {
         assert_eq!(wishes().await - before, 3);
         stage.app.ingest(&under_way).await.unwrap();
     }
+
+    /// A visit that somebody waits for may end after its lease has run out. A wish that came before that is kept too.
+    async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish_approved(DOMAIN, &card("Wished", "Late")).await;
+        stage.advance(Duration::minutes(2));
+        let wish = a2a_registry::api::Recrawl::default();
+        stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        let under_way = stage.outcomes(|_| Answer::NotModified).await;
+        stage.advance(Duration::minutes(2));
+        stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        stage.app.ingest(&under_way).await.unwrap();
+        stage.advance(Duration::minutes(2));
+        let due = stage.app.visits_next_due().await.unwrap().unwrap();
+        assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?}");
+    }
 }

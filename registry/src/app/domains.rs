@@ -128,9 +128,9 @@ impl App {
             Some(waiting) if !under_way => waiting.min(earliest),
             _ => earliest,
         };
-        let waits = match under_way {
-            true => row.wanted_at.is_some(),
-            false => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
+        let waits = match row.lease {
+            Some(_) => row.wanted_at.is_some(),
+            None => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
         };
         let more = wish.full && write.sources_want_full(id).await? > 0;
         let accepted = RecrawlAccepted {
