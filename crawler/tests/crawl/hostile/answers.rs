@@ -1,27 +1,25 @@
 //! Inputs 85 to 94: what name servers say.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::{self, Card, DnsFailure, NoSuchHost, Refused};
-use a2a_crawler::dns::{MAX_ADDRESSES, Resolver, StaticResolver};
-use a2a_crawler::fetch::{FetchLimits, GetOptions};
+use a2a_crawler::dns::MAX_ADDRESSES;
+use a2a_crawler::fetch::FetchLimits;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-use super::mutation::Seed;
-use super::{HOME, MANY, ask, canary, config, in_time, serve};
-use crate::support::{Canary, NameServer, Reply, Zone, address, alias, fetcher_with};
+use super::world::World;
+use super::{HOME, config, serve, short};
+use crate::support::{Canary, NameServer, Reply, Zone, alias};
 
 /// Asked for the name's type, and how often it was asked before.
 type Script = fn(&str, RecordType, usize) -> Option<Zone>;
 
 pub struct Case {
     pub number: u8,
-    name: &'static str,
-    script: Script,
+    pub name: &'static str,
+    pub script: Script,
     /// The path that is asked; `/hop` leads to `/card` on the same host, over a new connection.
     path: &'static str,
     /// What comes of the first fetch, and of the second.
@@ -30,18 +28,14 @@ pub struct Case {
 
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-fn only(kind: RecordType, wanted: RecordType, addresses: &[IpAddr]) -> Option<Zone> {
-    let matching = addresses.iter().filter(|_| kind == wanted);
-    Some(Zone {
-        ttl: 0,
-        ..Zone::of(matching.map(|at| address(*at)).collect())
-    })
+fn only(kind: RecordType, addresses: &[IpAddr]) -> Option<Zone> {
+    Some(Zone::now(kind, addresses))
 }
 
 /// The open address at first, a forbidden one ever after, to be remembered for no time at all.
 fn rebinding(_: &str, kind: RecordType, before: usize) -> Option<Zone> {
     let now = if before == 0 { HOME } else { LOOPBACK };
-    only(kind, RecordType::A, &[now.into()])
+    only(kind, &[now.into()])
 }
 
 pub fn cases() -> Vec<Case> {
@@ -56,28 +50,25 @@ pub fn cases() -> Vec<Case> {
         case(
             85,
             "a loopback address",
-            |_, kind, _| only(kind, RecordType::A, &[LOOPBACK.into()]),
+            |_, kind, _| only(kind, &[LOOPBACK.into()]),
             &[Refused],
         ),
         case(
             86,
             "a loopback address of IPv6 alone",
-            |_, kind, _| only(kind, RecordType::AAAA, &[Ipv6Addr::LOCALHOST.into()]),
+            |_, kind, _| only(kind, &[Ipv6Addr::LOCALHOST.into()]),
             &[Refused],
         ),
         case(
             87,
             "an open and a private address",
-            |_, kind, _| only(kind, RecordType::A, &[HOME.into(), LOOPBACK.into()]),
+            |_, kind, _| only(kind, &[HOME.into(), LOOPBACK.into()]),
             &[Refused],
         ),
         case(
             87,
             "a public address and a private one of IPv6",
-            |_, kind, _| match kind {
-                RecordType::A => only(kind, RecordType::A, &[HOME.into()]),
-                _ => only(kind, RecordType::AAAA, &["fd00::1".parse().ok()?]),
-            },
+            |_, kind, _| only(kind, &[HOME.into(), "fd00::1".parse().ok()?]),
             &[Refused],
         ),
         case(
@@ -120,7 +111,7 @@ pub fn cases() -> Vec<Case> {
                 if step < 20 {
                     Some(Zone::of(vec![alias(&format!("n{}.example.com", step + 1))]))
                 } else {
-                    only(kind, RecordType::A, &[LOOPBACK.into()])
+                    only(kind, &[LOOPBACK.into()])
                 }
             },
             &[NoSuchHost],
@@ -128,13 +119,13 @@ pub fn cases() -> Vec<Case> {
         case(
             92,
             "500 addresses",
-            |_, kind, _| only(kind, RecordType::A, &[IpAddr::V4(HOME); 500]),
+            |_, kind, _| only(kind, &[IpAddr::V4(HOME); 500]),
             &[DnsFailure],
         ),
         case(
             92,
             "one address more than are looked at",
-            |_, kind, _| only(kind, RecordType::A, &[IpAddr::V4(HOME); MAX_ADDRESSES + 1]),
+            |_, kind, _| only(kind, &[IpAddr::V4(HOME); MAX_ADDRESSES + 1]),
             &[DnsFailure],
         ),
         case(
@@ -161,7 +152,7 @@ pub fn cases() -> Vec<Case> {
             |_, kind, _| {
                 Some(Zone {
                     truncated: true,
-                    ..only(kind, RecordType::A, &[HOME.into()])?
+                    ..only(kind, &[HOME.into()])?
                 })
             },
             &[DnsFailure],
@@ -169,7 +160,7 @@ pub fn cases() -> Vec<Case> {
         case(
             94,
             "a name with an address inside",
-            |_, kind, _| only(kind, RecordType::A, &[LOOPBACK.into()]),
+            |_, kind, _| only(kind, &[LOOPBACK.into()]),
             &[Refused],
         ),
     ]
@@ -209,15 +200,15 @@ async fn no_answer_leads_to_a_forbidden_address() {
         // A silent name server is waited for, 50 times shorter than in production.
         let limits = match case.name {
             "silence" => FetchLimits {
-                dns: FetchLimits::default().dns / 50,
+                dns: short().dns,
                 ..FetchLimits::default()
             },
             _ => FetchLimits::default(),
         };
-        let fetcher = fetcher_with(config(limits), Arc::new(names.resolver()));
+        let world = World::new(names, config(limits));
         let url = server.url_of(host(&case), case.path);
         for (turn, expected) in case.outcomes.iter().enumerate() {
-            let (attempt, _) = ask(&fetcher, &url, case.name).await;
+            let (attempt, _) = world.ask(&url, case.name).await;
             assert_eq!(
                 attempt.outcome, *expected,
                 "input {}, {}, fetch {turn}: {attempt:?}",
@@ -228,50 +219,4 @@ async fn no_answer_leads_to_a_forbidden_address() {
         }
     }
     canary.assert_untouched();
-}
-
-/// Mutated bytes of an answer, at the real resolver: what comes of them passes the guard, or nothing is
-/// dialled. What would be a public address is not tried.
-async fn mutated(rounds: usize) {
-    let canary = canary();
-    for case in cases() {
-        let script = case.script;
-        let names = NameServer::lying(
-            move |name, kind| script(name, kind, 1),
-            move |bytes, round| Seed::new(case.number, round).mutate(bytes, 2),
-        )
-        .await;
-        let resolver = names.hasty_resolver(Duration::from_millis(40));
-        for round in 0..rounds {
-            names.lie(round);
-            // Another name each time, since answers are remembered.
-            let host = format!("{}x{round}.example.com", &host(&case)[..9]);
-            let answer = in_time(case.name, resolver.resolve(&host)).await;
-            let Ok(addresses) = answer else { continue };
-            assert!(addresses.len() <= MAX_ADDRESSES);
-            let told = StaticResolver::new();
-            told.set(&host, addresses.clone());
-            let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(told));
-            let refused = |at: &IpAddr| fetcher.guard().check_address(*at).is_err();
-            if addresses.iter().any(refused) {
-                let url = format!("http://{host}:{}/", canary.at.port());
-                let url = url.parse().unwrap();
-                let fetched = in_time(case.name, fetcher.get(&url, &GetOptions::default())).await;
-                let error = fetched.answer.expect_err(case.name);
-                assert_eq!(error.outcome, Refused, "input {}, {round}", case.number);
-            }
-        }
-    }
-    canary.assert_untouched();
-}
-
-#[tokio::test]
-async fn mutated_answers_lead_nowhere() {
-    mutated(4).await;
-}
-
-#[tokio::test]
-#[ignore = "the longer run, see the module"]
-async fn many_mutated_answers_lead_nowhere() {
-    mutated(MANY).await;
 }

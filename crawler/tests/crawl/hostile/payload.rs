@@ -1,19 +1,12 @@
-//! Inputs 123 to 131: what is served as a card. Through the fetch and the reader of cards.
-
-use std::sync::Arc;
+//! Inputs 123 to 130: what is served as a card. Through the fetch and the reader of cards.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, NotACard};
-use a2a_crawler::{SourceTask, Verdict};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::json;
+use a2a_crawler::Verdict;
 
 use super::mutation::Seed;
-use super::{FEW, MANY, MOST_BYTES, ask, canary, serve, trapped, urls};
+use super::world::World;
+use super::{FEW, MANY, MOST_BYTES, serve};
 use crate::support::{HOST, Reply};
-
-/// The input that is made of all the others: URLs inside a card, each with any of the inputs 1 to 84.
-pub const CARRIED: u8 = 131;
 
 pub struct Case {
     pub number: u8,
@@ -121,14 +114,26 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-async fn fetch(case: &Case, body: Vec<u8>) -> AttemptOutcome {
-    let reply = Reply::new(
-        200,
-        &format!("content-type: {}\r\n", case.content_type),
-        body,
-    );
+impl Case {
+    pub fn what(&self) -> String {
+        format!("input {}, {}", self.number, self.name)
+    }
+
+    /// With its own body.
+    pub fn reply(&self) -> Reply {
+        self.reply_with(&self.body)
+    }
+
+    fn reply_with(&self, body: &[u8]) -> Reply {
+        let headers = format!("content-type: {}\r\n", self.content_type);
+        Reply::new(200, &headers, body)
+    }
+}
+
+async fn fetch(case: &Case, reply: Reply) -> AttemptOutcome {
+    let world = World::trap().await;
     let server = serve(move |_| reply.clone()).await;
-    let (attempt, verdict) = ask(&trapped(), &server.url_of(HOST, "/"), case.name).await;
+    let (attempt, verdict) = world.ask(&server.url_of(HOST, "/"), case.name).await;
     if let Verdict::Fetched(card) = verdict {
         assert!(card.parsed.findings.len() < 100_000, "{}", case.name);
     }
@@ -139,99 +144,9 @@ async fn fetch(case: &Case, body: Vec<u8>) -> AttemptOutcome {
 #[tokio::test]
 async fn whatever_is_served_is_read_or_refused() {
     for case in cases() {
-        let outcome = fetch(&case, case.body.clone()).await;
-        assert_eq!(
-            outcome, case.outcome,
-            "input {}, {}",
-            case.number, case.name
-        );
+        let outcome = fetch(&case, case.reply()).await;
+        assert_eq!(outcome, case.outcome, "{}", case.what());
     }
-}
-
-/// A card with this URL wherever a card has URLs that somebody may ask for.
-fn carrier(url: &str) -> String {
-    let header = json!({"alg": "ES256", "kid": "k", "jku": url}).to_string();
-    json!({
-        "name": "x",
-        "url": url,
-        "iconUrl": url,
-        "documentationUrl": url,
-        "provider": {"organization": "x", "url": url},
-        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-        "securitySchemes": {
-            "a": {"type": "openIdConnect", "openIdConnectUrl": url},
-            "b": {"type": "oauth2", "oauth2MetadataUrl": url, "flows": {
-                "clientCredentials": {"tokenUrl": url, "scopes": {}},
-                "authorizationCode": {"tokenUrl": url, "authorizationUrl": url, "refreshUrl": url, "scopes": {}},
-            }},
-        },
-        "signatures": [{"protected": URL_SAFE_NO_PAD.encode(header), "signature": "AAAA"}],
-    })
-    .to_string()
-}
-
-/// The URLs of inputs 1 to 84 as they are, and as redirects would lead to them.
-fn carried(port: u16) -> impl Iterator<Item = (u8, String)> {
-    urls::cases()
-        .into_iter()
-        .map(move |case| (case.number, case.at(port)))
-}
-
-async fn carries(number: u8, url: &str) {
-    let body = carrier(url);
-    let server = serve(move |_| Reply::json(&body)).await;
-    let (attempt, verdict) = ask(&trapped(), &server.url_of(HOST, "/card"), url).await;
-    let Verdict::Fetched(card) = verdict else {
-        panic!("input {number}: {attempt:?}");
-    };
-    for set in &card.key_sets {
-        assert!(set.answer.is_err(), "input {number}: {set:?}");
-    }
-    assert_eq!(server.requests().len(), 1, "input {number}: {url}");
-}
-
-/// Of all the URLs of a card, only that of a key set is ever asked, and only where the card itself lies.
-#[tokio::test]
-async fn urls_inside_a_card_are_not_asked() {
-    let canary = canary();
-    for (number, url) in carried(canary.at.port()) {
-        carries(number, &url).await;
-    }
-    canary.assert_untouched();
-}
-
-/// A key set on the card's own origin that leads on to any of them.
-#[tokio::test]
-async fn a_key_set_leads_nowhere() {
-    let canary = canary();
-    for (number, url) in carried(canary.at.port()) {
-        let server = serve(move |request| match request.path.as_str() {
-            "/card" => {
-                let host = request.header("host").unwrap_or_default();
-                Reply::json(carrier(&format!("http://{host}/keys")))
-            }
-            _ => Reply::redirect(&url),
-        })
-        .await;
-        let task = SourceTask {
-            source_key: 1,
-            slot: a2a_crawler::Slot::Url {
-                url: server.url_of(HOST, "/card"),
-            },
-            validators: None,
-        };
-        let Verdict::Fetched(card) = trapped().fetch_source(&task).await.verdict else {
-            panic!("input {number}");
-        };
-        assert_eq!(card.key_sets.len(), 1);
-        assert!(
-            card.key_sets[0].answer.is_err(),
-            "input {number}: {:?}",
-            card.key_sets
-        );
-        assert_eq!(server.requests().len(), 2);
-    }
-    canary.assert_untouched();
 }
 
 async fn mutated(rounds: usize) {
@@ -244,17 +159,9 @@ async fn mutated(rounds: usize) {
         };
         for round in 0..rounds {
             let body = Seed::new(case.number, round).mutate(small, 0);
-            fetch(&case, body).await;
+            fetch(&case, case.reply_with(&body)).await;
         }
     }
-    let canary = Arc::new(canary());
-    for (number, url) in carried(canary.at.port()) {
-        for round in 0..rounds.div_ceil(4) {
-            let url = Seed::new(number, round).mutate_text(&url);
-            carries(number, &url).await;
-        }
-    }
-    canary.assert_untouched();
 }
 
 #[tokio::test]

@@ -11,8 +11,9 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 use super::mutation::Seed;
-use super::{FEW, HOME, MANY, Trap, ask, canary, config, serve, trapped};
-use crate::support::{Canary, HOST, Reply, Request, Server, fetcher_with};
+use super::world::World;
+use super::{FEW, HOME, MANY, canary, config, serve, short};
+use crate::support::{Authority, Canary, HOST, Reply, Request, Server};
 
 pub struct Case {
     pub number: u8,
@@ -137,13 +138,15 @@ fn answer(request: &Request, first: &[u8]) -> Reply {
     }
 }
 
-fn filled(reply: &Reply, canary: &Canary, server: u16) -> Vec<u8> {
-    // The lengths of these bodies do not count: the fetch is over before, or the body has no port.
-    let text = String::from_utf8(reply.bytes().to_vec()).unwrap();
-    let text = text
-        .replace("PORT", &canary.at.port().to_string())
-        .replace("OPEN", &server.to_string());
-    text.into_bytes()
+impl Case {
+    /// The bytes of its answer, with the ports in them.
+    pub fn bytes(&self, canary: &Canary, server: u16) -> Vec<u8> {
+        // The lengths of these bodies do not count: the fetch is over before, or the body has no port.
+        let text = std::str::from_utf8(self.reply.bytes()).unwrap();
+        text.replace("PORT", &canary.at.port().to_string())
+            .replace("OPEN", &server.to_string())
+            .into_bytes()
+    }
 }
 
 /// A server that knows its own port when it answers.
@@ -159,26 +162,18 @@ async fn server(make: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Server
 #[tokio::test]
 async fn no_redirect_leads_to_a_forbidden_place() {
     let canary = Arc::new(canary());
-    for case in cases() {
-        let (at, reply) = (Arc::clone(&canary), case.reply.clone());
-        let server = server(move |port| filled(&reply, &at, port)).await;
-        let (attempt, _) = ask(&trapped(), &server.url_of(HOST, "/"), case.name).await;
-        assert_eq!(
-            attempt.outcome, case.outcome,
-            "input {}, {}: {attempt:?}",
-            case.number, case.name
-        );
+    let world = World::trap().await;
+    for case in cases().into_iter().map(Arc::new) {
+        let (at, made) = (Arc::clone(&canary), Arc::clone(&case));
+        let server = server(move |port| made.bytes(&at, port)).await;
+        let (attempt, _) = world.ask(&server.url_of(HOST, "/"), case.name).await;
+        let what = format!("input {}, {}", case.number, case.name);
+        assert_eq!(attempt.outcome, case.outcome, "{what}: {attempt:?}");
         let requests = server.requests();
-        assert_eq!(
-            requests.len(),
-            case.requests,
-            "input {}, {}",
-            case.number,
-            case.name
-        );
+        assert_eq!(requests.len(), case.requests, "{what}");
         for request in requests {
             for secret in ["cookie", "authorization", "referer", "proxy-authorization"] {
-                assert_eq!(request.header(secret), None, "input {}", case.number);
+                assert_eq!(request.header(secret), None, "{what}");
             }
         }
     }
@@ -189,7 +184,7 @@ async fn no_redirect_leads_to_a_forbidden_place() {
 #[tokio::test]
 async fn a_redirect_takes_no_protection_away() {
     let canary = canary();
-    let authority = crate::support::Authority::new("downgrade");
+    let authority = Authority::new("downgrade");
     let location = format!("http://{HOST}:{}/", canary.at.port());
     for (location, outcome) in [
         (location.clone(), BadRedirect),
@@ -205,7 +200,7 @@ async fn a_redirect_takes_no_protection_away() {
             Refused => AllowPorts::List(vec![port]),
             _ => AllowPorts::Any,
         };
-        let config = FetcherConfig {
+        let world = World::trap_for(FetcherConfig {
             guard: Guard::new(GuardConfig {
                 allow_networks: vec![IpAddr::V4(HOME).into()],
                 allow_http: true,
@@ -214,9 +209,9 @@ async fn a_redirect_takes_no_protection_away() {
             }),
             extra_ca: vec![authority.pem()],
             ..config(FetchLimits::default())
-        };
-        let fetcher = fetcher_with(config, Arc::new(Trap));
-        let (attempt, _) = ask(&fetcher, &server.url_of(HOST, "/"), "downgrade").await;
+        })
+        .await;
+        let (attempt, _) = world.ask(&server.url_of(HOST, "/"), "downgrade").await;
         assert_eq!(attempt.outcome, outcome, "{attempt:?}");
     }
     canary.assert_untouched();
@@ -224,14 +219,13 @@ async fn a_redirect_takes_no_protection_away() {
 
 async fn mutated(rounds: usize) {
     let canary = Arc::new(canary());
-    for case in cases() {
+    for case in cases().into_iter().map(Arc::new) {
         let round = Arc::new(AtomicUsize::new(0));
         let (at, turn) = (Arc::clone(&canary), Arc::clone(&round));
-        let (number, reply) = (case.number, case.reply);
+        let made = Arc::clone(&case);
         let server = server(move |port| {
-            let bytes = filled(&reply, &at, port);
-            let mut seed = Seed::new(number, turn.load(Ordering::Relaxed));
-            seed.mutate(&bytes, "HTTP/1.1 302 X\r\n".len())
+            let mut seed = Seed::new(made.number, turn.load(Ordering::Relaxed));
+            seed.mutate(&made.bytes(&at, port), "HTTP/1.1 302 X\r\n".len())
         })
         .await;
         // Of the open address, the server's port alone, so that nobody else's is tried.
@@ -241,16 +235,16 @@ async fn mutated(rounds: usize) {
             allow_ports: AllowPorts::List(vec![server.at.port(), canary.at.port()]),
             ..GuardConfig::default()
         });
-        let config = FetcherConfig {
+        let world = World::trap_for(FetcherConfig {
             guard,
-            ..config(super::short())
-        };
-        let fetcher = fetcher_with(config, Arc::new(Trap));
+            ..config(short())
+        })
+        .await;
         let url = server.url_of(HOST, "/");
         for turn in 0..rounds {
             round.store(turn, Ordering::Relaxed);
             let before = server.written();
-            let (attempt, _) = ask(&fetcher, &url, case.name).await;
+            let (attempt, _) = world.ask_again(&url, case.name).await;
             let written = server.written() - before;
             assert!(written < super::MOST_BYTES, "{attempt:?}");
         }

@@ -1,37 +1,42 @@
 //! Inputs 108 to 122: what a server does on the wire.
 
-use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, Timeout, TlsInvalid, Unreachable};
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
-use super::{HOME, MOST_BYTES, Trap, ask, canary, config, serve, short};
-use crate::support::{Authority, HOST, Reply, Server, fetcher_with};
-
-/// What the server does.
-enum Wire {
-    /// Answers in HTTP/1, in the clear.
-    Plain(Reply),
-    /// Answers over TLS with an identity made by this.
-    Tls(fn(&Authority) -> crate::support::Identity),
-    /// Reads a little, writes these bytes whole, where the client believes in TLS, and says no more.
-    Handshake(&'static [u8]),
-    /// Speaks HTTP/2 over TLS: the frames of a proper start, and then this one again and again.
-    Frames(&'static [u8], Vec<u8>),
-}
+use super::bombs::{brotli_bomb, gzip, gzip_bomb};
+use super::wire::{Wire, frame};
+use super::world::World;
+use super::{MOST_BYTES, canary, config, in_time, short};
+use crate::support::{Authority, HOST, Reply};
 
 pub struct Case {
     pub number: u8,
     name: &'static str,
-    wire: Wire,
+    pub wire: Wire,
     /// Whether time is waited for, and the limits are 50 times shorter.
-    slow: bool,
+    pub slow: bool,
     outcomes: &'static [AttemptOutcome],
+}
+
+impl Case {
+    pub fn what(&self) -> String {
+        format!("input {}, {}", self.number, self.name)
+    }
+}
+
+/// The limits of a case. The name server is not what is waited for, and keeps its time.
+pub fn limits(slow: bool) -> FetchLimits {
+    let usual = FetchLimits::default();
+    if slow {
+        FetchLimits {
+            dns: usual.dns,
+            ..short()
+        }
+    } else {
+        usual
+    }
 }
 
 const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
@@ -39,41 +44,6 @@ const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
 /// A server hello of TLS 1.0, with a cipher of its time.
 const TLS_1_0: &[u8] = b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01\
     0123456789abcdef0123456789abcdef\x00\x00\x2f\x00";
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-/// Close to a mebibyte of gzip members that hold close to a gibibyte of nothing together.
-fn gzip_bomb() -> Vec<u8> {
-    let member = gzip(&vec![0; 16 * 1024 * 1024]);
-    member.repeat(1024 * 1024 / member.len())
-}
-
-fn brotli_bomb() -> Vec<u8> {
-    let mut out = Vec::new();
-    let zeros = vec![0; 1024 * 1024];
-    {
-        let mut writer = brotli::CompressorWriter::new(&mut out, 4096, 5, 22);
-        for _ in 0..64 {
-            writer.write_all(&zeros).unwrap();
-        }
-    }
-    out
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    out.extend([kind, flags]);
-    out.extend(stream.to_be_bytes());
-    out.extend(payload);
-    out
-}
-
-/// `:status: 200` in HPACK, from its static table.
-const STATUS_200: u8 = 0x88;
 
 pub fn cases() -> Vec<Case> {
     let case = |number, name, wire, slow, outcomes| Case {
@@ -254,7 +224,18 @@ pub fn cases() -> Vec<Case> {
             encoded("gzip", &gzip_bomb()),
             &[BadBody],
         ),
-        plain(118, "a br bomb", encoded("br", &brotli_bomb()), &[BadBody]),
+        plain(
+            118,
+            "a br bomb",
+            encoded("br", &brotli_bomb(22, 64)),
+            &[BadBody],
+        ),
+        plain(
+            118,
+            "a br bomb with the widest window",
+            encoded("br", &brotli_bomb(24, 32)),
+            &[BadBody],
+        ),
         plain(
             118,
             "zstd",
@@ -292,123 +273,35 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Reads what comes first, writes, and stays.
-async fn handshake(bytes: &'static [u8]) -> (u16, JoinHandle<()>) {
-    let listener = TcpListener::bind((HOME, 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let task = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut first = [0; 1024];
-        let _read = stream.read(&mut first).await;
-        let _written = stream.write_all(bytes).await;
-        let mut rest = Vec::new();
-        let _read = stream.read_to_end(&mut rest).await;
-    });
-    (port, task)
-}
-
-/// Speaks HTTP/2 until the other side goes away, and says how many bytes that took.
-async fn frames(
-    authority: &Authority,
-    start: &'static [u8],
-    again: Vec<u8>,
-) -> (u16, JoinHandle<usize>) {
-    let tls = authority.identity(HOST).acceptor(Some(b"h2"));
-    let listener = TcpListener::bind((HOME, 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let task = tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        let stream = tls.accept(stream).await.unwrap();
-        let (mut reading, mut writing) = tokio::io::split(stream);
-        let drain = tokio::spawn(async move {
-            let mut rest = Vec::new();
-            let _read = reading.read_to_end(&mut rest).await;
-        });
-        let mut first = frame(4, 0, 0, &[]);
-        if !start.is_empty() {
-            // Headers that do not end.
-            first.extend(frame(1, 0, 1, &[STATUS_200]));
-        }
-        let mut written = 0;
-        let mut next = first;
-        while writing.write_all(&next).await.is_ok() && writing.flush().await.is_ok() {
-            written += next.len();
-            next.clone_from(&again);
-            if written > 10 * MOST_BYTES {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        drain.abort();
-        written
-    });
-    (port, task)
-}
-
 #[tokio::test]
 async fn every_trick_ends_in_a_typed_outcome() {
     let authority = Authority::new("transport");
     let canary = canary();
     for case in cases() {
-        let limits = if case.slow {
-            short()
-        } else {
-            FetchLimits::default()
-        };
-        let config = FetcherConfig {
+        let world = World::trap_for(FetcherConfig {
             extra_ca: vec![authority.pem()],
-            ..config(limits)
-        };
-        let fetcher = fetcher_with(config, Arc::new(Trap));
-        let tls = |port| format!("https://{HOST}:{port}/").parse().unwrap();
-        let what = format!("input {}, {}", case.number, case.name);
-        let attempt = match case.wire {
-            Wire::Plain(reply) => {
-                let port = canary.at.port().to_string();
-                let server = serve(move |_| reply.replacing("PORT", &port)).await;
-                let url = server.url_of(HOST, "/");
-                let (attempt, _) = ask(&fetcher, &url, &what).await;
-                if attempt.outcome == Card {
-                    // What a server says about itself leads nowhere the next time either.
-                    assert_eq!(ask(&fetcher, &url, &what).await.0.outcome, Card);
-                }
-                assert!(
-                    server.written() < MOST_BYTES,
-                    "{what}: {}",
-                    server.written()
-                );
-                attempt
-            }
-            Wire::Tls(identity) => {
-                let identity = identity(&authority);
-                let reply = Reply::json(A_CARD);
-                let server = Server::bind(HOME.into(), Some(identity.acceptor(None)), move |_| {
-                    reply.clone()
-                })
-                .await;
-                let (attempt, _) = ask(&fetcher, &server.url_of(HOST, "/"), &what).await;
-                assert!(server.requests().is_empty(), "{what}");
-                attempt
-            }
-            Wire::Handshake(bytes) => {
-                let (port, task) = handshake(bytes).await;
-                let (attempt, _) = ask(&fetcher, &tls(port), &what).await;
-                task.abort();
-                attempt
-            }
-            Wire::Frames(start, again) => {
-                let (port, task) = frames(&authority, start, again).await;
-                let (attempt, _) = ask(&fetcher, &tls(port), &what).await;
-                drop(fetcher);
-                let written = super::in_time(&what, task).await.unwrap();
-                assert!(written < MOST_BYTES, "{what}: {written}");
-                attempt
-            }
-        };
+            ..config(limits(case.slow))
+        })
+        .await;
+        let what = case.what();
+        let running = case.wire.start(&authority, canary.at.port()).await;
+        let (attempt, _) = world.ask(&running.url, &what).await;
         assert!(
             case.outcomes.contains(&attempt.outcome),
             "{what}: {attempt:?}"
         );
+        if attempt.outcome == Card {
+            // What a server says about itself leads nowhere the next time either.
+            let (again, _) = world.ask_again(&running.url, &what).await;
+            assert_eq!(again.outcome, Card, "{what}");
+        }
+        if matches!(case.wire, Wire::Tls(_)) {
+            assert_eq!(running.requests(), 0, "{what}");
+        }
+        // Some servers write for as long as anybody is there.
+        drop(world);
+        let written = in_time(&what, running.written()).await;
+        assert!(written < MOST_BYTES, "{what}: {written}");
     }
     canary.assert_untouched();
 }

@@ -1,15 +1,9 @@
-//! Inputs 1 to 84: texts that are to be asked, or to lead somewhere.
+//! Inputs 1 to 84: texts that are to be asked, or to lead somewhere, and what the guard says to them.
 
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 
-use a2a_crawler::AttemptOutcome;
-use a2a_crawler::fetch::GetOptions;
 use a2a_crawler::guard::{Guard, GuardConfig};
 use url::{Host, Url};
-
-use super::mutation::Seed;
-use super::{FEW, HOME, MANY, ask, canary, in_time, serve, trapped};
-use crate::support::{HOST, Reply};
 
 /// What the default guard says to a text that it lets through, which then goes the way of every name.
 const PASSES: &str = "passes";
@@ -33,6 +27,15 @@ impl Case {
     /// As it stands on the list.
     fn plain(&self) -> String {
         self.text.replace("SCHEME", "https").replace(":PORT", "")
+    }
+
+    /// The address that it is about, if it is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        match Url::parse(&self.plain()).ok()?.host()? {
+            Host::Ipv4(address) => Some(address.into()),
+            Host::Ipv6(address) => Some(address.into()),
+            Host::Domain(_) => None,
+        }
     }
 }
 
@@ -214,78 +217,4 @@ fn neighbours_of_private_networks_pass() {
     for address in ["128.0.0.1", "172.32.0.1", "100.128.0.1"] {
         assert_eq!(guard.check_address(address.parse().unwrap()), Ok(()));
     }
-}
-
-/// Asks for a text in every way in which texts of others are asked: as the target of a registration, and
-/// as a URL that somebody read already.
-async fn try_text(text: &str, fetcher: &a2a_crawler::fetch::Fetcher) {
-    let read = [fetcher.guard().check_url(text).ok(), Url::parse(text).ok()];
-    // A mutation may well name the one address that is open.
-    let open = |url: &Url| url.host() == Some(Host::Ipv4(HOME)) || url.domain() == Some(HOST);
-    for url in read.into_iter().flatten().filter(|url| !open(url)) {
-        let fetched = in_time(text, fetcher.get(&url, &GetOptions::default())).await;
-        let error = fetched.answer.expect_err(text);
-        assert_eq!(error.outcome, AttemptOutcome::Refused, "{text:?}: {error}");
-    }
-}
-
-/// Even with http and every port open, and every name leading to the canary.
-#[tokio::test]
-async fn nothing_is_sent_to_any_of_them() {
-    let canary = canary();
-    let fetcher = trapped();
-    for case in cases() {
-        try_text(&case.at(canary.at.port()), &fetcher).await;
-    }
-    canary.assert_untouched();
-}
-
-#[tokio::test]
-async fn nothing_is_sent_where_a_server_points() {
-    let canary = canary();
-    let fetcher = trapped();
-    for case in cases() {
-        let text = case.at(canary.at.port());
-        let location = text.clone();
-        let server = serve(move |_| Reply::redirect(&location)).await;
-        let (attempt, _) = ask(&fetcher, &server.url_of(HOST, "/"), &text).await;
-        assert!(
-            matches!(
-                attempt.outcome,
-                AttemptOutcome::Refused | AttemptOutcome::BadRedirect | AttemptOutcome::BadBody
-            ),
-            "input {}: {text:?}: {attempt:?}",
-            case.number
-        );
-    }
-    canary.assert_untouched();
-}
-
-async fn mutated(rounds: usize) {
-    let canary = canary();
-    let fetcher = trapped();
-    let port = canary.at.port();
-    let guard = Guard::new(GuardConfig::default());
-    for case in cases() {
-        for round in 0..rounds {
-            let text = Seed::new(case.number, round).mutate_text(&case.at(port));
-            try_text(&text, &fetcher).await;
-            if let Ok(url) = guard.check_url(&text) {
-                assert_eq!((url.scheme(), url.port()), ("https", None), "{text:?}");
-                assert!(url.domain().is_some(), "{text:?}");
-            }
-        }
-    }
-    canary.assert_untouched();
-}
-
-#[tokio::test]
-async fn mutations_send_nothing_either() {
-    mutated(FEW).await;
-}
-
-#[tokio::test]
-#[ignore = "the longer run, see the module"]
-async fn many_mutations_send_nothing_either() {
-    mutated(MANY).await;
 }

@@ -14,7 +14,7 @@ use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use url::Url;
 
-pub use names::{NameServer, Zone, address, alias, name_server, text};
+pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text};
 pub use server::{Reply, Request, Server};
 pub use trust::{Authority, Identity};
 

@@ -38,6 +38,15 @@ impl Zone {
         }
     }
 
+    /// Those of the addresses that a question for `kind` is after, not to be remembered.
+    pub fn now(kind: RecordType, addresses: &[IpAddr]) -> Self {
+        let data = addresses.iter().copied().map(address);
+        Self {
+            ttl: 0,
+            ..Self::of(data.filter(|data| data.record_type() == kind).collect())
+        }
+    }
+
     pub fn code(code: ResponseCode) -> Self {
         Self {
             code,
@@ -137,11 +146,16 @@ impl NameServer {
     }
 
     pub fn hasty_resolver(&self, timeout: Duration) -> HickoryResolver {
-        let mut udp = ConnectionConfig::udp();
-        udp.port = self.at.port();
-        let server = NameServerConfig::new(self.at.ip(), true, vec![udp]);
-        HickoryResolver::from_servers(vec![server], timeout).unwrap()
+        resolver_at(self.at, timeout)
     }
+}
+
+/// The resolver of production, which asks this name server alone.
+pub fn resolver_at(name_server: SocketAddr, timeout: Duration) -> HickoryResolver {
+    let mut udp = ConnectionConfig::udp();
+    udp.port = name_server.port();
+    let server = NameServerConfig::new(name_server.ip(), true, vec![udp]);
+    HickoryResolver::from_servers(vec![server], timeout).unwrap()
 }
 
 fn respond(request: &Message, script: &Script) -> Option<Message> {

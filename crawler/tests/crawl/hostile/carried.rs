@@ -1,0 +1,195 @@
+//! Input 131: a card that carries any of the inputs 1 to 107. Its URLs are those of 1 to 84; what name servers (85 to
+//! 94) and redirects (95 to 107) do, they do to the one URL of a card that is ever asked, its key set's.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use a2a_crawler::fetch::FetchLimits;
+use a2a_crawler::{FetchedKeySet, Slot, SourceTask, Verdict};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use url::Url;
+
+use super::mutation::Seed;
+use super::world::World;
+use super::{HOME, MANY, answers, canary, config, in_time, redirects, serve, short, urls};
+use crate::support::{Canary, HOST, NameServer, Reply, Request, Server, Zone};
+
+/// The input that is made of all the others.
+pub const NUMBER: u8 = 131;
+
+/// A card with this URL wherever a card has URLs that somebody may ask for.
+fn carrier(url: &str) -> String {
+    let header = json!({"alg": "ES256", "kid": "k", "jku": url}).to_string();
+    json!({
+        "name": "x",
+        "url": url,
+        "iconUrl": url,
+        "documentationUrl": url,
+        "provider": {"organization": "x", "url": url},
+        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "securitySchemes": {
+            "a": {"type": "openIdConnect", "openIdConnectUrl": url},
+            "b": {"type": "oauth2", "oauth2MetadataUrl": url, "flows": {
+                "clientCredentials": {"tokenUrl": url, "scopes": {}},
+                "authorizationCode": {"tokenUrl": url, "authorizationUrl": url, "refreshUrl": url, "scopes": {}},
+            }},
+        },
+        "signatures": [{"protected": URL_SAFE_NO_PAD.encode(header), "signature": "AAAA"}],
+    })
+    .to_string()
+}
+
+/// The URLs of inputs 1 to 84 as they are, and as redirects would lead to them.
+fn carried(port: u16) -> impl Iterator<Item = (u8, String)> {
+    urls::cases()
+        .into_iter()
+        .map(move |case| (case.number, case.at(port)))
+}
+
+async fn carries(world: &World, number: u8, url: &str) {
+    let body = carrier(url);
+    let server = serve(move |_| Reply::json(&body).then_close()).await;
+    let (attempt, verdict) = world.ask(&server.url_of(HOST, "/card"), url).await;
+    let Verdict::Fetched(card) = verdict else {
+        panic!("input {number}: {attempt:?}");
+    };
+    for set in &card.key_sets {
+        assert!(set.answer.is_err(), "input {number}: {set:?}");
+    }
+    assert_eq!(server.requests().len(), 1, "input {number}: {url}");
+}
+
+/// Of all the URLs of a card, only that of a key set is ever asked, and only where the card itself lies.
+#[tokio::test]
+async fn urls_inside_a_card_are_not_asked() {
+    let canary = canary();
+    let world = World::trap().await;
+    for (number, url) in carried(canary.at.port()) {
+        carries(&world, number, &url).await;
+    }
+    canary.assert_untouched();
+}
+
+/// Serves at `/card` a card with a key set on its own origin, and anywhere else what the set's URL gives, with the
+/// port of the server.
+async fn with_key_set(key_set: impl Fn(u16) -> Reply + Send + Sync + 'static) -> Server {
+    serve(move |request: &Request| {
+        let host = request.header("host").unwrap();
+        match request.path.as_str() {
+            "/card" => Reply::json(carrier(&format!("http://{host}/keys"))),
+            _ => key_set(host.rsplit(':').next().unwrap().parse().unwrap()),
+        }
+        // So that the key set takes a look-up of its own.
+        .then_close()
+    })
+    .await
+}
+
+/// Reads the card at this URL, and gives its one key set.
+async fn key_set(world: &World, url: Url, what: &str) -> FetchedKeySet {
+    let task = SourceTask {
+        source_key: 1,
+        slot: Slot::Url { url },
+        validators: None,
+    };
+    let visit = in_time(what, world.fetcher.fetch_source(&task)).await;
+    let Verdict::Fetched(mut card) = visit.verdict else {
+        panic!("{what}: no card");
+    };
+    assert_eq!(card.key_sets.len(), 1, "{what}");
+    card.key_sets.remove(0)
+}
+
+/// A key set on the card's own origin that leads on to any of the URLs.
+#[tokio::test]
+async fn a_key_set_leads_nowhere() {
+    let canary = canary();
+    for (number, url) in carried(canary.at.port()) {
+        let server = with_key_set(move |_| Reply::redirect(&url)).await;
+        let world = World::trap().await;
+        let what = format!("input {number}");
+        let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
+        assert!(set.answer.is_err(), "{what}: {set:?}");
+        assert_eq!(server.requests().len(), 2, "{what}");
+    }
+    canary.assert_untouched();
+}
+
+#[tokio::test]
+async fn no_redirect_of_a_key_set_is_followed() {
+    let canary = Arc::new(canary());
+    for case in redirects::cases() {
+        let what = format!("input {}", case.number);
+        // A page that refreshes itself is what the URL gives, and no keys to whoever reads it.
+        let page = case.number == 105;
+        let at = Arc::clone(&canary);
+        let server = with_key_set(move |port| Reply::raw(case.bytes(&at, port))).await;
+        let world = World::trap().await;
+        let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
+        assert!(set.answer.is_err() || page, "{what}: {set:?}");
+        assert_eq!(server.requests().len(), 2, "{what}");
+    }
+    canary.assert_untouched();
+}
+
+/// A name server that begins to lie once the card is asked for.
+#[tokio::test]
+async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
+    for case in answers::cases() {
+        let what = format!("input {}, {}", case.number, case.name);
+        let script = case.script;
+        let lying = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&lying);
+        let names = NameServer::start(move |name, kind| {
+            if begun.load(Ordering::Relaxed) {
+                script(name, kind, 1)
+            } else {
+                Some(Zone::now(kind, &[HOME.into()]))
+            }
+        })
+        .await;
+        let server = serve(move |request| {
+            lying.store(true, Ordering::Relaxed);
+            let host = request.header("host").unwrap();
+            Reply::json(carrier(&format!("http://{host}/keys"))).then_close()
+        })
+        .await;
+        let canary = Canary::at(Ipv4Addr::LOCALHOST.into(), server.at.port());
+        // Silence is waited for, and the first answer has time enough.
+        let limits = FetchLimits {
+            dns: 10 * short().dns,
+            ..FetchLimits::default()
+        };
+        let world = World::new(names, config(limits));
+        let set = key_set(&world, server.url_of("names.example.com", "/card"), &what).await;
+        assert!(set.answer.is_err(), "{what}: {set:?}");
+        assert_eq!(server.requests().len(), 1, "{what}");
+        canary.assert_untouched();
+    }
+}
+
+async fn mutated(rounds: usize) {
+    let canary = canary();
+    let world = World::trap().await;
+    for (number, url) in carried(canary.at.port()) {
+        for round in 0..rounds {
+            let url = Seed::new(number, round).mutate_text(&url);
+            carries(&world, number, &url).await;
+        }
+    }
+    canary.assert_untouched();
+}
+
+#[tokio::test]
+async fn mutated_urls_inside_a_card_are_not_asked() {
+    mutated(1).await;
+}
+
+#[tokio::test]
+#[ignore = "the longer run, see the module"]
+async fn many_mutated_urls_inside_a_card_are_not_asked() {
+    mutated(MANY / 4).await;
+}

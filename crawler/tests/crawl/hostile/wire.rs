@@ -1,0 +1,144 @@
+//! Servers that do on the wire what a case says.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use url::Url;
+
+use super::{HOME, MOST_BYTES, serve};
+use crate::support::{Authority, HOST, Identity, Reply, Request, Server};
+
+/// What the server does.
+pub enum Wire {
+    /// Answers in HTTP/1, in the clear.
+    Plain(Reply),
+    /// Answers over TLS with an identity made by this.
+    Tls(fn(&Authority) -> Identity),
+    /// Reads a little, writes these bytes whole, where the client believes in TLS, and says no more.
+    Handshake(&'static [u8]),
+    /// Speaks HTTP/2 over TLS: the frames of a proper start, and then this one again and again.
+    Frames(&'static [u8], Vec<u8>),
+}
+
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    out.extend([kind, flags]);
+    out.extend(stream.to_be_bytes());
+    out.extend(payload);
+    out
+}
+
+/// `:status: 200` in HPACK, from its static table.
+const STATUS_200: u8 = 0x88;
+
+/// A server at work, until it is dropped.
+pub struct Running {
+    pub url: Url,
+    work: Work,
+}
+
+enum Work {
+    Serving(Server),
+    /// Ends when the client goes away, with the number of bytes that it was sent.
+    Writing(JoinHandle<usize>),
+}
+
+impl Wire {
+    /// `PORT` in an answer is the canary's.
+    pub async fn start(&self, authority: &Authority, canary: u16) -> Running {
+        let written_by = |(port, task)| Running {
+            url: format!("https://{HOST}:{port}/").parse().unwrap(),
+            work: Work::Writing(task),
+        };
+        let served_by = |server: Server| Running {
+            url: server.url_of(HOST, "/"),
+            work: Work::Serving(server),
+        };
+        match self {
+            Self::Plain(reply) => {
+                let reply = reply.replacing("PORT", &canary.to_string());
+                served_by(serve(move |_| reply.clone()).await)
+            }
+            Self::Tls(identity) => {
+                let acceptor = identity(authority).acceptor(None);
+                let card = Reply::json(r#"{"name": "x", "url": "https://a.example/"}"#);
+                let answer = move |_: &Request| card.clone();
+                served_by(Server::bind(HOME.into(), Some(acceptor), answer).await)
+            }
+            Self::Handshake(bytes) => written_by(handshake(bytes).await),
+            Self::Frames(start, again) => written_by(frames(authority, start, again.clone()).await),
+        }
+    }
+}
+
+impl Running {
+    /// How many requests could be read.
+    pub fn requests(&self) -> usize {
+        match &self.work {
+            Work::Serving(server) => server.requests().len(),
+            Work::Writing(_) => 0,
+        }
+    }
+
+    /// How many bytes the client, which is gone, or the system's buffers on the way to it have taken.
+    pub async fn written(self) -> usize {
+        match self.work {
+            Work::Serving(server) => server.written(),
+            Work::Writing(task) => task.await.unwrap(),
+        }
+    }
+}
+
+/// Reads what comes first, writes, and stays.
+async fn handshake(bytes: &'static [u8]) -> (u16, JoinHandle<usize>) {
+    let listener = TcpListener::bind((HOME, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let task = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut first = [0; 1024];
+        let _read = stream.read(&mut first).await;
+        let _written = stream.write_all(bytes).await;
+        let mut rest = Vec::new();
+        let _read = stream.read_to_end(&mut rest).await;
+        bytes.len()
+    });
+    (port, task)
+}
+
+/// Speaks HTTP/2 until the other side goes away, and says how many bytes that took.
+async fn frames(
+    authority: &Authority,
+    start: &'static [u8],
+    again: Vec<u8>,
+) -> (u16, JoinHandle<usize>) {
+    let tls = authority.identity(HOST).acceptor(Some(b"h2"));
+    let listener = TcpListener::bind((HOME, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let task = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let stream = tls.accept(stream).await.unwrap();
+        let (mut reading, mut writing) = tokio::io::split(stream);
+        let drain = tokio::spawn(async move {
+            let mut rest = Vec::new();
+            let _read = reading.read_to_end(&mut rest).await;
+        });
+        let mut first = frame(4, 0, 0, &[]);
+        if !start.is_empty() {
+            // Headers that do not end.
+            first.extend(frame(1, 0, 1, &[STATUS_200]));
+        }
+        let mut written = 0;
+        let mut next = first;
+        while writing.write_all(&next).await.is_ok() && writing.flush().await.is_ok() {
+            written += next.len();
+            next.clone_from(&again);
+            if written > 10 * MOST_BYTES {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drain.abort();
+        written
+    });
+    (port, task)
+}
