@@ -1,13 +1,11 @@
-//! Crawlers as processes of their own on one database: killed, and asked to end.
+//! Crawlers as processes of their own on one database: killed, stopped, and asked to end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_registry::store::entity::{attempt, domain, source};
+use a2a_registry::store::entity::{domain, source};
 use a2a_registry::store::{Handle as _, Store};
-use futures::future::join_all;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,11 +15,15 @@ use tokio::time::{Instant, timeout};
 
 use crate::leases;
 use crate::support::DEADLINE;
-use crate::support::database::Database;
-use crate::support::origin::{Origin, Reply};
-use crate::support::program::Program;
+use crate::support::crew::{Crew, Held, Site, path};
+use crate::support::origin::Origin;
 use crate::support::serving::Setup;
 use crate::support::stage::options;
+
+/// Long ago, so that it is due now.
+const DUE: i64 = 1;
+/// Long ago too, but after [`DUE`], so that it comes after it.
+const DUE_LATER: i64 = 2;
 
 fn card(name: &str) -> String {
     json!({
@@ -35,121 +37,201 @@ fn card(name: &str) -> String {
     .to_string()
 }
 
-/// A domain of that name, due now.
-fn due_domain(name: &str) -> domain::Model {
+/// A domain of that name, due then.
+fn due_domain(name: &str, due: i64) -> domain::Model {
     domain::Model {
         name: name.into(),
         scheme: "http".into(),
-        ..leases::domain(0, 1)
+        ..leases::domain(0, due)
     }
 }
 
-/// A crawler without the API, in a folder of its own, once it crawls.
-async fn crawler(folder: &TempDir, number: usize, url: &str) -> Program {
-    let own = folder.path().join(number.to_string());
-    std::fs::create_dir_all(&own).unwrap();
-    let setup = Setup::new(&own)
-        .database(url)
-        .argument("--roles")
-        .argument("crawler");
-    let program = Program::start(setup.command());
-    program
-        .find(|line| line.starts_with("crawling").then_some(()))
-        .await;
-    program
-}
-
-/// How often each source was asked, and which are in the books.
-async fn books(store: &Store) -> BTreeMap<String, usize> {
-    let mut books = BTreeMap::new();
-    for row in attempt::Entity::find()
-        .all(store.connection())
-        .await
-        .unwrap()
-    {
-        *books.entry(row.url).or_default() += 1;
-    }
-    books
-}
-
-/// Four crawlers share what is due. All of them are killed in the middle of it, again and again: nobody ever
-/// asks for what is in the books already, in no round is a source asked twice, and in the end each has been
-/// fetched once for its due time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_crawlers_killed_at_random_share_the_work() {
-    const ORIGINS: usize = 24;
-    const CARDS: usize = 8;
-    const ROUNDS: usize = 6;
-    let database = Database::postgres().await;
-    let store = Store::open(&options(database.url())).await.unwrap();
-    let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::start()).collect();
-    let mut paths = Vec::new();
-    let write = store.write().await.unwrap();
-    for (number, origin) in origins.iter().enumerate() {
-        let row = due_domain(&origin.address().to_string());
+/// Adds sites with so many cards each, due then; gives their numbers.
+async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec<usize> {
+    let write = crew.store.write().await.unwrap();
+    let mut sites = Vec::new();
+    for _ in 0..count {
+        let origin = Origin::start();
+        let row = due_domain(&origin.address().to_string(), due);
         let domain = write.domain_insert(row).await.unwrap().id;
-        for at in 0..CARDS {
-            let path = format!("/{at}.json");
-            origin.answer(&path, Reply::json(card(&format!("Agent {number} {at}"))));
-            write
-                .source_insert(leases::source(domain, &origin.url(&path), 1))
-                .await
-                .unwrap();
-            paths.push((number, path));
+        for at in 0..cards {
+            let source = leases::source(domain, &origin.url(&path(at)), due);
+            write.source_insert(source).await.unwrap();
         }
+        let cards: Vec<String> = (0..cards)
+            .map(|at| card(&format!("Agent {domain} {at}")))
+            .collect();
+        sites.push(crew.add(Site::new(domain, origin, &cards)));
     }
     write.commit().await.unwrap();
-    let asked = || -> BTreeMap<String, usize> {
-        let counts = paths.iter().map(|(number, path)| {
-            let origin = &origins[*number];
-            (origin.url(path), origin.requests(path).len())
-        });
-        counts.collect()
-    };
-    let folder = TempDir::new().unwrap();
-    let mut finished: BTreeSet<String> = BTreeSet::new();
-    let mut before = asked();
-    for round in 0..=ROUNDS {
-        let last = round == ROUNDS;
-        let crawlers =
-            join_all((0..4).map(|number| crawler(&folder, number, database.url()))).await;
-        // The crawlers race each other to the work; how far they are when they die is chance.
-        let enough = if last {
-            ORIGINS * CARDS
-        } else {
-            finished.len() + 1 + round * 5
-        };
-        let reached = async {
-            while books(&store).await.len() < enough.min(ORIGINS * CARDS) {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(DEADLINE, reached).await.unwrap();
-        join_all(crawlers.into_iter().map(Program::kill)).await;
-        let after = asked();
-        for (url, count) in &after {
-            let more = count - before[url];
-            assert!(more <= 1, "{url} was asked {more} times in round {round}");
-            assert!(
-                more == 0 || !finished.contains(url),
-                "{url} was in the books in round {round}"
-            );
-        }
-        before = after;
-        let books = books(&store).await;
-        assert!(books.values().all(|attempts| *attempts == 1), "{books:?}");
-        finished = books.into_keys().collect();
-        // Nobody lives who holds a lease: as if their time had run out.
-        domain::Entity::update_many()
-            .col_expr(domain::Column::LeasedUntil, Expr::value(1_i64))
-            .filter(domain::Column::Lease.is_not_null())
-            .exec(store.connection())
-            .await
-            .unwrap();
+    sites
+}
+
+/// `SplitMix64`: the same sequence for the same seed, everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from(mixed >> 33).unwrap() % sides
     }
-    assert_eq!(finished.len(), ORIGINS * CARDS);
-    let due = source::Entity::find().filter(source::Column::NextDueAt.eq(1));
-    assert_eq!(due.count(store.connection()).await.unwrap(), 0);
+
+    /// One of the requests that are held, once there is one.
+    async fn pick(&mut self, crew: &Crew) -> Held {
+        let some = |held: Vec<Held>| (!held.is_empty()).then_some(held);
+        let mut held = crew.asked(|crew| some(crew.held())).await;
+        held.swap_remove(self.roll(held.len()))
+    }
+
+    /// Lets so many requests be answered, one after another.
+    async fn let_go(&mut self, crew: &mut Crew, count: usize) {
+        for _ in 0..count {
+            let held = self.pick(crew).await;
+            crew.answer(held.site, held.card);
+        }
+    }
+}
+
+/// Checks that each card was kept once, by whoever asked for it last, and that all who were leased its visit
+/// or asked for it before are dead. So nobody asked for what was in the books. Gives how many visits were
+/// taken over.
+async fn fetched_once_each(crew: &Crew) -> usize {
+    let keepers = crew.keepers().await;
+    let cards = crew.cards();
+    assert_eq!(keepers.len(), cards.len(), "{keepers:?}");
+    let mut taken_over = BTreeSet::new();
+    for (site, card) in cards {
+        let url = crew.url(site, card);
+        let (kept, asked) = (&keepers[&url], crew.askers(site, card));
+        let holders = crew.holders(site).await;
+        let tale = format!("{url} was leased to {holders:?}, asked by {asked:?}, kept by {kept:?}");
+        for crawlers in [&holders, &asked] {
+            let (last, earlier) = crawlers.split_last().unwrap();
+            assert_eq!(kept, &[last.as_str()], "{tale}");
+            assert!(earlier.iter().all(|name| crew.is_dead(name)), "{tale}");
+            let each: BTreeSet<&String> = crawlers.iter().collect();
+            assert_eq!(each.len(), crawlers.len(), "nobody twice: {tale}");
+        }
+        assert!(asked.iter().all(|name| holders.contains(name)), "{tale}");
+        if holders.len() > 1 {
+            taken_over.insert(site);
+        }
+    }
+    let due = source::Entity::find().filter(source::Column::NextDueAt.lte(DUE_LATER));
+    assert_eq!(due.count(crew.store.connection()).await.unwrap(), 0);
+    taken_over.len()
+}
+
+/// Four crawlers share what is due. One after another is killed, at any moment of its visits, and replaced
+/// while the others go on. Nobody touches what a dead crawler had leased before those leases have run out;
+/// then others take it over, and in the end each source has been fetched once for its due time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_crawlers_killed_at_random_share_the_work() {
+    const SEED: u64 = 4;
+    const SITES: usize = 24;
+    const CARDS: usize = 4;
+    const KILLS: usize = 12;
+    let mut dice = Dice(SEED);
+    let mut crew = Crew::new(2).await;
+    for _ in 0..4 {
+        crew.start().await;
+    }
+    add_sites(&mut crew, SITES, CARDS, DUE).await;
+    for _ in 0..KILLS {
+        let calm = dice.roll(6);
+        dice.let_go(&mut crew, calm).await;
+        let held = dice.pick(&crew).await;
+        // Half of them die while they wait; the others while they read the answer, keep it or go on.
+        if dice.roll(2) == 0 {
+            crew.answer(held.site, held.card);
+        }
+        crew.kill(&held.by).await;
+        let left = crew.leased_to(&held.by).await;
+        crew.start().await;
+        let meanwhile = 1 + dice.roll(4);
+        dice.let_go(&mut crew, meanwhile).await;
+        for site in &left {
+            let holders = crew.holders(*site).await;
+            assert_eq!(holders.last(), Some(&held.by), "its lease lasts");
+            let asked = (0..CARDS).flat_map(|card| crew.askers(*site, card));
+            let strangers: Vec<String> = asked.filter(|name| !crew.is_dead(name)).collect();
+            assert!(strangers.is_empty(), "{strangers:?} asked all the same");
+        }
+        // A lease lasts for many minutes. Those of the living go on.
+        crew.let_run_out(&left).await;
+    }
+    crew.answer_all_but(&[]);
+    crew.kept(SITES * CARDS).await;
+    let taken_over = fetched_once_each(&crew).await;
+    assert!(taken_over > 0, "somebody died with work left");
+}
+
+/// A crawler that stands still has its visit for as long as its lease lasts: the others look for work, pass
+/// over it though it has been due longest, and take what comes after it. When the crawler goes on its visit
+/// is made, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crawler_that_stands_still_keeps_its_visit() {
+    const OTHERS: usize = 3;
+    let mut crew = Crew::new(1).await;
+    for _ in 0..=OTHERS {
+        crew.start().await;
+    }
+    add_sites(&mut crew, 2 * (OTHERS + 1), 1, DUE).await;
+    let held = crew.asked(|crew| crew.held().pop()).await;
+    let (site, still) = (held.site, held.by);
+    crew.freeze(&still).await;
+    crew.answer_all_but(&[site]);
+    crew.kept(crew.cards().len() - 1).await;
+    // One for each of the others: to get it, each has to look past the visit that was due before.
+    let later = add_sites(&mut crew, OTHERS, 1, DUE_LATER).await;
+    let taken = |crew: &Crew| later.iter().all(|site| !crew.askers(*site, 0).is_empty());
+    crew.asked(|crew| taken(crew).then_some(())).await;
+    let takers: BTreeSet<String> = later.iter().flat_map(|at| crew.askers(*at, 0)).collect();
+    assert_eq!(takers.len(), OTHERS, "each of the others has looked");
+    assert_eq!(crew.holders(site).await, [still.as_str()]);
+    assert_eq!(crew.askers(site, 0), [still.as_str()]);
+    crew.thaw(&still);
+    crew.answer_all_but(&[]);
+    crew.kept(crew.cards().len()).await;
+    assert_eq!(fetched_once_each(&crew).await, 0, "nobody died");
+}
+
+/// A crawler that stands still until its lease has run out is taken for dead: another makes its visit. What
+/// it brings when it goes on after all is not kept, whether the other is still at it or has done it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_brought_after_the_lease_is_not_kept() {
+    for done in [false, true] {
+        let mut crew = Crew::new(1).await;
+        let site = add_sites(&mut crew, 1, 1, DUE).await[0];
+        let late = crew.start().await;
+        crew.asked(|crew| crew.held().pop()).await;
+        crew.freeze(&late).await;
+        let other = crew.start().await;
+        crew.let_run_out(&[site]).await;
+        let again = |crew: &Crew| (crew.askers(site, 0).len() > 1).then_some(());
+        crew.asked(again).await;
+        if done {
+            crew.answer(site, 0);
+            crew.kept(1).await;
+        }
+        // From here on only the late one works.
+        crew.freeze(&other).await;
+        // It makes one visit at a time and hands each on before it begins the next, and they are kept in that
+        // order: when the next one is in the books the late one has been judged.
+        let next = add_sites(&mut crew, 1, 1, DUE_LATER).await[0];
+        crew.answer_all_but(&[]);
+        crew.thaw(&late);
+        crew.kept(1 + usize::from(done)).await;
+        crew.thaw(&other);
+        crew.kept(2).await;
+        assert_eq!(crew.askers(site, 0), [late.as_str(), &other]);
+        let keepers = crew.keepers().await;
+        assert_eq!(keepers[&crew.url(site, 0)], [other]);
+        assert_eq!(keepers[&crew.url(next, 0)], [late]);
+    }
 }
 
 /// A thousand origins that never answer are being asked when the process is told to end. It gives every visit
@@ -170,11 +252,11 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     for _ in 0..FETCHES {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let row = due_domain(&address.to_string());
+        let row = due_domain(&address.to_string(), DUE);
         let domain = write.domain_insert(row).await.unwrap().id;
         let card = format!("http://{address}/card.json");
         write
-            .source_insert(leases::source(domain, &card, 1))
+            .source_insert(leases::source(domain, &card, DUE))
             .await
             .unwrap();
         let connected = Arc::clone(&connected);
@@ -213,7 +295,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     assert_eq!(rows.len(), FETCHES);
     assert!(
         rows.iter()
-            .all(|row| row.lease.is_none() && row.visit_due_at == Some(1)),
+            .all(|row| row.lease.is_none() && row.visit_due_at == Some(DUE)),
         "returned, and due"
     );
     store.close().await.unwrap();

@@ -13,6 +13,7 @@
 mod support;
 
 mod bad_input;
+mod checks;
 mod cli;
 mod contract;
 mod crash;

@@ -7,6 +7,7 @@ mod naming;
 mod opt_out;
 mod outage;
 mod over_tls;
+mod polite;
 mod site;
 mod succession;
 
@@ -125,8 +126,19 @@ impl House {
     /// Looks at whatever is due a day and a bit later.
     async fn next_day(&self) -> String {
         self.stage.advance(Duration::hours(27));
-        while self.stage.app.check_next_domain().await.unwrap() {}
+        self.looks().await;
         self.state().await
+    }
+
+    /// Looks for proofs of whatever is due and may be looked at; answers of how many domains.
+    async fn looks(&self) -> usize {
+        let app = &self.stage.app;
+        let mut looks = 0;
+        while let Some(check) = app.check_lease().await.unwrap() {
+            app.check_make(&check).await.unwrap();
+            looks += 1;
+        }
+        looks
     }
 
     async fn shown(&self, caller: &Caller) -> DomainView {

@@ -10,7 +10,7 @@ use a2a_registry::store::settings::setting_get;
 use a2a_registry::store::versions::{VERSIONS_PER_AGENT, body_by_digest};
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
-use sea_orm::{ConnectionTrait as _, EntityTrait as _};
+use sea_orm::{ConnectionTrait as _, DbBackend, EntityTrait as _, Statement};
 use tempfile::TempDir;
 use tokio::sync::Barrier;
 use uuid::Uuid;
@@ -25,31 +25,7 @@ use crate::support::stage::{Answer, Stage, TOKEN, card, options};
 
 async fn a_domain(store: &Store) -> i64 {
     let write = store.write().await.unwrap();
-    let row = a2a_registry::store::entity::domain::Model {
-        id: 0,
-        name: "bytes.agents-test.com".into(),
-        scheme: "https".into(),
-        state: "unverified".into(),
-        generation: 1,
-        account_id: None,
-        nominated_from: None,
-        generation_since: 0,
-        dns_proved: false,
-        owner_id: None,
-        contact: None,
-        opted_out_by: None,
-        lapsed_at: None,
-        check_due_at: None,
-        created_at: 0,
-        deleted_at: None,
-        visit_due_at: None,
-        visit_interval_us: None,
-        network: None,
-        not_before: 0,
-        wanted_at: None,
-        lease: None,
-        leased_until: None,
-    };
+    let row = crate::leases::domain(0, 0);
     let id = write.domain_insert(row).await.unwrap().id;
     write.commit().await.unwrap();
     id
@@ -291,6 +267,25 @@ async fn one_admin_token_is_made_on_postgres() {
 }
 
 /// Bytes that one write has just found there and refers to are not dropped by another that trims.
+/// A process that stands still in the middle of a write does not make the others wait for as long as it does.
+#[tokio::test]
+async fn a_write_that_stands_still_ends_on_postgres() {
+    let database = Database::postgres().await;
+    let store = Store::open(&options(database.url())).await.unwrap();
+    let write = store.write().await.unwrap();
+    let ask = Statement::from_string(
+        DbBackend::Postgres,
+        "SELECT current_setting('idle_in_transaction_session_timeout') AS set",
+    );
+    let row = write
+        .connection()
+        .query_one_raw(ask)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(row.try_get::<String>("", "set").unwrap(), "30s");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
     let database = Database::postgres().await;

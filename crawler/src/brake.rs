@@ -43,6 +43,14 @@ pub enum Turn {
 }
 
 impl Brake {
+    /// A brake that is held since then, as when a process starts in the middle of an outage.
+    pub fn held(since: OffsetDateTime) -> Self {
+        Self {
+            looks: VecDeque::new(),
+            since: Some(since),
+        }
+    }
+
     /// Notes a look. `was_failing` says whether the source's look before this one failed already.
     pub fn note(&mut self, failed: bool, was_failing: bool, now: OffsetDateTime) -> Option<Turn> {
         if failed && was_failing {
@@ -76,6 +84,9 @@ impl Brake {
 
     /// However long ago they were: a small registry looks seldom, and would otherwise never be sure.
     fn is_over(&self) -> bool {
+        if self.looks.len() < LEAST_LOOKS {
+            return false;
+        }
         let last = self.looks.iter().rev().take(LEAST_LOOKS);
         let failed = last.filter(|(_, failed)| *failed).count();
         failed * OVER_ONE_IN <= LEAST_LOOKS
@@ -141,6 +152,15 @@ mod tests {
         for number in 0..LEAST_LOOKS {
             assert_eq!(brake.note(number % 6 == 5, false, later), None);
         }
+    }
+
+    #[test]
+    fn one_that_starts_held_is_released_by_looks_and_not_by_their_absence() {
+        let mut brake = Brake::held(NOW);
+        assert_eq!(note(&mut brake, LEAST_LOOKS - 1, false), []);
+        assert_eq!(brake.held_since(), Some(NOW));
+        let released = brake.note(false, false, NOW);
+        assert_eq!(released, Some(Turn::Released { since: NOW }));
     }
 
     #[test]

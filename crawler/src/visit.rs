@@ -135,6 +135,8 @@ pub struct Attempt {
     /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300
     /// characters, without control characters and without addresses.
     pub detail: String,
+    /// Whether it was asked with validators, so that a 304 would have done.
+    pub conditional: bool,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u32,
 }

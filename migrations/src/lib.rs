@@ -12,6 +12,7 @@ mod m0001_accounts;
 mod m0002_domains;
 mod m0003_agents;
 mod m0004_events;
+mod m0005_checks;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_domains::Migration),
             Box::new(m0003_agents::Migration),
             Box::new(m0004_events::Migration),
+            Box::new(m0005_checks::Migration),
         ]
     }
 }

@@ -237,6 +237,7 @@ fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> Sourc
             status: Some(200),
             address: Some([127, 0, 0, 1].into()),
             detail: format!("the card of {:?}", parsed.card.name),
+            conditional: false,
             elapsed_ms: 1,
         }],
         verdict: Verdict::Fetched(Box::new(FetchedCard {

@@ -87,6 +87,37 @@ both_databases! {
         stage.index_equals_database().await;
     }
 
+    /// A process that starts in the middle of an outage knows of it, and one that starts later knows that it is over.
+    async fn an_outage_outlives_a_restart(url: &str) {
+        let stage = crowd(url).await;
+        stage.advance(Duration::days(2));
+        stage.visit(|_| Answer::Fails(NotFound)).await;
+        let since = stage.app.crawl_braked_since();
+        assert!(since.is_some());
+        let stage = stage.restart(|_| ()).await;
+        assert_eq!(stage.app.crawl_braked_since(), since);
+        for _ in 0..8 {
+            stage.advance(Duration::hours(6));
+            stage.visit(|_| Answer::Fails(NotFound)).await;
+        }
+        assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
+        let stage = stage.restart(|_| ()).await;
+        assert_eq!(stage.app.crawl_braked_since(), since, "it was noted that it goes on");
+
+        stage.advance(Duration::hours(6));
+        stage.visit(|_| Answer::NotModified).await;
+        assert_eq!(stage.app.crawl_braked_since(), None);
+        let stage = stage.restart(|_| ()).await;
+        assert_eq!(stage.app.crawl_braked_since(), None);
+        // What nobody has confirmed for days is not believed.
+        stage.advance(Duration::days(1));
+        stage.visit(|_| Answer::Fails(NotFound)).await;
+        assert!(stage.app.crawl_braked_since().is_some());
+        stage.advance(Duration::days(3));
+        let stage = stage.restart(|_| ()).await;
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
     /// A few origins that fail are their own fault.
     async fn what_a_tenth_does_is_believed(url: &str) {
         let stage = crowd(url).await;

@@ -5,6 +5,7 @@
 //! shows what it saw instead.
 
 pub mod browser;
+pub mod crew;
 pub mod database;
 pub mod origin;
 pub mod outcomes;

@@ -212,6 +212,11 @@ impl Origin {
             .collect()
     }
 
+    /// All requests that have arrived so far, and word of each further one.
+    pub fn arrivals(&self) -> watch::Receiver<Vec<Seen>> {
+        self.state.seen.subscribe()
+    }
+
     /// Waits until the `count`th request (from 1) for the path arrives, and gives that one.
     ///
     /// # Panics

@@ -127,6 +127,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
             status,
             address: None,
             detail: "as the test says".into(),
+            conditional: outcome == AttemptOutcome::NotModified,
             elapsed_ms: 1,
         }],
         verdict,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -169,8 +169,23 @@ impl Program {
 
     /// Asks the process to end (SIGTERM).
     pub fn ask_to_end(&self) {
+        kill_process(self.pid(), Signal::TERM).unwrap();
+    }
+
+    /// Makes the process stand still (SIGSTOP); it does when this returns.
+    pub fn freeze(&self) {
+        kill_process(self.pid(), Signal::STOP).unwrap();
+        waitid(WaitId::Pid(self.pid()), WaitIdOptions::STOPPED).unwrap();
+    }
+
+    /// Makes the process go on after [`Program::freeze`] (SIGCONT).
+    pub fn thaw(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
         let id = i32::try_from(self.id()).unwrap();
-        kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
+        Pid::from_raw(id).unwrap()
     }
 
     /// Asks the process to end (SIGTERM) and waits until it has.

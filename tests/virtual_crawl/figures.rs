@@ -79,6 +79,9 @@ pub struct Figures {
     /// When the busiest windows began, minutes since the start, busiest first.
     pub busiest: Vec<(usize, u32)>,
     pub mean: f64,
+    /// The most that a day's busiest window was against the mean of that day, the first day apart: how often a card
+    /// is asked for changes over the first weeks, and the mean of all days with it.
+    pub peak_to_mean_of_day: f64,
     /// Of validating origins: looks at a card that was what it had been; how many of them asked
     /// conditionally; how many were answered by 304.
     pub unchanged: u64,
@@ -232,6 +235,12 @@ impl Ledger {
         figures.peak = busiest.first().map_or(0, |(_, looks)| *looks);
         figures.busiest = busiest;
         figures.mean = f64::from(later.iter().sum::<u32>()) / later.len().max(1) as f64;
+        let days = later.chunks_exact(first).map(|day| {
+            let peak = day.iter().max().copied().unwrap_or_default();
+            let mean = f64::from(day.iter().sum::<u32>()) / day.len() as f64;
+            f64::from(peak) / mean.max(1.0)
+        });
+        figures.peak_to_mean_of_day = days.fold(0.0, f64::max);
         figures.elapsed = elapsed;
         let mut members: HashMap<Behaviour, u64> = HashMap::new();
         for number in 0..figures.domains {
@@ -306,6 +315,11 @@ impl fmt::Display for Figures {
             self.peak_to_mean(),
             self.peak,
             self.mean
+        )?;
+        writeln!(
+            f,
+            "{:<52} {:.3}",
+            "the same, each day against its own mean", self.peak_to_mean_of_day
         )?;
         let busiest = self.busiest.iter().map(|(minute, looks)| {
             let (days, hours) = (minute / 1_440, minute / 60 % 24);

@@ -279,6 +279,7 @@ impl Origins {
             status,
             address: met.then(|| self.address(number)),
             detail: "as the simulation says".into(),
+            conditional: outcome == AttemptOutcome::NotModified,
             elapsed_ms: took.whole_milliseconds() as u32,
         }
     }

@@ -117,6 +117,7 @@ impl Fetcher {
             status: None,
             address: None,
             detail: String::new(),
+            conditional: validators.is_some(),
             elapsed_ms: u32::try_from(fetched.elapsed.as_millis()).unwrap_or(u32::MAX),
         };
         let (judgement, detail) = match fetched.answer {

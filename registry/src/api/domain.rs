@@ -130,9 +130,39 @@ pub struct ProofCheck {
     pub place: String,
     /// `held`, `absent`, `wrong`, `unknown` (nobody could tell, which is not absence) or `bogus`.
     pub outcome: String,
-    /// What came of it, and what to do; where the proof is missing, what was found instead and what was looked for,
-    /// each quoted with at most 255 characters; and whether a CNAME led there.
+    /// What came of it, and what to do.
     pub detail: String,
+    /// What was looked for, where it is missing; at most 255 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+    /// What was found instead of it, at most 5 texts of at most 120 characters each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<String>,
+    /// Whether a CNAME led there, so that the record stands in another zone.
+    #[serde(default)]
+    pub aliased: bool,
+}
+
+impl ProofCheck {
+    /// All of it as one sentence for people.
+    pub fn told(&self) -> String {
+        let mut told = self.detail.clone();
+        if !self.found.is_empty() {
+            let found: Vec<String> = self
+                .found
+                .iter()
+                .map(|text| format!("\"{text}\""))
+                .collect();
+            told.push_str(&format!("; found there: {}", found.join(", ")));
+        }
+        if let Some(wanted) = &self.wanted {
+            told.push_str(&format!("; looked for: \"{wanted}\""));
+        }
+        if self.aliased {
+            told.push_str("; a CNAME leads there, so the record stands in another zone");
+        }
+        told
+    }
 }
 
 /// The answer to `:verify`.
@@ -249,7 +279,7 @@ pub struct AttemptView {
     /// The HTTP status, where there was an answer.
     pub status: Option<u16>,
     /// What kept content had to do with it: `revalidated` where the request was conditional and the origin answered
-    /// that nothing has changed (304), `whole` where it sent all of it; null where it gave neither.
+    /// that nothing has changed (304), `replaced` where it sent another one instead, `whole` where all of it was asked for; null where it gave nothing.
     #[serde(default)]
     pub cache: Option<String>,
     /// How long it took, in milliseconds.

@@ -12,6 +12,7 @@ use time::OffsetDateTime;
 
 use super::App;
 use super::ingest::SPACING;
+use super::outage::Outage;
 use crate::config::CrawlerConfig;
 use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{HOUR, Timestamp};
@@ -30,10 +31,14 @@ pub(super) struct Stream {
     /// When the plans were last counted; the least number before the first time.
     counted_at: AtomicI64,
     brake: Mutex<Brake>,
+    /// The outage of ours that the database knows of by this process.
+    outage: Mutex<Option<Outage>>,
 }
 
 impl Stream {
-    pub(super) fn new(config: &CrawlerConfig, now: OffsetDateTime) -> Self {
+    /// `outage` is the one that the process before this one was in.
+    pub(super) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
+        let brake = outage.map_or_else(Brake::default, |outage| Brake::held(outage.since()));
         Self {
             pace: Pace {
                 least: config.least_rate,
@@ -41,12 +46,17 @@ impl Stream {
             },
             planned: Mutex::new(Planned::new(now)),
             counted_at: AtomicI64::new(i64::MIN),
-            brake: Mutex::default(),
+            brake: Mutex::new(brake),
+            outage: Mutex::new(outage),
         }
     }
 
     pub(super) fn planned(&self) -> MutexGuard<'_, Planned> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a look; says whether verdicts are frozen from now on.

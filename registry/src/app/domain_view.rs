@@ -169,6 +169,13 @@ fn check_view(row: &proof_check::Model) -> ProofCheck {
         place: row.place.clone(),
         outcome: row.outcome.clone(),
         detail: row.detail.clone(),
+        wanted: row.wanted.clone(),
+        found: row
+            .found
+            .as_deref()
+            .and_then(|found| serde_json::from_str(found).ok())
+            .unwrap_or_default(),
+        aliased: row.aliased,
     }
 }
 
@@ -211,7 +218,7 @@ fn source_view(
         .into_iter()
         .map(|row| AttemptView {
             at: Timestamp(row.at),
-            cache: cache_state(&row.outcome).map(str::to_owned),
+            cache: cache_state(&row).map(str::to_owned),
             elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
@@ -241,11 +248,11 @@ fn source_view(
     }
 }
 
-/// What kept content had to do with an attempt. Only a conditional request is answered by 304; whether one that was
-/// answered in full was conditional cannot be told, and makes no difference.
-fn cache_state(outcome: &str) -> Option<&'static str> {
-    match AttemptOutcome::from_name(outcome)? {
+/// What kept content had to do with an attempt.
+fn cache_state(row: &attempt::Model) -> Option<&'static str> {
+    match AttemptOutcome::from_name(&row.outcome)? {
         AttemptOutcome::NotModified => Some("revalidated"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),
         AttemptOutcome::Card | AttemptOutcome::Catalog => Some("whole"),
         _ => None,
     }
@@ -286,20 +293,26 @@ mod tests {
             status: None,
             address: Some("192.0.2.1".into()),
             detail: "so it was".into(),
+            conditional: false,
             elapsed_ms: 42,
         }
     }
 
     #[test]
     fn an_attempt_says_how_long_it_took_and_what_kept_content_had_to_do_with_it() {
-        for (outcome, cache) in [
-            ("not_modified", Some("revalidated")),
-            ("card", Some("whole")),
-            ("catalog", Some("whole")),
-            ("timeout", None),
-            ("of another version", None),
+        for (outcome, conditional, cache) in [
+            ("not_modified", true, Some("revalidated")),
+            ("card", true, Some("replaced")),
+            ("card", false, Some("whole")),
+            ("catalog", false, Some("whole")),
+            ("timeout", true, None),
+            ("of another version", false, None),
         ] {
-            let view = source_view(&source(), Some(vec![attempt(outcome)]), Sight::Owner);
+            let attempt = attempt::Model {
+                conditional,
+                ..attempt(outcome)
+            };
+            let view = source_view(&source(), Some(vec![attempt]), Sight::Owner);
             let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
             assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
         }

@@ -1,8 +1,12 @@
 //! Whether this process can do its work.
 
+use std::fs::{File, remove_file};
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::App;
@@ -12,6 +16,14 @@ use crate::store::events;
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
+
+/// The file that tells whether the data folder takes writes, and how many bytes of it: more than a file system keeps
+/// beside a file's name, so that each look needs space that is free.
+const PROBE: &str = "ready";
+const PROBE_BYTES: usize = 16 * 1024;
+
+/// Held while the file is there: looks at the same moment wait for each other, however many there are.
+static PROBING: Mutex<()> = Mutex::const_new(());
 
 /// Whether this process can do its work, check by check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -89,7 +101,7 @@ impl App {
             }
         }
         check("index", self.index_lag().await);
-        check("disk", self.disk());
+        check("disk", self.disk().await);
         check("crawler", Ok(self.crawler_standing()));
         let ready = checks.iter().all(|check| check.ok);
         Readiness {
@@ -133,11 +145,62 @@ impl App {
     }
 
     /// Whether the data folder still takes a file.
-    fn disk(&self) -> Result<String, String> {
-        let probe = self.config.store.data_dir.join("ready");
-        match std::fs::write(&probe, b"ready") {
+    async fn disk(&self) -> Result<String, String> {
+        let path = self.config.store.data_dir.join(PROBE);
+        let probing = PROBING.lock().await;
+        let outcome = tokio::task::spawn_blocking(move || {
+            // Whoever asked may go away meanwhile, so the file's end and not theirs lets the next one look.
+            let _probing = probing;
+            probe(&path)
+        })
+        .await;
+        match outcome.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(()) => Ok("takes writes".into()),
             Err(error) => Err(format!("the data folder takes no writes: {error}")),
         }
+    }
+}
+
+/// Writes a new file to the disk and takes it away again. Writing over an old one would need no space, and succeed on
+/// a full disk.
+fn probe(path: &Path) -> io::Result<()> {
+    // A process that was ended at the wrong moment has left its own.
+    match remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(&[b'.'; PROBE_BYTES])?;
+        file.sync_all()
+    });
+    let removed = remove_file(path);
+    written.and(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_probe_leaves_nothing_and_minds_nothing_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(PROBE);
+        probe(&path).unwrap();
+        std::fs::write(&path, "left behind").unwrap();
+        probe(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(PROBE);
+        // A folder of that name stands for whatever is in the way.
+        std::fs::create_dir(&path).unwrap();
+        assert!(probe(&path).is_err());
+        let gone = folder.path().join("gone").join(PROBE);
+        assert_eq!(probe(&gone).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

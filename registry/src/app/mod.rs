@@ -20,6 +20,7 @@ mod indexing;
 mod ingest;
 mod ledger;
 mod offline;
+mod outage;
 mod ownership;
 mod page;
 mod pins;

@@ -6,9 +6,9 @@ use serde_json::json;
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
-use super::ownership::{disputed, host_name, is_disputed, is_provable};
+use super::ownership::{disputed, is_disputed, is_provable};
 use super::reviews::person;
-use super::sources::{catalogs_of, count_of_cards, is_well_known, new_source};
+use super::sources::{catalogs_of, count_of_cards, is_well_known, new_domain, new_source};
 use super::{App, AppError, Caller};
 use crate::api::{DomainView, Registration};
 use crate::config::Registration as WhoRegisters;
@@ -180,36 +180,9 @@ impl App {
             }
         }
         let row = domain::Model {
-            id: 0,
-            name: domain.name.clone(),
-            scheme: domain.origin.scheme().into(),
-            state: "unverified".into(),
-            generation: 1,
             account_id: caller.account.as_ref().map(|account| account.id),
             nominated_from: caller.network.map(|network| network.to_string()),
-            generation_since: now.0,
-            owner_id: None,
-            dns_proved: false,
-            contact: None,
-            opted_out_by: None,
-            lapsed_at: None,
-            check_due_at: None,
-            created_at: now.0,
-            deleted_at: None,
-            visit_due_at: Some(now.0),
-            visit_interval_us: None,
-            network: None,
-            not_before: now.0,
-            wanted_at: None,
-            lease: None,
-            leased_until: None,
-        };
-        // Where there is nothing to prove its name server is still asked for an opt-out.
-        let looked_for = is_provable(&row) || host_name(&row).is_some();
-        let check_due_at = looked_for.then_some(now.0);
-        let row = domain::Model {
-            check_due_at,
-            ..row
+            ..new_domain(&domain.name, domain.origin.scheme(), now)
         };
         Ok(write.domain_insert(row).await?)
     }

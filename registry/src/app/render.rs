@@ -98,6 +98,10 @@ fn sentence(hint: &index::Hint) -> String {
     let text = &hint.text;
     match hint.kind {
         HintKind::Empty => "No agent is known yet: register a domain first.".into(),
+        HintKind::UnknownWord if text.ends_with('*') => format!(
+            "No agent has a word that begins with \"{}\".",
+            text.trim_end_matches('*')
+        ),
         HintKind::UnknownWord if hint.near.is_empty() => {
             format!("No agent has the word \"{text}\".")
         }

@@ -380,17 +380,4 @@ fn random_key(entropy: &dyn Entropy) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_goes_away_leaves_its_place() {
-        let waiting = AtomicUsize::new(0);
-        let places: Vec<_> = (0..QUEUE).map(|_| Place::take(&waiting)).collect();
-        assert!(places.iter().all(Option::is_some));
-        assert!(Place::take(&waiting).is_none());
-        assert_eq!(waiting.load(Ordering::Acquire), QUEUE);
-        drop(places);
-        assert_eq!(waiting.load(Ordering::Acquire), 0);
-    }
-}
+mod tests;

@@ -1,12 +1,13 @@
-//! The rows of what is asked of a domain.
+//! The rows of a domain and of what is asked of it.
 
 use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use url::Url;
 
+use crate::domain::ownership::DomainState;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::source;
+use crate::store::entity::{domain, source};
 
 /// The kind of a row; a card URL where it says nothing known.
 pub(super) fn kind_of(row: &source::Model) -> SourceKind {
@@ -46,6 +47,48 @@ pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
 pub(super) fn count_of_cards<'a>(rows: impl Iterator<Item = &'a source::Model>) -> usize {
     rows.filter(|row| row.ended_at.is_none() && !kind_of(row).is_catalog())
         .count()
+}
+
+/// A domain that nobody has proved; its visit is due, and where it is a host name its look for proofs, which at least
+/// asks its name server for an opt-out.
+pub(super) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
+    domain::Model {
+        id: 0,
+        name: name.into(),
+        scheme: scheme.into(),
+        state: DomainState::Unverified.as_str().into(),
+        generation: 1,
+        account_id: None,
+        nominated_from: None,
+        generation_since: now.0,
+        owner_id: None,
+        dns_proved: false,
+        contact: None,
+        opted_out_by: None,
+        lapsed_at: None,
+        check_due_at: host_of(name).map(|_| now.0),
+        created_at: now.0,
+        deleted_at: None,
+        visit_due_at: Some(now.0),
+        visit_interval_us: None,
+        network: None,
+        not_before: now.0,
+        wanted_at: None,
+        lease: None,
+        leased_until: None,
+    }
+}
+
+/// The host of a domain's name, without its port; `None` for an address and for this machine's own names, of which no
+/// name server is asked.
+pub(super) fn host_of(name: &str) -> Option<&str> {
+    let host = match name.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => name,
+    };
+    let own = host == "localhost" || host.ends_with(".localhost");
+    let literal = host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok();
+    (!own && !literal).then_some(host)
 }
 
 /// A source that was never asked, and is due.

@@ -12,6 +12,7 @@ use super::cards::CardCache;
 use super::changes::Changes;
 use super::crawling::Stream;
 use super::health::Heard;
+use super::outage::Outage;
 use super::page::Signer;
 use super::search::SearchCache;
 use super::{App, DataDir, Wake, tokens};
@@ -100,6 +101,9 @@ impl App {
         })?;
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
+        let outage = Outage::kept(&store, clock.now().into())
+            .await
+            .map_err(|error| StartError(format!("the database failed: {error}")))?;
         let rules = Rules {
             deny_domains: config.governance.deny_domains.clone(),
             allow_domains: config.governance.allow_domains.clone(),
@@ -110,7 +114,7 @@ impl App {
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             heard: Heard::new(clock.now().into()),
-            stream: Stream::new(&config.crawler, clock.now()),
+            stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake {
                 visits: Notify::new(),

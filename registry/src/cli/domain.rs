@@ -260,7 +260,7 @@ async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result
     } else {
         for check in checks {
             console.line(&format!("{} at {}", check.outcome, check.place))?;
-            console.line(&format!("  {}", check.detail))?;
+            console.line(&format!("  {}", check.told()))?;
         }
         console.line(&format!("{} is {}", domain.domain, domain.state))?;
         if !proved {

@@ -136,7 +136,7 @@ fn lines(domain: &DomainView, attempts: bool) -> Vec<String> {
             check.at.to_rfc3339(),
             check.outcome,
             check.place,
-            check.detail
+            check.told()
         )
     }));
     more(&mut lines, "looks for a proof", checks.len(), CHECKS);
@@ -398,6 +398,9 @@ mod tests {
             place: "_a2a-registry.a.example".into(),
             outcome: outcome.into(),
             detail: "so it was".into(),
+            wanted: Some("token".into()),
+            found: vec!["hello".into()],
+            aliased: false,
         };
         view.checks = vec![check("absent"); 20];
         view.checks.push(check("wrong"));

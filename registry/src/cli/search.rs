@@ -1,5 +1,7 @@
 //! `search`: agents by words and filters.
 
+mod hits;
+
 use clap::Args;
 
 use super::client::Client;
@@ -172,6 +174,8 @@ pub async fn run(
         } else {
             "no agent on this page"
         });
+    } else if hits::any_matched(&list.agents) {
+        hits::print(console, &list.agents)?;
     } else {
         let rows: Vec<_> = list.agents.iter().map(row).collect();
         table::print(
@@ -179,9 +183,6 @@ pub async fn run(
             &["NAME", "ID", "SKILLS", "SPEAKS", "TRUST", "LIVENESS"],
             &rows,
         )?;
-    }
-    if arguments.explain {
-        explain(console, list)?;
     }
     facets(console, list)?;
     for hint in &list.hints {
@@ -238,16 +239,6 @@ pub fn trust(summary: &Summary) -> String {
         .level
         .clone()
         .unwrap_or_else(|| "-".to_owned())
-}
-
-fn explain(console: &Console, list: &AgentList) -> Result<(), Failure> {
-    for hit in &list.agents {
-        if let Some(parts) = &hit.matched.explain {
-            let score = hit.matched.score.unwrap_or_default();
-            console.line(&format!("{} scores {score}: {parts}", hit.summary.name))?;
-        }
-    }
-    Ok(())
 }
 
 fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {

@@ -98,7 +98,7 @@ pub struct Hint {
 pub enum HintKind {
     /// Without this filter there would be hits.
     Filter,
-    /// No agent at all holds this word.
+    /// No agent at all holds this word, or any word that begins so.
     UnknownWord,
     /// The query had more words than are searched for, or there are more words with one of its beginnings.
     TooManyWords,

@@ -1,6 +1,11 @@
-//! Sets of documents of one segment, one bit each.
+//! Sets of documents of one segment, one bit each, and which of them hold a term.
 
-use tantivy::DocId;
+use tantivy::postings::{SegmentPostings, TermInfo};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
+
+/// Postings are decoded in blocks of so many documents, and looking for another block pays only beyond them.
+const POSTINGS_BLOCK: u32 = 128;
 
 /// A set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +70,45 @@ impl Bits {
         }
     }
 
+    /// The first document of the set from this one on.
+    fn first_from(&self, document: DocId) -> Option<DocId> {
+        let first = document as usize / 64;
+        let words = self.0.iter().enumerate().skip(first);
+        words
+            .map(|(index, word)| match index == first {
+                true => (index, word & (u64::MAX << (document % 64))),
+                false => (index, *word),
+            })
+            .find(|(_, word)| *word != 0)
+            .and_then(|(index, word)| {
+                let base = DocId::try_from(index * 64).ok()?;
+                Some(base + word.trailing_zeros())
+            })
+    }
+
+    /// The documents of these postings that are in the set, ascending. Stretches of postings that the set has nothing
+    /// of are passed over.
+    pub fn among(&self, mut postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
+        std::iter::from_fn(move || {
+            loop {
+                let document = postings.doc();
+                if document == TERMINATED {
+                    return None;
+                }
+                let next = self.first_from(document)?;
+                if next == document {
+                    postings.advance();
+                    return Some(document);
+                }
+                if next - document > POSTINGS_BLOCK {
+                    postings.seek(next);
+                } else {
+                    postings.advance();
+                }
+            }
+        })
+    }
+
     /// How many documents are in the set.
     pub fn len(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
@@ -86,5 +130,54 @@ impl Bits {
                 DocId::try_from(index * 64).ok().map(|base| base + bit)
             })
         })
+    }
+}
+
+/// The documents of a segment that a caller may see.
+pub(super) struct SeenBits {
+    bits: Bits,
+    seen: u32,
+    hidden: u32,
+}
+
+impl SeenBits {
+    /// Of a segment's documents these.
+    pub fn new(reader: &SegmentReader, bits: Bits) -> Self {
+        let seen = bits.len();
+        Self {
+            seen,
+            hidden: reader.max_doc().saturating_sub(seen),
+            bits,
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        self.seen
+    }
+
+    /// How many of them hold a term, counted as far as `enough`. Only they decide the answer: how often others hold
+    /// the term cannot be told from it.
+    pub fn holders(
+        &self,
+        index: &InvertedIndexReader,
+        term: &TermInfo,
+        enough: u32,
+    ) -> tantivy::Result<u32> {
+        if self.hidden == 0 {
+            return Ok(term.doc_freq.min(enough));
+        }
+        // Those who hold it and are more than the hidden ones are not all hidden.
+        if term.doc_freq.saturating_sub(self.hidden) >= enough {
+            return Ok(enough);
+        }
+        let postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+        let holders = self.among(postings).take(enough as usize).count();
+        Ok(u32::try_from(holders).unwrap_or(enough))
+    }
+
+    /// Those of these postings, ascending.
+    pub fn among(&self, postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
+        self.bits.among(postings)
     }
 }

@@ -1,42 +1,21 @@
-//! Further forms that count for a word of a query: words that mean the same, and words it may be a typing
-//! error of.
+//! Further forms that count for a word of a query: words that mean the same, words it may be a typing error of, and
+//! words that begin so.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use tantivy::query::FuzzyTermQuery;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, Searcher, TERMINATED, Term};
+use tantivy::{Searcher, Term};
 
-use super::analysis::{QueryText, QueryWord, asked_pieces, fold, stem};
-use super::bits::Bits;
+use super::analysis::{QueryText, QueryWord, asked_pieces, fold};
 use super::error::IndexError;
-use super::filter::Filter;
 use super::schema::Fields;
-
-/// The shortest word, in letters, that is taken for a typing error.
-const LEAST_LETTERS: usize = 5;
-
-/// Words of one query that are looked at for typing errors.
-const MAX_MISTYPED: usize = 8;
-
-/// Words of the index that one word may be an error of; the most used ones count.
-const MAX_MEANT: usize = 8;
-
-/// Typing errors in one word up to which another is offered as near, and how many are.
-const MAX_ERRORS: u8 = 2;
-const MAX_NEAR: usize = 3;
-
-/// Words of the index that are looked at for one word.
-const MAX_LOOKED_AT: usize = 1_024;
+use super::seen::Seen;
+use super::typing_errors::add_corrections;
 
 /// Words of the index that are looked at for one beginning in one segment, and how many of them count.
 const MAX_BEGINNING: usize = 65_536;
 const MAX_BEGUN: usize = 64;
-
-/// A word that more agents than this hold is no typing error, whoever may see them.
-const USED: u64 = 1_000;
 
 /// Words that mean the same as others.
 static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| read(include_str!("synonyms.txt")));
@@ -106,33 +85,8 @@ fn forms(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Who the caller may see, worked out when it is first asked for.
-pub(super) struct Seen {
-    filter: Filter,
-    bits: Option<Vec<Bits>>,
-}
-
-impl Seen {
-    /// Those that a filter lets through.
-    pub fn new(filter: Filter) -> Self {
-        Self { filter, bits: None }
-    }
-
-    fn bits(&mut self, searcher: &Searcher) -> Result<&[Bits], IndexError> {
-        let bits = match self.bits.take() {
-            Some(bits) => bits,
-            None => {
-                let readers = searcher.segment_readers().iter();
-                let bits = readers.map(|reader| self.filter.bits(reader));
-                bits.collect::<tantivy::Result<_>>()?
-            }
-        };
-        Ok(self.bits.insert(bits))
-    }
-}
-
-/// Adds to each word the forms of the others that count for it. A word that nobody holds whom the caller may see may
-/// be a typing error.
+/// Adds to each word the forms of the others that count for it: of those that mean the same, and of those that it may
+/// be a typing error of.
 ///
 /// # Errors
 /// Where the index cannot be read.
@@ -143,32 +97,7 @@ pub(super) fn expand(
     seen: &mut Seen,
 ) -> Result<(), IndexError> {
     add_synonyms(&SYNONYMS, query);
-    let mut mistyped = 0;
-    for word in &mut query.words {
-        let letters = word.exact.chars();
-        if mistyped == MAX_MISTYPED
-            || letters.clone().count() < LEAST_LETTERS
-            || !letters.clone().all(char::is_alphabetic)
-        {
-            continue;
-        }
-        let term = Term::from_field_text(fields.text, word.form());
-        if searcher.doc_freq(&term)? > USED {
-            continue;
-        }
-        let bits = seen.bits(searcher)?;
-        if is_held(searcher, &term, bits)? {
-            continue;
-        }
-        mistyped += 1;
-        let forms = [word.exact.as_str(), word.form()];
-        let mut meant = written_nearly(searcher, fields, &forms, 1, bits)?;
-        if meant.len() > MAX_MEANT {
-            meant = most_used(searcher, fields, meant, bits)?;
-        }
-        word.others.extend(meant.into_iter().take(MAX_MEANT));
-    }
-    Ok(())
+    add_corrections(searcher, fields, query, seen)
 }
 
 /// What begins as a query asks.
@@ -189,7 +118,7 @@ pub(super) fn beginning(
     prefix: &str,
     seen: &mut Seen,
 ) -> Result<Begun, IndexError> {
-    let bits = seen.bits(searcher)?;
+    let agents = seen.agents(searcher)?;
     let prefix = fold(prefix).into_owned();
     let mut cut = false;
     let mut bounds: BTreeMap<String, u64> = BTreeMap::new();
@@ -220,7 +149,7 @@ pub(super) fn beginning(
             break;
         }
         let term = Term::from_field_text(fields.text, &bound.1);
-        let count = held_by(searcher, &term, bits)?;
+        let count = agents.holders(&term, u64::MAX)?;
         if count > 0 {
             let one = (Reverse(count), bound.1);
             begun.insert(begun.partition_point(|kept| *kept < one), one);
@@ -235,114 +164,6 @@ pub(super) fn beginning(
         stem: None,
     };
     Ok(Begun { word, cut })
-}
-
-/// Whether an agent in these sets, one of each segment, holds a term.
-fn is_held(searcher: &Searcher, term: &Term, bits: &[Bits]) -> Result<bool, IndexError> {
-    for (reader, bits) in searcher.segment_readers().iter().zip(bits) {
-        let index = reader.inverted_index(term.field())?;
-        let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic)? else {
-            continue;
-        };
-        while postings.doc() != TERMINATED {
-            if bits.contains(postings.doc()) {
-                return Ok(true);
-            }
-            postings.advance();
-        }
-    }
-    Ok(false)
-}
-
-/// How many agents in these sets hold a term.
-fn held_by(searcher: &Searcher, term: &Term, bits: &[Bits]) -> Result<u64, IndexError> {
-    let mut count = 0;
-    for (reader, bits) in searcher.segment_readers().iter().zip(bits) {
-        let index = reader.inverted_index(term.field())?;
-        let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic)? else {
-            continue;
-        };
-        while postings.doc() != TERMINATED {
-            count += u64::from(bits.contains(postings.doc()));
-            postings.advance();
-        }
-    }
-    Ok(count)
-}
-
-/// These forms, the one first that most agents in these sets hold.
-fn most_used(
-    searcher: &Searcher,
-    fields: &Fields,
-    forms: Vec<String>,
-    bits: &[Bits],
-) -> Result<Vec<String>, IndexError> {
-    let mut counted = forms
-        .into_iter()
-        .map(|form| {
-            let term = Term::from_field_text(fields.text, &form);
-            Ok((Reverse(held_by(searcher, &term, bits)?), form))
-        })
-        .collect::<Result<Vec<_>, IndexError>>()?;
-    counted.sort_unstable();
-    Ok(counted.into_iter().map(|(_, form)| form).collect())
-}
-
-/// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
-/// found nothing. Of the forms of a word only the longest.
-///
-/// # Errors
-/// Where the index cannot be read.
-pub(super) fn near(
-    searcher: &Searcher,
-    fields: &Fields,
-    word: &QueryWord,
-    seen: &mut Seen,
-) -> Result<Vec<String>, IndexError> {
-    if word.exact.chars().count() < LEAST_LETTERS {
-        return Ok(Vec::new());
-    }
-    let bits = seen.bits(searcher)?;
-    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS, bits)?;
-    let forms = most_used(searcher, fields, forms, bits)?;
-    let whole = |form: &String| {
-        let mut others = forms.iter();
-        !others.any(|other| other.len() > form.len() && stem(other).as_ref() == Some(form))
-    };
-    let near = forms.iter().filter(|form| whole(form)).cloned();
-    Ok(near.take(MAX_NEAR).collect())
-}
-
-/// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that changed places)
-/// that agents in these sets hold, by their letters.
-fn written_nearly(
-    searcher: &Searcher,
-    fields: &Fields,
-    forms: &[&str],
-    errors: u8,
-    bits: &[Bits],
-) -> Result<Vec<String>, IndexError> {
-    let mut near: BTreeSet<String> = BTreeSet::new();
-    for form in forms {
-        let term = Term::from_field_text(fields.text, form);
-        for reader in searcher.segment_readers() {
-            let automaton = FuzzyTermQuery::new(term.clone(), errors, true).automaton()?;
-            let index = reader.inverted_index(fields.text)?;
-            let mut found = index.terms().search(automaton).into_stream()?;
-            while found.advance() && near.len() < MAX_LOOKED_AT {
-                if let Ok(text) = std::str::from_utf8(found.key()) {
-                    near.insert(text.to_owned());
-                }
-            }
-        }
-    }
-    let mut held = Vec::new();
-    for form in near {
-        if is_held(searcher, &Term::from_field_text(fields.text, &form), bits)? {
-            held.push(form);
-        }
-    }
-    Ok(held)
 }
 
 #[cfg(test)]

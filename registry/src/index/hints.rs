@@ -7,12 +7,13 @@ use tantivy::query::Query;
 use super::Inner;
 use super::answer::{Hint, HintKind};
 use super::error::IndexError;
-use super::expansion::{Seen, near};
 use super::filter::{clauses, visible};
 use super::query::{Asked, FilteredQuery, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
 use super::search::Prepared;
+use super::seen::Seen;
 use super::syntax::{Part, Written};
+use super::typing_errors::near;
 
 /// The most words an unsuccessful search looks up one by one.
 const MAX_WORDS: usize = 8;
@@ -59,14 +60,24 @@ impl Inner {
 
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
         let mut seen = Seen::new(self.filter(view, everyone.clone()));
-        for word in prepared.query.words.iter().take(MAX_WORDS) {
+        let words = &prepared.query.words;
+        let prefixes = &prepared.written.prefixes;
+        // The beginnings of words come last, and nothing is near to half a word.
+        let first_prefix = words.len().saturating_sub(prefixes.len());
+        for (place, word) in words.iter().enumerate().take(MAX_WORDS) {
             let alone = word_query(&self.fields, word);
-            if count(Some(alone), everyone.clone())? == 0 {
-                hints.push(Hint {
+            if count(Some(alone), everyone.clone())? > 0 {
+                continue;
+            }
+            let prefix = place.checked_sub(first_prefix);
+            let unknown = match prefix.and_then(|place| prefixes.get(place)) {
+                Some(prefix) => Hint::of(HintKind::UnknownWord, format!("{prefix}*")),
+                None => Hint {
                     near: near(&view.searcher, &self.fields, word, &mut seen)?,
                     ..Hint::of(HintKind::UnknownWord, word.exact.clone())
-                });
-            }
+                },
+            };
+            hints.push(unknown);
         }
         let asked = Asked {
             fields: &self.fields,

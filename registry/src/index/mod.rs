@@ -28,6 +28,7 @@ mod highlight;
 mod hints;
 mod layout;
 mod overlay;
+mod pairs;
 mod query;
 mod ranking;
 mod rebuild;
@@ -35,11 +36,13 @@ mod request;
 mod rescore;
 mod schema;
 mod search;
+mod seen;
 mod stamp;
 mod suggest;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod typing_errors;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

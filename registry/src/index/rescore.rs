@@ -1,5 +1,5 @@
 //! The best candidates, scored again from where the words stand in them: the best skill, words that follow each
-//! other as in the query, and the small words that the first look leaves out.
+//! other as in the query or are near each other, and the small words that the first look leaves out.
 
 use std::collections::HashSet;
 
@@ -13,6 +13,7 @@ use super::analysis::{QueryText, QueryWord};
 use super::collect::Entry;
 use super::error::IndexError;
 use super::layout::part_of;
+use super::pairs::Pairs;
 use super::query::OTHER_WEIGHT;
 use super::request::SortValue;
 use super::schema::Fields;
@@ -24,6 +25,9 @@ pub(super) const RESCORED: usize = 200;
 const SKILL_WEIGHT: Score = 0.4;
 /// What two words add that follow each other as in the query.
 const PHRASE_WEIGHT: Score = 0.2;
+/// What two words of the query add that are next to each other, and not as in the query; less where they are further
+/// apart, and never as much as a phrase.
+const NEAR_WEIGHT: Score = 0.1;
 /// What a word adds that stands there as it was written, and not only by its stem.
 const WRITTEN_WEIGHT: Score = 0.1;
 /// What a stop word is worth beside another word.
@@ -39,8 +43,7 @@ const B: Score = 0.75;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
     words: Vec<Word>,
-    /// Which words stand side by side in the query.
-    pairs: Vec<(usize, usize)>,
+    pairs: Pairs,
     mean_length: Score,
 }
 
@@ -65,13 +68,14 @@ enum Kind {
 pub(super) struct Added {
     skill: Score,
     phrases: Score,
+    near: Score,
     stop_words: Score,
     written: Score,
 }
 
 impl Added {
     pub fn sum(self) -> Score {
-        self.skill + self.phrases + self.stop_words + self.written
+        self.skill + self.phrases + self.near + self.stop_words + self.written
     }
 
     /// The parts, to be told beside the first score.
@@ -79,6 +83,7 @@ impl Added {
         [
             ("the best skill", self.skill),
             ("words in the order of the query", self.phrases),
+            ("words near each other", self.near),
             ("stop words", self.stop_words),
             ("words as they were written", self.written),
         ]
@@ -128,18 +133,7 @@ impl Rescorer {
             rescorer.add(searcher, fields, written, Kind::Written)?;
         }
         let place_of = |form: &str| places.iter().position(|known| *known == form);
-        for pair in query.sequence.windows(2) {
-            let [(left, before), (right, after)] = pair else {
-                continue;
-            };
-            if let (Some(left), Some(right)) = (place_of(left), place_of(right))
-                && before + 1 == *after
-                && left != right
-                && !rescorer.pairs.contains(&(left, right))
-            {
-                rescorer.pairs.push((left, right));
-            }
-        }
+        rescorer.pairs = Pairs::new(query, place_of);
         Ok(Some(rescorer))
     }
 
@@ -287,9 +281,14 @@ impl<'a> Segment<'a> {
             }
         }
         let length = self.lengths.fieldnorm(document) as Score / self.rescorer.mean_length;
+        let together = self.rescorer.pairs.together(|word| {
+            let forms = self.postings[word].iter().zip(&self.places[word]);
+            forms.map(|((_, worth), places)| (places.as_slice(), *worth))
+        });
         Added {
             skill: SKILL_WEIGHT * self.best_part(),
-            phrases: PHRASE_WEIGHT * self.phrases(),
+            phrases: PHRASE_WEIGHT * together.phrases,
+            near: NEAR_WEIGHT * together.near,
             stop_words: self.stop_words(1.0 - B + B * length),
             written: self.written(),
         }
@@ -318,23 +317,6 @@ impl<'a> Segment<'a> {
             .into_iter()
             .map(|(_, score)| score)
             .fold(0.0, Score::max)
-    }
-
-    fn phrases(&self) -> Score {
-        let follows = |left: usize, right: usize| {
-            let right = self.places[right].first();
-            let left = self.places[left].first();
-            left.zip(right).is_some_and(|(left, right)| {
-                left.iter()
-                    .any(|place| right.binary_search(&(place + 1)).is_ok())
-            })
-        };
-        let worth = |word: usize| self.rescorer.words[word].forms[0].1;
-        let pairs = self.rescorer.pairs.iter();
-        pairs
-            .filter(|(left, right)| follows(*left, *right))
-            .map(|(left, right)| worth(*left).min(worth(*right)))
-            .sum()
     }
 
     fn stop_words(&self, length: Score) -> Score {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Explanation, Query, Weight};
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument};
+use tantivy::{DocAddress, DocSet, Searcher, TantivyDocument};
 use uuid::Uuid;
 
 use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
-use super::expansion::{Seen, beginning, expand};
+use super::expansion::{beginning, expand};
 use super::explained::Told;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::frozen::FrozenOrder;
@@ -23,6 +23,7 @@ use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue,
 };
 use super::rescore::{Added, RESCORED, Rescorer};
+use super::seen::Seen;
 use super::syntax::{self, Written};
 use super::{Index, Inner, View, facets};
 
@@ -311,16 +312,10 @@ impl Index {
             let terms = reader.inverted_index(inner.fields.id)?;
             let mut documents = Vec::new();
             for id in ids {
-                let Some(mut postings) =
-                    terms.read_postings(&inner.fields.id_term(*id), IndexRecordOption::Basic)?
-                else {
-                    continue;
-                };
-                while postings.doc() != TERMINATED {
-                    if bits.contains(postings.doc()) {
-                        documents.push((postings.doc(), *id));
-                    }
-                    postings.advance();
+                let term = inner.fields.id_term(*id);
+                if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
+                    let living = bits.among(postings);
+                    documents.extend(living.map(|document| (document, *id)));
                 }
             }
             if documents.is_empty() {

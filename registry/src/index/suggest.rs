@@ -4,14 +4,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use tantivy::SegmentReader;
 use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
 use super::Index;
 use super::analysis::fold;
 use super::answer::{Suggestion, SuggestionKind};
-use super::bits::Bits;
+use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::{listed, not_gone, visible};
 use super::schema::SUGGESTION_MARK;
@@ -105,11 +105,11 @@ impl Index {
                 not_gone(fields),
             ],
         );
-        let segments: Vec<(&SegmentReader, Bits)> = view
+        let segments: Vec<(&SegmentReader, SeenBits)> = view
             .searcher
             .segment_readers()
             .iter()
-            .map(|reader| Ok((reader, filter.bits(reader)?)))
+            .map(|reader| Ok((reader, SeenBits::new(reader, filter.bits(reader)?))))
             .collect::<tantivy::Result<_>>()?;
 
         let mut found: Vec<Found> = Vec::new();
@@ -154,14 +154,14 @@ impl Index {
 }
 
 fn values(
-    segments: &[(&SegmentReader, Bits)],
+    segments: &[(&SegmentReader, SeenBits)],
     field: Field,
     prefix: &str,
     most: usize,
 ) -> tantivy::Result<Values> {
     let mut bytes = String::new();
-    let mut places = Vec::new();
-    for (segment, (reader, bits)) in segments.iter().enumerate() {
+    let mut places: Vec<Place> = Vec::new();
+    for (segment, (reader, seen)) in segments.iter().enumerate() {
         let index = reader.inverted_index(field)?;
         let mut terms = index.terms().range().ge(prefix).into_stream()?;
         let first = places.len();
@@ -175,7 +175,7 @@ fn values(
             if places.len() - first == most {
                 let unsure = places.split_off(sure);
                 for place in unsure {
-                    if is_seen(&index, reader, bits, &place)? {
+                    if seen.holders(&index, &place.postings, 1)? > 0 {
                         places.push(place);
                     }
                 }
@@ -205,31 +205,9 @@ fn values(
     Ok(Values { bytes, places })
 }
 
-/// Whether an agent of a set has a value.
-fn is_seen(
-    index: &InvertedIndexReader,
-    reader: &SegmentReader,
-    bits: &Bits,
-    place: &Place,
-) -> tantivy::Result<bool> {
-    // With fewer hidden agents than have it somebody has it who is not hidden.
-    if place.postings.doc_freq > reader.max_doc() - bits.len() {
-        return Ok(true);
-    }
-    let mut postings =
-        index.read_postings_from_terminfo(&place.postings, IndexRecordOption::Basic)?;
-    while postings.doc() != TERMINATED {
-        if bits.contains(postings.doc()) {
-            return Ok(true);
-        }
-        postings.advance();
-    }
-    Ok(false)
-}
-
 /// How many agents of the sets have a value, and how most of them write it; nothing when none has.
 fn count(
-    segments: &[(&SegmentReader, Bits)],
+    segments: &[(&SegmentReader, SeenBits)],
     field: Field,
     bytes: &str,
     group: &[Place],
@@ -238,21 +216,18 @@ fn count(
     let mut total = 0;
     // A group is in the order of its segments.
     for places in group.chunk_by(|left, right| left.segment == right.segment) {
-        let Some((reader, bits)) = places.first().and_then(|place| segments.get(place.segment))
+        let Some((reader, seen)) = places.first().and_then(|place| segments.get(place.segment))
         else {
             continue;
         };
         let index = reader.inverted_index(field)?;
         let mut documents = Vec::new();
         for place in places {
-            let mut postings =
+            let postings =
                 index.read_postings_from_terminfo(&place.postings, IndexRecordOption::Basic)?;
-            while postings.doc() != TERMINATED {
-                if bits.contains(postings.doc()) {
-                    *spellings.entry(&bytes[place.shown.clone()]).or_default() += 1;
-                    documents.push(postings.doc());
-                }
-                postings.advance();
+            for document in seen.among(postings) {
+                *spellings.entry(&bytes[place.shown.clone()]).or_default() += 1;
+                documents.push(document);
             }
         }
         documents.sort_unstable();

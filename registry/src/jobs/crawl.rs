@@ -1,13 +1,11 @@
 //! The crawler's two ends: visits come from the database, outcomes go into it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::Guard;
-use a2a_crawler::network::block_of;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
@@ -19,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::OnOutcome;
+use super::{OnOutcome, networks};
 use crate::app::{App, StartError};
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
@@ -32,9 +30,6 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group and its transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
-
-/// How long a lease waits for the addresses of hosts that were never spoken to.
-const LOOKUP: Duration = Duration::from_secs(1);
 
 /// Starts the crawler.
 pub(super) fn start(
@@ -103,32 +98,6 @@ struct Visits {
     lease_us: i64,
 }
 
-impl Visits {
-    /// The address blocks of hosts that were never spoken to. A host that does not resolve in time has none:
-    /// its visit will say why.
-    async fn networks(&self, leased: &[(domain::Model, Vec<source::Model>)]) -> Vec<(i64, String)> {
-        let unknown = leased.iter().filter(|(row, _)| row.network.is_none());
-        let lookups = unknown.map(|(row, _)| async move {
-            let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
-            let address: IpAddr = match url.host()? {
-                url::Host::Ipv4(address) => address.into(),
-                url::Host::Ipv6(address) => address.into(),
-                url::Host::Domain(name) => {
-                    let answer = tokio::time::timeout(LOOKUP, self.resolver.resolve(name));
-                    *answer.await.ok()?.ok()?.first()?
-                }
-            };
-            let limited = !self.app.is_exempt(address);
-            limited.then(|| (row.id, block_of(address).to_string()))
-        });
-        futures::future::join_all(lookups)
-            .await
-            .into_iter()
-            .flatten()
-            .collect()
-    }
-}
-
 #[async_trait]
 impl Frontier for Visits {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
@@ -138,8 +107,10 @@ impl Frontier for Visits {
             .visits_lease(limit, self.lease_us)
             .await
             .map_err(failed)?;
-        let networks = self.networks(&leased).await;
-        let too_many = self.app.networks_learn(&networks).await.map_err(failed)?;
+        let rows = leased.iter().map(|(row, _)| row);
+        let too_many = networks::learn(&self.app, self.resolver.as_ref(), rows)
+            .await
+            .map_err(failed)?;
         leased.retain(|(row, _)| !too_many.contains(&row.id));
         let now = self.app.now();
         Ok(leased

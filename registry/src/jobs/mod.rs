@@ -3,6 +3,7 @@
 mod crawl;
 mod follow;
 mod listen;
+mod networks;
 mod prove;
 mod upkeep;
 
@@ -86,8 +87,9 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
     let fetcher = Arc::new(crawl::fetcher(app, Arc::clone(&resolver))?);
     app.reach_out(Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
+        let prove = prove::start(app, &resolver, &crawling);
         let crawl = crawl::start(app, fetcher, resolver, options.on_outcome, crawling.clone());
-        (Some(crawl), Some(prove::start(app, crawling.clone())))
+        (Some(crawl), Some(prove))
     } else {
         (None, None)
     };

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_crawler::dns::Resolver;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
+use super::networks;
+use crate::app::{App, AppError};
 
 /// Domains looked at at once. Each look takes some DNS questions and a request, ten seconds at most.
 const AT_ONCE: usize = 4;
@@ -14,25 +16,23 @@ const AT_ONCE: usize = 4;
 const POLL: Duration = Duration::from_secs(5);
 
 /// Looks at what is due until it is cancelled; a look under way is broken off and is due again minutes later.
-pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
-    let app = Arc::clone(app);
+pub(super) fn start(
+    app: &Arc<App>,
+    resolver: &Arc<dyn Resolver>,
+    cancel: &CancellationToken,
+) -> JoinHandle<()> {
+    let mut lookers = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        lookers.spawn(look(Arc::clone(app), Arc::clone(resolver), cancel.clone()));
+    }
     tokio::spawn(async move {
-        let mut lookers = JoinSet::new();
-        for _ in 0..AT_ONCE {
-            lookers.spawn(look(Arc::clone(&app), cancel.clone()));
-        }
         lookers.join_all().await;
     })
 }
 
-async fn look(app: Arc<App>, cancel: CancellationToken) {
-    loop {
-        let looked = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            looked = app.check_next_domain() => looked,
-        };
-        match looked {
+async fn look(app: Arc<App>, resolver: Arc<dyn Resolver>, cancel: CancellationToken) {
+    while !cancel.is_cancelled() {
+        match check_next(&app, resolver.as_ref(), &cancel).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -46,4 +46,35 @@ async fn look(app: Arc<App>, cancel: CancellationToken) {
             () = tokio::time::sleep(POLL) => {}
         }
     }
+}
+
+/// Looks for the proofs of one domain that is due; says whether there was one. A lease that was taken is given back
+/// whatever happens.
+///
+/// # Errors
+/// Where the database fails.
+async fn check_next(
+    app: &App,
+    resolver: &dyn Resolver,
+    cancel: &CancellationToken,
+) -> Result<bool, AppError> {
+    let Some(check) = app.check_lease().await? else {
+        return Ok(false);
+    };
+    if check.may_ask_host {
+        let too_many = networks::learn(app, resolver, std::iter::once(&check.domain)).await?;
+        if !too_many.is_empty() {
+            return Ok(true);
+        }
+    }
+    let made = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        made = app.check_make(&check) => Some(made),
+    };
+    if let Some(Ok(())) = made {
+        return Ok(true);
+    }
+    app.check_give_back(&check).await?;
+    made.unwrap_or(Ok(())).map(|()| true)
 }

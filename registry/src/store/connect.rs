@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_migrations::Migrator;
-use sea_orm::sqlx::Connection as _;
 use sea_orm::sqlx::sqlite::SqliteConnectOptions;
+use sea_orm::sqlx::{Connection as _, Executor as _};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     DbErr, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
@@ -53,6 +53,11 @@ impl Handle for Write {
 
 /// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
 const READERS: u32 = 8;
+/// A write of a process that stands still, as one on a machine that was paused, ends after this: what it has locked,
+/// others wait for.
+const END_IDLE_WRITES: &str = "SET idle_in_transaction_session_timeout = '30s'";
+/// Who keeps others from migrating is idle for as long as that takes.
+const KEEP_IDLE: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// What went wrong in the database. The text is for the log, never for a caller.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -171,6 +176,12 @@ impl Store {
             .max_connections(READERS * 2)
             .acquire_timeout(Duration::from_secs(5))
             .connect_timeout(Duration::from_secs(5))
+            .map_sqlx_postgres_pool_opts(|pool| {
+                // By a statement, since poolers in between refuse settings in the greeting.
+                pool.after_connect(|connection, _| {
+                    Box::pin(async move { connection.execute(END_IDLE_WRITES).await.map(|_| ()) })
+                })
+            })
             .sqlx_logging(false);
         let pool = Database::connect(connect).await?;
         Ok(Self {
@@ -190,6 +201,7 @@ impl Store {
             return Ok(Migrator::up(&self.write, None).await?);
         }
         let guard = self.write.begin().await?;
+        guard.execute_unprepared(KEEP_IDLE).await?;
         advisory_lock(&guard, MIGRATION_LOCK).await?;
         let outcome = Migrator::up(&self.write, None).await;
         guard.rollback().await?;

@@ -171,6 +171,7 @@ impl Write {
                 C::Status,
                 C::Address,
                 C::Detail,
+                C::Conditional,
                 C::ElapsedMs,
             ])
             .to_owned();

@@ -19,8 +19,8 @@ use crate::domain::timestamp::Timestamp;
 /// Visits under way at once of one address block: a /24 or a /48.
 pub const VISITS_PER_NETWORK: u32 = 2;
 
-/// The one row of the pace.
-const PACE: i64 = 1;
+/// The one row of the pace. Whoever leases locks it first, so that leases are given one after another.
+pub(super) const PACE: i64 = 1;
 /// How often further domains are looked for where those found are of busy address blocks.
 const PICK_ROUNDS: usize = 4;
 
@@ -378,7 +378,8 @@ async fn visits_oldest(
         .await?)
 }
 
-fn unleased(now: i64) -> Condition {
+/// Live domains that nobody is visiting or looking at.
+pub(super) fn unleased(now: i64) -> Condition {
     Condition::all()
         .add(domain::Column::DeletedAt.is_null())
         .add(
@@ -393,8 +394,8 @@ fn due(now: i64) -> Condition {
 }
 
 impl Write {
-    /// How many visits are under way in each address block.
-    async fn networks_busy(&self, now: i64) -> Result<HashMap<String, u32>, StoreError> {
+    /// How many visits are under way in each address block; a look for proofs counts as one.
+    pub(super) async fn networks_busy(&self, now: i64) -> Result<HashMap<String, u32>, StoreError> {
         let rows: Vec<(String, i64)> = domain::Entity::find()
             .select_only()
             .column(domain::Column::Network)

@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod agents;
+pub mod checks;
 mod connect;
 pub mod crawl;
 pub mod decisions;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
-use super::{Handle, Store, StoreError, Write};
+use super::{Handle, StoreError, Write};
 
 /// Looks that are kept of a domain.
 const KEPT_CHECKS: u64 = 20;
@@ -111,43 +111,6 @@ pub async fn failed_checks(
             .all(|row| row.outcome != "held")
     });
     Ok(moments)
-}
-
-impl Store {
-    /// Takes live domains whose proofs are due to be looked at, and puts the next look off until `until`, so
-    /// that nobody else takes them meanwhile.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn checks_take(
-        &self,
-        now: i64,
-        until: i64,
-        limit: u64,
-    ) -> Result<Vec<domain::Model>, StoreError> {
-        let due = domain::Entity::find()
-            .filter(domain::Column::CheckDueAt.lte(now))
-            .filter(domain::Column::DeletedAt.is_null())
-            .order_by_asc(domain::Column::CheckDueAt)
-            .limit(limit)
-            .all(self.connection())
-            .await?;
-        let mut taken = Vec::with_capacity(due.len());
-        for row in due {
-            let write = self.write().await?;
-            let outcome = domain::Entity::update_many()
-                .col_expr(domain::Column::CheckDueAt, Expr::value(until))
-                .filter(domain::Column::Id.eq(row.id))
-                .filter(domain::Column::CheckDueAt.eq(row.check_due_at))
-                .exec(write.connection())
-                .await?;
-            write.commit().await?;
-            if outcome.rows_affected > 0 {
-                taken.push(row);
-            }
-        }
-        Ok(taken)
-    }
 }
 
 impl Write {

@@ -253,6 +253,7 @@ impl Group {
                 status: attempt.status.map(i32::from),
                 address: attempt.address.map(|address| address.to_string()),
                 detail: attempt.detail.clone(),
+                conditional: attempt.conditional,
                 elapsed_ms: i32::try_from(attempt.elapsed_ms).unwrap_or(i32::MAX),
             });
         }

@@ -21,18 +21,6 @@ pub(in crate::app) fn is_provable(row: &domain::Model) -> bool {
         && row.name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// The host name of a domain, without its port; `None` for an address and for this machine's own names, of which no
-/// name server is asked.
-pub(in crate::app) fn host_name(row: &domain::Model) -> Option<&str> {
-    let host = match row.name.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => &row.name,
-    };
-    let own = host == "localhost" || host.ends_with(".localhost");
-    let literal = host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok();
-    (!own && !literal).then_some(host)
-}
-
 impl App {
     /// Gives an account something new to place on a domain.
     ///
@@ -159,34 +147,7 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn named(name: &str, scheme: &str) -> domain::Model {
-        domain::Model {
-            id: 1,
-            name: name.into(),
-            scheme: scheme.into(),
-            state: "unverified".into(),
-            generation: 1,
-            account_id: None,
-            nominated_from: None,
-            generation_since: 0,
-            owner_id: None,
-            dns_proved: false,
-            contact: None,
-            opted_out_by: None,
-            lapsed_at: None,
-            check_due_at: None,
-            created_at: 0,
-            deleted_at: None,
-            visit_due_at: None,
-            visit_interval_us: None,
-            network: None,
-            not_before: 0,
-            wanted_at: None,
-            lease: None,
-            leased_until: None,
-        }
-    }
+    use crate::app::sources::{host_of, new_domain};
 
     #[test]
     fn a_name_server_is_asked_for_names_whatever_their_port_and_for_no_address() {
@@ -203,10 +164,14 @@ mod tests {
             ("[::1]:8080", None),
             ("[2001:db8::1]", None),
         ] {
-            assert_eq!(host_name(&named(name, "https")), host, "{name}");
+            assert_eq!(host_of(name), host, "{name}");
+            let row = new_domain(name, "https", Timestamp(7));
+            assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
         }
-        assert!(is_provable(&named("a.example", "https")));
-        assert!(!is_provable(&named("a.example", "http")));
-        assert!(!is_provable(&named("a.example:8443", "https")));
+        let provable = |name, scheme| is_provable(&new_domain(name, scheme, Timestamp(0)));
+        assert!(provable("a.example", "https"));
+        assert!(!provable("a.example", "http"));
+        assert!(!provable("a.example:8443", "https"));
+        assert!(!provable("127.0.0.1", "https"));
     }
 }

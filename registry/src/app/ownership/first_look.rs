@@ -6,9 +6,9 @@ use a2a_crawler::challenge::Verdict;
 use a2a_crawler::fetch::Fetcher;
 use futures::future::join_all;
 
-use super::host_name;
 use super::look::opted_out;
 use crate::app::ledger::{Ledger, SYSTEM};
+use crate::app::sources::host_of;
 use crate::app::{App, AppError};
 use crate::domain::timestamp::{MINUTE, Timestamp};
 use crate::store::StoreError;
@@ -91,7 +91,7 @@ impl App {
         if due.iter().any(|source| source.attempts > 0) {
             return FirstLook::Free;
         }
-        let Some(host) = host_name(row) else {
+        let Some(host) = host_of(&row.name) else {
             return FirstLook::Free;
         };
         let registry = self.registry_host();

@@ -35,13 +35,13 @@ pub(super) async fn look(
         ..Looked::default()
     };
     // Who has opted out is left alone, whoever says that the host is theirs; its name server may be asked.
-    let asks_host = looked
+    let permitted = looked
         .opted_out
         .map_or(question.asks_in_doubt, |opted_out| !opted_out);
     let world = World {
         fetcher,
         registry,
-        asks_host,
+        asks_host: permitted && question.may_ask_host,
     };
     for claimant in &question.claimants {
         let found = look_for(&world, &question.host, claimant, now).await;
@@ -51,6 +51,13 @@ pub(super) async fn look(
     if question.proved_before || held {
         look_for_owner(&world, &question.host, &mut looked).await;
     }
+    let files = question
+        .claimants
+        .iter()
+        .any(|claimant| !claimant.nonces.is_empty());
+    let for_host = permitted && (files || question.proved_before || held);
+    looked.asked_host = for_host && question.may_ask_host;
+    looked.host_rested = for_host && !question.may_ask_host;
     looked
 }
 
@@ -146,7 +153,14 @@ fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
     parents
 }
 
+/// Characters of what was looked for that are kept.
+const MAX_WANTED: usize = 255;
+
 fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
+    let missing = matches!(check.verdict, Verdict::Wrong | Verdict::Absent);
+    let other = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
+    // The sentence on a file quotes what it holds.
+    let quotes = other && check.format != Format::HttpsFile;
     Found {
         account: claimant.account,
         method,
@@ -159,115 +173,64 @@ fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
             Verdict::Failed | Verdict::Refused => Look::Unknown,
             Verdict::Bogus => Look::Bogus,
         },
-        detail: told(&check),
+        wanted: missing.then(|| visible(&check.wanted, MAX_WANTED)),
+        instead: if quotes { check.found } else { Vec::new() },
+        aliased: check.aliased,
+        detail: check.detail,
     }
-}
-
-/// Characters of what was found, and of what was looked for, that are quoted.
-const MAX_QUOTED: usize = 255;
-
-/// What a check tells its owner: its sentence, what was found instead, what was looked for, and whether the way there
-/// was a CNAME. It is kept in this form, so that the daily look can be read like one that somebody has asked for.
-fn told(check: &Check) -> String {
-    let mut told = check.detail.clone();
-    let wrong = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
-    // The sentence on a file quotes what it holds.
-    if wrong && check.format != Format::HttpsFile && !check.found.is_empty() {
-        let found: Vec<String> = check.found.iter().map(|text| quoted(text)).collect();
-        told.push_str("; found there: ");
-        told.push_str(&visible(&found.join(", "), MAX_QUOTED));
-    }
-    if matches!(check.verdict, Verdict::Wrong | Verdict::Absent) {
-        told.push_str("; looked for: ");
-        told.push_str(&visible(&quoted(&check.wanted), MAX_QUOTED));
-    }
-    if check.aliased {
-        told.push_str("; a CNAME leads there, so the record stands in another zone");
-    }
-    told
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     const WANTED: &str =
         "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
 
-    fn check(format: Format, verdict: Verdict, found: &[&str]) -> Check {
-        Check {
+    fn seen(format: Format, verdict: Verdict, texts: &[&str]) -> Found {
+        let claimant = Claimant {
+            account: Uuid::nil(),
+            uri: String::new(),
+            nonces: Vec::new(),
+        };
+        let check = Check {
             format,
             places: vec!["_a2a-registry.a.example".into()],
             wanted: WANTED.into(),
-            found: found.iter().map(|text| (*text).to_owned()).collect(),
+            found: texts.iter().map(|text| (*text).to_owned()).collect(),
             aliased: false,
             verdict,
             detail: "it is not the expected one".into(),
-        }
+        };
+        found(&claimant, Method::Dns, check)
     }
 
     #[test]
-    fn a_record_that_does_not_fit_is_quoted_beside_what_was_looked_for() {
-        let wrong = check(
-            Format::DnsStanding,
-            Verdict::Wrong,
-            &["v=spf1 -all", "hello"],
-        );
-        assert_eq!(
-            told(&wrong),
-            format!(
-                "it is not the expected one; found there: \"v=spf1 -all\", \"hello\"; looked for: \"{WANTED}\""
-            )
-        );
-        let absent = check(Format::DnsOneOff, Verdict::Absent, &[]);
-        assert_eq!(
-            told(&absent),
-            format!("it is not the expected one; looked for: \"{WANTED}\"")
-        );
+    fn a_record_that_does_not_fit_is_told_beside_what_was_looked_for() {
+        let texts = ["v=spf1 -all", "hello"];
+        let wrong = seen(Format::DnsStanding, Verdict::Wrong, &texts);
+        assert_eq!(wrong.instead, texts);
+        assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
+        let absent = seen(Format::DnsOneOff, Verdict::Absent, &[]);
+        assert_eq!(absent.wanted.as_deref(), Some(WANTED));
+        assert_eq!(absent.instead, [""; 0]);
     }
 
     #[test]
-    fn a_proof_that_holds_and_an_answer_that_failed_quote_nothing() {
+    fn a_proof_that_holds_and_an_answer_that_failed_are_told_without() {
         let held = Verdict::Proved {
             reach: Reach::Exact,
             until: None,
         };
         for verdict in [held, Verdict::Failed, Verdict::Bogus, Verdict::Refused] {
-            let one = check(Format::DnsStanding, verdict, &["v=spf1 -all"]);
-            assert_eq!(told(&one), "it is not the expected one");
+            let one = seen(Format::DnsStanding, verdict, &["v=spf1 -all"]);
+            assert_eq!((one.wanted, one.instead.len()), (None, 0), "{verdict:?}");
         }
         // What a file holds stands in the sentence on it.
-        let file = told(&check(Format::HttpsFile, Verdict::Wrong, &["hello"]));
-        assert!(!file.contains("found there"), "{file}");
-        assert!(file.contains("looked for"), "{file}");
-    }
-
-    #[test]
-    fn a_cname_that_was_followed_is_told() {
-        let mut one = check(Format::DnsStanding, Verdict::Wrong, &["hello"]);
-        assert!(!told(&one).contains("CNAME"));
-        one.aliased = true;
-        assert!(told(&one).contains("a CNAME leads there"));
-    }
-
-    #[test]
-    fn what_is_quoted_is_bounded_and_can_be_seen() {
-        let long = "x".repeat(1000);
-        let hostile = "\u{1b}[2J\u{202e}\u{0}\n";
-        let mut one = check(
-            Format::DnsStanding,
-            Verdict::Wrong,
-            &[hostile, &long, &long],
-        );
-        one.wanted.clone_from(&long);
-        let told = told(&one);
-        assert!(told.chars().count() <= one.detail.len() + 2 * MAX_QUOTED + 40);
-        assert!(!told.chars().any(char::is_control), "{told}");
-        assert!(!told.contains('\u{202e}'), "{told}");
-        assert!(told.contains("\\u{1b}[2J"), "{told}");
+        let file = seen(Format::HttpsFile, Verdict::Wrong, &["hello"]);
+        assert_eq!(file.instead, [""; 0]);
+        assert!(file.wanted.is_some());
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::domain::ownership::{Look, Method};
 
-pub(super) use challenges::{host_name, is_provable};
+pub(super) use challenges::is_provable;
 pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
 
@@ -29,6 +29,8 @@ struct Question {
     claimants: Vec<Claimant>,
     /// Whether it was proved before, so that another owner would show.
     proved_before: bool,
+    /// Whether its host may be asked at all now, or must rest.
+    may_ask_host: bool,
     /// Whether its host may be asked although nobody can tell whether it has opted out.
     asks_in_doubt: bool,
 }
@@ -55,6 +57,10 @@ struct Looked {
     name_servers: Vec<String>,
     /// The key of the certificate, likewise.
     tls_key: Option<String>,
+    /// Whether its host was asked for anything.
+    asked_host: bool,
+    /// Whether its host was to be asked for something and had to rest; it is asked soon.
+    host_rested: bool,
     /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.
     braked: bool,
 }
@@ -72,6 +78,12 @@ struct Found {
     nonce: Option<String>,
     /// What it was.
     look: Look,
-    /// One sentence: what was looked for, and what was there instead.
+    /// One sentence.
     detail: String,
+    /// What was looked for, where it is missing.
+    wanted: Option<String>,
+    /// What was there instead.
+    instead: Vec<String>,
+    /// Whether a CNAME led there.
+    aliased: bool,
 }

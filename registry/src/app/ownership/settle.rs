@@ -10,6 +10,7 @@ use super::{Found, Looked};
 use crate::app::App;
 use crate::app::documents::shown_version;
 use crate::app::error::AppError;
+use crate::app::ingest::SPACING;
 use crate::app::ledger::{Ledger, SYSTEM};
 use crate::app::urn::{self, is_proved};
 use crate::domain::event::EventKind;
@@ -72,6 +73,8 @@ impl App {
         }
         let next = if in_doubt {
             now.plus(BRAKED_INTERVAL)
+        } else if looked.host_rested {
+            now.plus(SPACING)
         } else {
             next_check(now, unit_random(self.entropy.as_ref()))
         };
@@ -326,5 +329,8 @@ fn check(
         place: found.place.clone(),
         outcome: found.look.as_str().into(),
         detail,
+        wanted: found.wanted.clone(),
+        found: (!found.instead.is_empty()).then(|| json!(found.instead).to_string()),
+        aliased: found.aliased,
     }
 }

@@ -6,15 +6,18 @@ use a2a_crawler::fetch::Fetcher;
 use uuid::Uuid;
 
 use super::first_look::is_patience_over;
-use super::{Claimant, Looked, Question, host_name, is_provable, look};
+use super::{Claimant, Looked, Question, is_provable, look};
 use crate::api::{ProofCheck, Verification};
 use crate::app::domain_view::is;
 use crate::app::error::ErrorKind;
+use crate::app::ingest::SPACING;
 use crate::app::ledger::{Ledger, SYSTEM, Touched};
+use crate::app::sources::host_of;
 use crate::app::{Account, App, AppError, Caller};
 use crate::domain::ownership::FAILED_CHECKS;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
+use crate::store::checks::{CheckWish, DueCheck};
 use crate::store::entity::{domain, proof};
 use crate::store::{domains, ownership};
 
@@ -77,28 +80,66 @@ impl App {
                     place: found.place,
                     outcome: found.look.as_str().into(),
                     detail: found.detail,
+                    wanted: found.wanted,
+                    found: found.instead,
+                    aliased: found.aliased,
                 })
                 .collect(),
         })
     }
 
-    /// Looks at the proofs of one domain that is due; says whether there was one.
+    /// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
     ///
     /// # Errors
-    /// Where the database fails; the domain is due again ten minutes later then.
-    pub async fn check_next_domain(&self) -> Result<bool, AppError> {
+    /// Where the database fails.
+    pub async fn check_lease(&self) -> Result<Option<DueCheck>, AppError> {
         let now = self.now();
-        let taken = self
-            .store
-            .checks_take(now.0, now.plus(TAKEN_FOR).0, 1)
-            .await?;
-        let Some(row) = taken.into_iter().next() else {
-            return Ok(false);
+        let mut random = [0; 8];
+        self.entropy.fill(&mut random);
+        let wish = CheckWish {
+            now: now.0,
+            leased_until: now.plus(TAKEN_FOR).0,
+            lease: i64::from_le_bytes(random),
+            registered_before: now.plus(-SPACING).0,
         };
-        let question = self.question(&row, None).await?;
+        Ok(self.store.check_lease(&wish).await?)
+    }
+
+    /// Makes a look that was leased.
+    ///
+    /// # Errors
+    /// Where the database fails; the lease is to be given back then.
+    pub async fn check_make(&self, check: &DueCheck) -> Result<(), AppError> {
+        let question = Question {
+            may_ask_host: check.may_ask_host,
+            ..self.question(&check.domain, None).await?
+        };
         let mut looked = self.look(&question).await?;
-        self.take_in(&row, &mut looked, SYSTEM).await?;
-        Ok(true)
+        self.take_in(&check.domain, &mut looked, SYSTEM).await?;
+        self.check_end(check, looked.asked_host).await
+    }
+
+    /// Gives back a look that was not made, or broken off; it is due again minutes later.
+    ///
+    /// # Errors
+    /// Where the database fails; the lease runs out by itself then.
+    pub async fn check_give_back(&self, check: &DueCheck) -> Result<(), AppError> {
+        self.check_end(check, check.may_ask_host).await
+    }
+
+    /// Ends the lease of a look; a host that was asked rests, as after a visit.
+    async fn check_end(&self, check: &DueCheck, asked: bool) -> Result<(), AppError> {
+        if !check.may_ask_host {
+            return Ok(());
+        }
+        let now = self.now();
+        let spacing = if asked { SPACING } else { 0 };
+        let spaced = now.plus(spacing).0;
+        let write = self.store.write().await?;
+        write.check_end(&check.domain, now.0, spaced).await?;
+        write.commit().await?;
+        self.wake.visits.notify_one();
+        Ok(())
     }
 
     async fn look(&self, question: &Question) -> Result<Looked, AppError> {
@@ -108,7 +149,7 @@ impl App {
         let now = self.clock.now();
         let looked = look::look(fetcher, &self.registry_host(), question, now).await;
         Ok(Looked {
-            braked: self.crawl_braked_since().is_some(),
+            braked: self.is_braked().await?,
             ..looked
         })
     }
@@ -177,9 +218,10 @@ impl App {
         }
         let marks = ownership::owner_marks_of(&self.store, &[row.id]).await?;
         Ok(Question {
-            host: host_name(row).unwrap_or(&row.name).to_owned(),
+            host: host_of(&row.name).unwrap_or(&row.name).to_owned(),
             claimants,
             proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
+            may_ask_host: true,
             asks_in_doubt: is_patience_over(row, now),
         })
     }

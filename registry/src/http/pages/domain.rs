@@ -266,7 +266,7 @@ impl DomainPage {
                     at: Moment::new(check.at, now),
                     outcome: text::line(&check.outcome, LINE),
                     place: text::line(&check.place, ADDRESS),
-                    detail: text::line(&check.detail, BLOCK),
+                    detail: text::line(&check.told(), BLOCK),
                 })
                 .collect(),
             sources: view

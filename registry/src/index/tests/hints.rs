@@ -136,3 +136,19 @@ fn a_beginning_of_too_many_words_is_told_of() {
         (HintKind::TooManyWords, "zz*")
     );
 }
+
+#[test]
+fn a_beginning_that_finds_nothing_is_told_of_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let unknown = |text: &str| (HintKind::UnknownWord, text.to_owned(), None);
+    assert_eq!(told(&index, &text("trans*")), [unknown("trans*")]);
+    let several = text("submarine trans* quanti*");
+    let expected = ["submarine", "trans*", "quanti*"].map(unknown);
+    assert_eq!(told(&index, &several), expected);
+    // Half a word is not written nearly like another one.
+    let near = text("hotle*");
+    assert!(index.search(&near).unwrap().hints[0].near.is_empty());
+    // What only others may see begins nothing.
+    assert_eq!(told(&index, &text("finan*")), [unknown("finan*")]);
+}

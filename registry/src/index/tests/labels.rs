@@ -26,7 +26,7 @@ type Told = (
     Vec<Hint>,
 );
 
-fn told(index: &Index, request: &SearchRequest) -> Told {
+pub(super) fn told(index: &Index, request: &SearchRequest) -> Told {
     let answer = index.search(request).unwrap();
     let hits = ids(&answer).into_iter().collect();
     (
@@ -35,6 +35,26 @@ fn told(index: &Index, request: &SearchRequest) -> Told {
         answer.facets.into_iter().collect(),
         answer.hints,
     )
+}
+
+/// Every set of labels, the empty one too.
+fn sets_of_labels() -> impl Iterator<Item = Vec<String>> {
+    let held = |set: u32, place: usize| set & (1 << place) != 0;
+    (0..1 << LABELS.len()).map(move |set| {
+        let held = LABELS
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| held(set, *place));
+        held.map(|(_, label)| (*label).to_owned()).collect()
+    })
+}
+
+/// An index of those agents alone that carry one of these labels, with its folder.
+fn alone(agents: &[Document], labels: &[String]) -> (tempfile::TempDir, Index) {
+    let seen = agents.iter().filter(|agent| visible(agent, labels));
+    let folder = tempfile::tempdir().unwrap();
+    let index = built(folder.path(), seen.cloned().collect());
+    (folder, index)
 }
 
 #[test]
@@ -54,14 +74,8 @@ fn what_is_not_seen_leaves_no_trace() {
             .collect();
         let folder = tempfile::tempdir().unwrap();
         let all = built(folder.path(), agents.clone());
-        for mask in 0..8 {
-            let labels: Vec<String> = (0..LABELS.len())
-                .filter(|place| mask & (1 << place) != 0)
-                .map(|place| LABELS[place].to_owned())
-                .collect();
-            let seen = agents.iter().filter(|agent| visible(agent, &labels));
-            let folder = tempfile::tempdir().unwrap();
-            let alone = built(folder.path(), seen.cloned().collect());
+        for labels in sets_of_labels() {
+            let (_folder, alone) = alone(&agents, &labels);
             for _ in 0..60 {
                 let word = match dice.below(3) {
                     0 => dice.pick(&WORDS),
@@ -121,14 +135,8 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
             .collect();
         let folder = tempfile::tempdir().unwrap();
         let all = built(folder.path(), agents.clone());
-        for mask in 0..8 {
-            let labels: Vec<String> = (0..LABELS.len())
-                .filter(|place| mask & (1 << place) != 0)
-                .map(|place| LABELS[place].to_owned())
-                .collect();
-            let seen = agents.iter().filter(|agent| visible(agent, &labels));
-            let folder = tempfile::tempdir().unwrap();
-            let alone = built(folder.path(), seen.cloned().collect());
+        for labels in sets_of_labels() {
+            let (_folder, alone) = alone(&agents, &labels);
             for _ in 0..80 {
                 let request = SearchRequest {
                     text: Some(written(&mut dice)),
@@ -206,9 +214,7 @@ fn explanations_count_nobody() {
     let agents: Vec<Document> = (0..200)
         .map(|number| random_agent(&mut dice, number))
         .collect();
-    let seen = agents.iter().filter(|agent| visible(agent, &public()));
-    let folder = tempfile::tempdir().unwrap();
-    let alone = built(folder.path(), seen.cloned().collect());
+    let (_alone, alone) = alone(&agents, &public());
     let folder = tempfile::tempdir().unwrap();
     let all = built(folder.path(), agents);
     let mut explained = 0;

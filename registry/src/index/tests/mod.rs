@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod analysis;
+mod bits;
 mod durability;
 mod hints;
 mod labels;
@@ -9,7 +10,9 @@ mod operators;
 mod oracle;
 mod overlay;
 mod paging;
+mod ranking;
 mod text;
+mod typing_errors;
 mod words;
 
 use std::path::Path;

@@ -218,6 +218,8 @@ pub mod attempt {
         pub address: Option<String>,
         /// One sentence.
         pub detail: String,
+        /// Whether only what has changed was asked for.
+        pub conditional: bool,
         /// Milliseconds.
         pub elapsed_ms: i32,
     }

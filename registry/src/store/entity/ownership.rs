@@ -88,6 +88,12 @@ pub mod proof_check {
         pub outcome: String,
         /// One sentence.
         pub detail: String,
+        /// What was looked for, where it is missing.
+        pub wanted: Option<String>,
+        /// What was found instead, a JSON array of strings.
+        pub found: Option<String>,
+        /// Whether a CNAME led there.
+        pub aliased: bool,
     }
 
     /// None: joins are written where they are needed.

@@ -3,6 +3,7 @@
 use super::super::text::{self, LINE, TEASER};
 use super::super::trust::{self, Badge};
 use super::links::{only, toggled};
+use super::parts::ScoreView;
 use crate::api::{Fragment, HighlightView, Hit};
 use crate::app::SearchQuery;
 
@@ -31,6 +32,7 @@ pub(super) struct HitView {
     /// `JSONRPC 1.0`
     pub bindings: Vec<String>,
     pub badges: Vec<Badge>,
+    pub score: Option<ScoreView>,
 }
 
 /// A piece of text, matched or not.
@@ -113,6 +115,7 @@ impl HitView {
             more_tags: summary.tags.len().saturating_sub(TAGS),
             bindings,
             badges,
+            score: ScoreView::new(hit),
         }
     }
 }

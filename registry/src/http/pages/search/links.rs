@@ -82,17 +82,18 @@ pub(in super::super) fn only(name: &str, value: &str) -> String {
     }
 }
 
-/// The words and the order alone.
+/// The words and the order alone, explained where that was asked for.
 pub(super) fn unfiltered(query: &SearchQuery) -> String {
     let bare = SearchQuery {
         q: query.q.clone(),
         sort: query.sort.clone(),
+        explain: query.explain,
         ..SearchQuery::default()
     };
     link(&bare, |_| {})
 }
 
-/// What a form for new words carries along: every filter, and the order.
+/// What a form for new words carries along: every filter, the order, and whether scores are explained.
 pub(super) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     let mut query = query.clone();
     let mut pairs: Vec<(&'static str, String)> = Vec::new();
@@ -101,6 +102,11 @@ pub(super) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     }
     pairs.extend(query.trust.map(|trust| ("trust", trust)));
     pairs.extend(query.sort.map(|sort| ("sort", sort)));
+    pairs.extend(
+        query
+            .explain
+            .map(|explain| ("explain", explain.to_string())),
+    );
     pairs.extend(query.page_size.map(|size| ("page_size", size.to_string())));
     pairs
 }

@@ -3,6 +3,9 @@
 mod facets;
 mod hit;
 mod links;
+mod parts;
+#[cfg(test)]
+mod tests;
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -109,7 +112,7 @@ fn read(query: &str) -> Result<SearchQuery, AppError> {
     }
     let invalid = |problem: Problem| AppError::invalid("/", problem.to_string());
     let mut pairs: Vec<(String, String)> = query::read(query).map_err(invalid)?;
-    pairs.retain(|(name, value)| !value.trim().is_empty() && name != "facets" && name != "explain");
+    pairs.retain(|(name, value)| !value.trim().is_empty() && name != "facets");
     let pairs = serde_html_form::to_string(&pairs)
         .map_err(|error| AppError::invalid("/", error.to_string()))?;
     let mut query: SearchQuery = query::read(&pairs).map_err(invalid)?;

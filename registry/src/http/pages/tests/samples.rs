@@ -365,6 +365,9 @@ pub fn domain(text: &str) -> DomainView {
             place: text.into(),
             outcome: "wrong".into(),
             detail: text.into(),
+            wanted: Some(text.into()),
+            found: vec![text.into()],
+            aliased: true,
         }],
         known_by: Some(KnownBy {
             name_servers: vec!["ns1.northwind.example".into(), text.into()],

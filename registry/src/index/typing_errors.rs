@@ -1,0 +1,182 @@
+//! The words that a word of a query may be a typing error of.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use tantivy::query::FuzzyTermQuery;
+use tantivy::{Searcher, Term};
+
+use super::analysis::{QueryText, QueryWord, stem};
+use super::error::IndexError;
+use super::schema::Fields;
+use super::seen::{Seen, SeenAgents};
+
+/// The shortest word, in letters, that is taken for a typing error.
+const LEAST_LETTERS: usize = 5;
+
+/// Words of one query that are looked at for typing errors.
+const MAX_MISTYPED: usize = 8;
+
+/// Words of the index that one word may be an error of; the most used ones count.
+const MAX_MEANT: usize = 8;
+
+/// A word that no more agents hold may be an error of theirs as well as the caller's; nor more than one agent of
+/// [`RARE_AMONG`], where that is more. Words that are used more often cost no look at their neighbours.
+const RARE: u64 = 2;
+const RARE_AMONG: u64 = 10_000;
+
+/// How many times as many agents hold the word that such a rare word is an error of. Two words that are both in use
+/// are closer to each other.
+const FAR_MORE: u64 = 20;
+
+/// Typing errors in one word up to which another is offered as near, and how many are.
+const MAX_ERRORS: u8 = 2;
+const MAX_NEAR: usize = 3;
+
+/// Words of the index that are looked at for one word.
+const MAX_LOOKED_AT: usize = 1_024;
+
+/// Adds to each word the forms of those that it may be an error of: of a word that nobody holds whom the caller may
+/// see all that are used, of one that hardly anybody holds those that far more do. What such a word finds itself
+/// stays, and comes first.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn add_corrections(
+    searcher: &Searcher,
+    fields: &Fields,
+    query: &mut QueryText,
+    seen: &mut Seen,
+) -> Result<(), IndexError> {
+    let mut mistyped = 0;
+    for word in &mut query.words {
+        if mistyped == MAX_MISTYPED {
+            break;
+        }
+        if !is_long(&word.exact) || !word.exact.chars().all(char::is_alphabetic) {
+            continue;
+        }
+        let agents = seen.agents(searcher)?;
+        let rare = RARE.max(agents.count() / RARE_AMONG);
+        let term = Term::from_field_text(fields.text, word.form());
+        let holders = agents.holders(&term, rare + 1)?;
+        if holders > rare {
+            continue;
+        }
+        mistyped += 1;
+        let meant = meant(searcher, fields, word, holders, &agents)?;
+        word.others.extend(meant);
+    }
+    Ok(())
+}
+
+/// The forms of the words that a word may be an error of which so many agents hold.
+fn meant(
+    searcher: &Searcher,
+    fields: &Fields,
+    word: &QueryWord,
+    holders: u64,
+    agents: &SeenAgents<'_>,
+) -> Result<Vec<String>, IndexError> {
+    let own = [word.exact.as_str(), word.form()];
+    let mut forms = written_nearly(searcher, fields, &own, 1)?;
+    if holders > 0 {
+        forms.retain(|form| is_long(form) && !own.contains(&form.as_str()));
+    }
+    let least = (holders * FAR_MORE).max(1);
+    let mut meant = used(fields, forms, least, agents)?;
+    if meant.len() > MAX_MEANT {
+        meant = most_used(fields, meant, agents)?;
+        meant.truncate(MAX_MEANT);
+    }
+    Ok(meant)
+}
+
+fn is_long(word: &str) -> bool {
+    word.chars().nth(LEAST_LETTERS - 1).is_some()
+}
+
+/// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
+/// found nothing. Of the forms of a word only the longest.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn near(
+    searcher: &Searcher,
+    fields: &Fields,
+    word: &QueryWord,
+    seen: &mut Seen,
+) -> Result<Vec<String>, IndexError> {
+    if !is_long(&word.exact) {
+        return Ok(Vec::new());
+    }
+    let agents = seen.agents(searcher)?;
+    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS)?;
+    let forms = used(fields, forms, 1, &agents)?;
+    let forms = most_used(fields, forms, &agents)?;
+    let whole = |form: &String| {
+        let mut others = forms.iter();
+        !others.any(|other| other.len() > form.len() && stem(other).as_ref() == Some(form))
+    };
+    let near = forms.iter().filter(|form| whole(form)).cloned();
+    Ok(near.take(MAX_NEAR).collect())
+}
+
+/// Those of these forms that at least so many agents hold.
+fn used(
+    fields: &Fields,
+    forms: Vec<String>,
+    least: u64,
+    agents: &SeenAgents<'_>,
+) -> Result<Vec<String>, IndexError> {
+    let mut used = Vec::new();
+    for form in forms {
+        let term = Term::from_field_text(fields.text, &form);
+        if agents.holders(&term, least)? >= least {
+            used.push(form);
+        }
+    }
+    Ok(used)
+}
+
+/// These forms, the one first that most agents hold.
+fn most_used(
+    fields: &Fields,
+    forms: Vec<String>,
+    agents: &SeenAgents<'_>,
+) -> Result<Vec<String>, IndexError> {
+    let mut counted = forms
+        .into_iter()
+        .map(|form| {
+            let term = Term::from_field_text(fields.text, &form);
+            Ok((Reverse(agents.holders(&term, u64::MAX)?), form))
+        })
+        .collect::<Result<Vec<_>, IndexError>>()?;
+    counted.sort_unstable();
+    Ok(counted.into_iter().map(|(_, form)| form).collect())
+}
+
+/// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that
+/// changed places), by their letters.
+fn written_nearly(
+    searcher: &Searcher,
+    fields: &Fields,
+    forms: &[&str],
+    errors: u8,
+) -> Result<Vec<String>, IndexError> {
+    let mut near: BTreeSet<String> = BTreeSet::new();
+    for form in forms {
+        let term = Term::from_field_text(fields.text, form);
+        for reader in searcher.segment_readers() {
+            let automaton = FuzzyTermQuery::new(term.clone(), errors, true).automaton()?;
+            let index = reader.inverted_index(fields.text)?;
+            let mut found = index.terms().search(automaton).into_stream()?;
+            while found.advance() && near.len() < MAX_LOOKED_AT {
+                if let Ok(text) = std::str::from_utf8(found.key()) {
+                    near.insert(text.to_owned());
+                }
+            }
+        }
+    }
+    Ok(near.into_iter().collect())
+}

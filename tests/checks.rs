@@ -1,0 +1,157 @@
+//! Looks for proofs are leased like visits, and as polite (model.md section 8).
+
+use a2a_crawler::pace::Pace;
+use a2a_registry::store::Store;
+use a2a_registry::store::checks::{CheckWish, DueCheck};
+use a2a_registry::store::domains::domains_by_ids;
+use a2a_registry::store::entity::domain;
+use a2a_registry::store::frontier::LeaseWish;
+
+use crate::leases;
+use crate::support::both_databases;
+use crate::support::stage::options;
+
+const NOW: i64 = 1_795_000_000_000_000;
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3_600 * SECOND;
+const BLOCK: &str = "192.0.2.0/24";
+
+/// A domain that was registered long ago, whose look is due and whose visit is not.
+fn due(number: usize) -> domain::Model {
+    domain::Model {
+        created_at: NOW - 1_000 * HOUR,
+        not_before: NOW - HOUR,
+        check_due_at: Some(NOW - number as i64),
+        visit_interval_us: Some(HOUR),
+        network: Some(BLOCK.into()),
+        ..leases::domain(number, NOW + HOUR)
+    }
+}
+
+async fn with(rows: impl IntoIterator<Item = domain::Model>, url: &str) -> (Store, Vec<i64>) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let write = store.write().await.unwrap();
+    let mut ids = Vec::new();
+    for row in rows {
+        ids.push(write.domain_insert(row).await.unwrap().id);
+    }
+    write.commit().await.unwrap();
+    (store, ids)
+}
+
+async fn look(store: &Store, now: i64) -> Option<DueCheck> {
+    let wish = CheckWish {
+        now,
+        leased_until: now + HOUR,
+        lease: now,
+        registered_before: now - 60 * SECOND,
+    };
+    store.check_lease(&wish).await.unwrap()
+}
+
+async fn end(store: &Store, check: &DueCheck, now: i64) {
+    let write = store.write().await.unwrap();
+    write
+        .check_end(&check.domain, now, now + 60 * SECOND)
+        .await
+        .unwrap();
+    write.commit().await.unwrap();
+}
+
+async fn visits(store: &Store, now: i64) -> Vec<i64> {
+    let wish = LeaseWish {
+        now,
+        leased_until: now + HOUR,
+        lease: -now,
+        limit: 100,
+        pace: Pace::default(),
+        steady: 1_000.0,
+    };
+    let rows = store.visits_lease(&wish).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+async fn row(store: &Store, id: i64) -> domain::Model {
+    domains_by_ids(store, &[id]).await.unwrap().remove(0)
+}
+
+both_databases! {
+    /// Of one address block two hosts are asked at once, for whatever reason, and a host that was asked rests.
+    async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
+        let (store, ids) = with((0..3).map(due), url).await;
+        let first = look(&store, NOW).await.unwrap();
+        assert_eq!(first.domain.id, ids[2], "it waits longest");
+        assert!(first.may_ask_host);
+        assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
+        assert_eq!(look(&store, NOW).await, None, "the block is busy");
+        // Nor is a visit made there meanwhile.
+        let write = store.write().await.unwrap();
+        write.domain_make_due(ids[0], NOW).await.unwrap();
+        write.commit().await.unwrap();
+        assert_eq!(visits(&store, NOW).await, [0; 0]);
+
+        end(&store, &first, NOW).await;
+        assert_eq!(visits(&store, NOW).await, [ids[0]]);
+        assert_eq!(look(&store, NOW).await, None, "the visit has taken its place");
+        let rested = row(&store, ids[2]).await;
+        assert_eq!((rested.lease, rested.leased_until), (None, None));
+        assert_eq!(rested.not_before, NOW + 60 * SECOND);
+        assert_eq!(rested.visit_due_at, Some(NOW + HOUR), "what is due later stays");
+    }
+
+    /// A host that is being visited, or rests, is not asked for proofs; elsewhere looking goes on.
+    async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
+        let resting = domain::Model { not_before: NOW + 1, ..due(9) };
+        let visited = domain::Model { visit_due_at: Some(NOW), network: None, ..due(8) };
+        let free = domain::Model { network: None, ..due(1) };
+        let (store, ids) = with([resting, visited, free], url).await;
+        assert_eq!(visits(&store, NOW).await, [ids[1]]);
+        assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[2]);
+        assert_eq!(look(&store, NOW).await, None);
+        assert_eq!(look(&store, NOW + 1).await.unwrap().domain.id, ids[0]);
+        // The lease of the visit has run out, and nobody came back.
+        assert_eq!(look(&store, NOW + HOUR + 1).await.unwrap().domain.id, ids[1]);
+    }
+
+    /// Where somebody waits for the first visit only name servers are asked; the visit goes on beside it.
+    async fn the_first_visit_goes_before_the_first_look(url: &str) {
+        let new = domain::Model { created_at: NOW, not_before: NOW, network: None, ..due(1) };
+        let (store, ids) = with([domain::Model { visit_due_at: Some(NOW), ..new }], url).await;
+        let first = look(&store, NOW).await.unwrap();
+        assert!(!first.may_ask_host);
+        assert_eq!(first.domain.lease, None);
+        assert_eq!(visits(&store, NOW).await, ids);
+        assert_eq!(look(&store, NOW).await, None, "each look is taken once");
+    }
+
+    /// A wish that comes during a look is met as soon as the host has rested.
+    async fn a_wish_during_a_look_is_kept(url: &str) {
+        let (store, ids) = with([due(1)], url).await;
+        let check = look(&store, NOW).await.unwrap();
+        let write = store.write().await.unwrap();
+        write.domain_want(ids[0], NOW).await.unwrap();
+        write.commit().await.unwrap();
+        end(&store, &check, NOW).await;
+        let wanted = row(&store, ids[0]).await;
+        assert_eq!((wanted.wanted_at, wanted.visit_interval_us), (None, None));
+        assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
+    }
+
+    /// A look whose lease has run out ends nobody else's.
+    async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
+        let (store, ids) = with([due(1)], url).await;
+        let late = look(&store, NOW).await.unwrap();
+        let after = NOW + HOUR + 1;
+        let next = look(&store, after).await.unwrap();
+        end(&store, &late, after).await;
+        assert_eq!(row(&store, ids[0]).await.lease, next.domain.lease);
+    }
+
+    /// Where no address block is known no spacing applies.
+    async fn a_host_without_a_block_need_not_rest(url: &str) {
+        let (store, ids) = with([domain::Model { network: None, ..due(1) }], url).await;
+        let check = look(&store, NOW).await.unwrap();
+        end(&store, &check, NOW).await;
+        assert_eq!(row(&store, ids[0]).await.not_before, NOW);
+    }
+}

@@ -1,0 +1,54 @@
+//! Looking for proofs asks a host for no more than visiting it would.
+
+use a2a_registry::store::domains;
+use a2a_registry::store::entity::domain;
+use time::Duration;
+
+use super::site::Site;
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::origin::Reply;
+use crate::support::stage::{Answer, card};
+
+impl House {
+    async fn row(&self) -> domain::Model {
+        let row = domains::domain_by_name(&self.stage.store, DOMAIN).await;
+        row.unwrap().unwrap()
+    }
+}
+
+both_databases! {
+    /// A file that proves a domain is asked for when its first visit is over and its host has rested; its name server
+    /// is asked at once. The visit after that look waits its turn likewise.
+    async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
+        let Some(site) = Site::on_443().await else { return };
+        let house = House::at(url, &site).await;
+        let acme = house.account("acme").await;
+        let view = house.register(&acme, DOMAIN).await;
+        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
+        let place = file.url.clone().unwrap();
+        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
+        site.origin.answer(path, Reply::json(file.body.clone().unwrap()).header("content-type", "text/plain"));
+
+        assert_eq!(house.looks().await, 1);
+        let checks = house.shown(&acme).await.checks;
+        assert!(!checks.is_empty() && checks.iter().all(|check| check.method.starts_with("dns")), "{checks:?}");
+        assert_eq!(site.origin.requests(path).len(), 0);
+        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        let row = house.row().await;
+        house.stage.app.networks_learn(&[(row.id, "192.0.2.0/24".into())]).await.unwrap();
+        house.stage.advance(Duration::seconds(59));
+        assert_eq!(house.looks().await, 0);
+        house.stage.advance(Duration::seconds(2));
+        assert_eq!(house.looks().await, 1);
+        assert_eq!(site.origin.requests(path).len(), 1);
+        assert_eq!(house.state().await, "verified");
+
+        let wish = a2a_registry::api::Recrawl::default();
+        let accepted = house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
+        assert_eq!(accepted.next_due.0, house.row().await.not_before);
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+        house.stage.advance(Duration::seconds(60));
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    }
+}

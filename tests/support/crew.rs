@@ -1,0 +1,352 @@
+//! Crawlers as processes of their own on one PostgreSQL, killed or stopped one at a time, and an account of
+//! who leased, asked and kept what.
+//!
+//! Each crawler says who it is to both sides: to the origins in its user agent, and to the database in the
+//! name of its connections, which triggers note beside each lease that is given and each attempt that is
+//! kept. No rule of the registry knows of either.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_registry::store::entity::domain;
+use a2a_registry::store::{Handle as _, Store};
+use futures::future::select_all;
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait as _, ConnectionTrait as _, EntityTrait as _, QueryFilter as _};
+use sea_orm::{FromQueryResult, Statement};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::DEADLINE;
+use super::database::Database;
+use super::origin::{Gate, Origin, Reply};
+use super::program::Program;
+use super::serving::{Setup, eventually};
+use super::stage::options;
+
+/// Notes for each lease and for each attempt whose connection it came over.
+const ACCOUNT: &str = "
+    CREATE TABLE crew_leases (
+        number BIGSERIAL PRIMARY KEY, crawler TEXT NOT NULL, domain BIGINT NOT NULL, lease BIGINT NOT NULL
+    );
+    CREATE TABLE crew_kept (number BIGSERIAL PRIMARY KEY, crawler TEXT NOT NULL, url TEXT NOT NULL);
+    CREATE FUNCTION crew_note_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO crew_leases (crawler, domain, lease)
+            VALUES (current_setting('application_name'), NEW.id, NEW.lease);
+        RETURN NULL;
+    END $$;
+    CREATE FUNCTION crew_note_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO crew_kept (crawler, url) VALUES (current_setting('application_name'), NEW.url);
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER crew_lease AFTER UPDATE ON domains FOR EACH ROW
+        WHEN (NEW.lease IS NOT NULL AND NEW.lease IS DISTINCT FROM OLD.lease)
+        EXECUTE FUNCTION crew_note_lease();
+    CREATE TRIGGER crew_kept AFTER INSERT OR UPDATE ON attempts FOR EACH ROW
+        EXECUTE FUNCTION crew_note_kept();
+";
+
+/// A domain whose origin answers for no card before it is let.
+pub struct Site {
+    /// The key of the domain.
+    pub domain: i64,
+    origin: Origin,
+    gates: Vec<Gate>,
+}
+
+impl Site {
+    /// The domain of that key, with these cards on that origin.
+    pub fn new(domain: i64, origin: Origin, cards: &[String]) -> Self {
+        let answer = |(at, card): (usize, &String)| {
+            let gate = Gate::default();
+            origin.answer(&path(at), Reply::json(card.as_str()).held_by(&gate));
+            gate
+        };
+        let gates = cards.iter().enumerate().map(answer).collect();
+        Self {
+            domain,
+            origin,
+            gates,
+        }
+    }
+}
+
+/// Where a site has its card of that number.
+pub fn path(card: usize) -> String {
+    format!("/{card}.json")
+}
+
+/// A request that a living crawler has made and nobody has let be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Which site was asked.
+    pub site: usize,
+    /// Which of its cards.
+    pub card: usize,
+    /// The crawler that asked.
+    pub by: String,
+}
+
+/// A line of the account.
+#[derive(Debug, FromQueryResult)]
+struct Line {
+    crawler: String,
+    what: String,
+}
+
+/// Crawlers on one database, and what they crawl. Dropping it kills them.
+pub struct Crew {
+    living: BTreeMap<String, Program>,
+    dead: BTreeSet<String>,
+    /// How many visits each crawler makes at once.
+    concurrency: usize,
+    sites: Vec<Site>,
+    answered: BTreeSet<(usize, usize)>,
+    /// The database as the test sees it.
+    pub store: Store,
+    folder: TempDir,
+    database: Database,
+}
+
+impl Crew {
+    /// Nobody yet, on an empty database. Those who come make so many visits at once each.
+    pub async fn new(concurrency: usize) -> Self {
+        let database = Database::postgres().await;
+        let store = Store::open(&options(database.url())).await.unwrap();
+        let account = store.connection().execute_unprepared(ACCOUNT);
+        account.await.unwrap();
+        Self {
+            living: BTreeMap::new(),
+            dead: BTreeSet::new(),
+            concurrency,
+            sites: Vec::new(),
+            answered: BTreeSet::new(),
+            store,
+            folder: TempDir::new().unwrap(),
+            database,
+        }
+    }
+
+    /// Adds a site; gives its number.
+    pub fn add(&mut self, site: Site) -> usize {
+        self.sites.push(site);
+        self.sites.len() - 1
+    }
+
+    /// Every card of every site, as numbers.
+    pub fn cards(&self) -> Vec<(usize, usize)> {
+        let cards = |(site, at): (usize, &Site)| (0..at.gates.len()).map(move |card| (site, card));
+        self.sites.iter().enumerate().flat_map(cards).collect()
+    }
+
+    /// The key of a site's domain.
+    pub fn domain(&self, site: usize) -> i64 {
+        self.sites[site].domain
+    }
+
+    /// The URL of a card.
+    pub fn url(&self, site: usize, card: usize) -> String {
+        self.sites[site].origin.url(&path(card))
+    }
+
+    /// Starts another crawler; gives its name once it crawls.
+    pub async fn start(&mut self) -> String {
+        let name = format!("crawler-{}", self.living.len() + self.dead.len());
+        let own = self.folder.path().join(&name);
+        std::fs::create_dir_all(&own).unwrap();
+        let setup = Setup::new(&own)
+            .database(&format!("{}?application_name={name}", self.database.url()))
+            .argument("--roles")
+            .argument("crawler")
+            .only(&format!(
+                "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n\
+                 concurrency = {}\ncontact = \"https://{name}/\"",
+                self.concurrency
+            ));
+        let program = Program::start(setup.command());
+        program
+            .find(|line| line.starts_with("crawling").then_some(()))
+            .await;
+        self.living.insert(name.clone(), program);
+        name
+    }
+
+    /// Kills a crawler. Afterwards the database does nothing more for it either: what it had sent before it
+    /// died has come to pass or never will.
+    pub async fn kill(&mut self, name: &str) {
+        let ended = self.living.remove(name).unwrap().kill().await;
+        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        self.dead.insert(name.to_owned());
+        eventually("the dead crawler's connections are gone", || async {
+            self.connections(name).await.is_empty().then_some(())
+        })
+        .await;
+    }
+
+    /// Makes a crawler stand still, but not in the middle of a transaction, whose locks would hold up
+    /// everybody.
+    pub async fn freeze(&self, name: &str) {
+        let program = &self.living[name];
+        eventually("the crawler stands still and locks nothing", || async {
+            program.freeze();
+            let idle = |state: &String| state == "idle";
+            if self.connections(name).await.iter().all(idle) {
+                return Some(());
+            }
+            program.thaw();
+            None
+        })
+        .await;
+    }
+
+    /// Makes a crawler that stands still go on.
+    pub fn thaw(&self, name: &str) {
+        self.living[name].thaw();
+    }
+
+    /// Whether that crawler was killed.
+    pub fn is_dead(&self, name: &str) -> bool {
+        self.dead.contains(name)
+    }
+
+    /// What the database does for each connection of a crawler.
+    async fn connections(&self, name: &str) -> Vec<String> {
+        let query = format!(
+            "SELECT application_name AS crawler, COALESCE(state, '') AS what FROM pg_stat_activity \
+             WHERE datname = current_database() AND application_name = '{name}'"
+        );
+        let lines = self.lines(&query).await;
+        lines.into_iter().map(|line| line.what).collect()
+    }
+
+    async fn lines(&self, query: &str) -> Vec<Line> {
+        let connection = self.store.connection();
+        let statement = Statement::from_string(connection.get_database_backend(), query);
+        Line::find_by_statement(statement)
+            .all(connection)
+            .await
+            .unwrap()
+    }
+
+    /// Who was leased a site's visit, in that order.
+    pub async fn holders(&self, site: usize) -> Vec<String> {
+        let query = format!(
+            "SELECT crawler, '' AS what FROM crew_leases WHERE domain = {} ORDER BY number",
+            self.domain(site)
+        );
+        let lines = self.lines(&query).await;
+        lines.into_iter().map(|line| line.crawler).collect()
+    }
+
+    /// Who kept what became of a request for each URL, in that order.
+    pub async fn keepers(&self) -> BTreeMap<String, Vec<String>> {
+        let query = "SELECT crawler, url AS what FROM crew_kept ORDER BY number";
+        let mut keepers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in self.lines(query).await {
+            keepers.entry(line.what).or_default().push(line.crawler);
+        }
+        keepers
+    }
+
+    /// Waits until that many URLs are in the books.
+    pub async fn kept(&self, count: usize) {
+        eventually("what was fetched is in the books", || async {
+            (self.keepers().await.len() >= count).then_some(())
+        })
+        .await;
+    }
+
+    /// The sites whose visits are leased to that crawler.
+    pub async fn leased_to(&self, name: &str) -> Vec<usize> {
+        let query = format!(
+            "SELECT crawler, CAST(domain AS TEXT) AS what FROM crew_leases \
+             JOIN domains ON domains.id = domain AND domains.lease = crew_leases.lease WHERE crawler = '{name}'"
+        );
+        let lines = self.lines(&query).await;
+        let leased: BTreeSet<i64> = lines
+            .iter()
+            .map(|line| line.what.parse().unwrap())
+            .collect();
+        (0..self.sites.len())
+            .filter(|site| leased.contains(&self.domain(*site)))
+            .collect()
+    }
+
+    /// Lets the leases of these sites' visits run out: as if their time had passed, for them alone.
+    pub async fn let_run_out(&self, sites: &[usize]) {
+        let domains = sites.iter().map(|site| self.domain(*site));
+        domain::Entity::update_many()
+            .col_expr(domain::Column::LeasedUntil, Expr::value(1_i64))
+            .filter(domain::Column::Id.is_in(domains))
+            .filter(domain::Column::Lease.is_not_null())
+            .exec(self.store.connection())
+            .await
+            .unwrap();
+    }
+
+    /// Who asked for a card, in that order.
+    pub fn askers(&self, site: usize, card: usize) -> Vec<String> {
+        let requests = self.sites[site].origin.requests(&path(card));
+        let name = |agent: &str| {
+            let contact = agent.split_once("https://")?.1;
+            Some(contact.split_once('/')?.0.to_owned())
+        };
+        let askers = requests.iter().map(|request| {
+            let agent = request.header("user-agent").unwrap_or_default();
+            name(agent).unwrap_or_else(|| panic!("nobody's: {request:?}"))
+        });
+        askers.collect()
+    }
+
+    /// The requests of living crawlers that are not answered yet.
+    pub fn held(&self) -> Vec<Held> {
+        let unanswered = self.cards().into_iter();
+        let unanswered = unanswered.filter(|card| !self.answered.contains(card));
+        let held = unanswered.filter_map(|(site, card)| {
+            let by = self.askers(site, card).pop()?;
+            (self.living.contains_key(&by)).then_some(Held { site, card, by })
+        });
+        held.collect()
+    }
+
+    /// Waits until what the origins were asked is as wanted, and gives what `find` finds then.
+    ///
+    /// # Panics
+    ///
+    /// When it is not at [`DEADLINE`]; with who asked for what.
+    pub async fn asked<T>(&self, find: impl Fn(&Self) -> Option<T>) -> T {
+        let origins = self.sites.iter().map(|site| &site.origin);
+        let mut arrivals: Vec<_> = origins.map(Origin::arrivals).collect();
+        let waited = timeout(DEADLINE, async {
+            loop {
+                if let Some(found) = find(self) {
+                    return found;
+                }
+                let changes = arrivals.iter_mut().map(|seen| Box::pin(seen.changed()));
+                select_all(changes).await.0.unwrap();
+            }
+        });
+        waited.await.unwrap_or_else(|_| {
+            let cards = self.cards().into_iter();
+            let asked: BTreeMap<_, _> = cards.map(|at| (at, self.askers(at.0, at.1))).collect();
+            panic!(
+                "never asked as expected; answered: {:?}, asked: {asked:?}",
+                self.answered
+            )
+        })
+    }
+
+    /// Lets a card be answered for, from now on.
+    pub fn answer(&mut self, site: usize, card: usize) {
+        self.sites[site].gates[card].open();
+        self.answered.insert((site, card));
+    }
+
+    /// Lets every card be answered for but those of some sites.
+    pub fn answer_all_but(&mut self, sites: &[usize]) {
+        for (site, card) in self.cards() {
+            if !sites.contains(&site) {
+                self.answer(site, card);
+            }
+        }
+    }
+}
