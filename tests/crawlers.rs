@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::leases;
 use crate::support::DEADLINE;
 use crate::support::crew::{Crew, Held, Site, path};
+use crate::support::dice::Dice;
 use crate::support::origin::Origin;
 use crate::support::serving::Setup;
 use crate::support::stage::options;
@@ -67,18 +68,7 @@ async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec
     sites
 }
 
-/// `SplitMix64`: the same sequence for the same seed, everywhere.
-struct Dice(u64);
-
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from(mixed >> 33).unwrap() % sides
-    }
-
     /// One of the requests that are held, once there is one.
     async fn pick(&mut self, crew: &Crew) -> Held {
         let some = |held: Vec<Held>| (!held.is_empty()).then_some(held);

@@ -10,12 +10,13 @@ use time::Duration;
 use uuid::Uuid;
 
 use crate::support::both_databases;
+use crate::support::dice::Dice;
 use crate::support::stage::{Answer, Stage, card, reordered};
 
 /// Steps of one sequence.
 const STEPS: usize = 60;
 /// Domains that a sequence plays with.
-const DOMAINS: u64 = 4;
+const DOMAINS: usize = 4;
 /// What is counted.
 const FACETS: [&str; 12] = [
     "tag",
@@ -32,20 +33,7 @@ const FACETS: [&str; 12] = [
     "liveness",
 ];
 /// Contents that their cards take turns at.
-const CONTENTS: u64 = 4;
-
-/// `SplitMix64`: the same sequence for the same seed, everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-}
+const CONTENTS: usize = 4;
 
 /// What the test itself remembers, independent of the registry's rows.
 #[derive(Default)]
@@ -78,8 +66,7 @@ async fn step(
         .into_iter()
         .filter(|row| row.retired_at.is_none())
         .collect();
-    let chosen =
-        (!living.is_empty()).then(|| living[dice.roll(living.len() as u64) as usize].clone());
+    let chosen = (!living.is_empty()).then(|| living[dice.roll(living.len())].clone());
     let what = dice.roll(13);
     log.push(format!(
         "{what} {domain} {:?}",

@@ -7,6 +7,7 @@
 pub mod browser;
 pub mod crew;
 pub mod database;
+pub mod dice;
 pub mod origin;
 pub mod outcomes;
 pub mod program;
