@@ -45,6 +45,7 @@ async fn look(store: &Store, now: i64) -> Option<DueCheck> {
         leased_until: now + HOUR,
         lease: now,
         registered_before: now - 60 * SECOND,
+        overdue_since: now - 600 * SECOND,
     };
     store.check_lease(&wish).await.unwrap()
 }
@@ -52,7 +53,7 @@ async fn look(store: &Store, now: i64) -> Option<DueCheck> {
 async fn end(store: &Store, check: &DueCheck, now: i64) {
     let write = store.write().await.unwrap();
     write
-        .check_end(&check.domain, now, now + 60 * SECOND)
+        .check_end(&check.domain, now + 60 * SECOND, now)
         .await
         .unwrap();
     write.commit().await.unwrap();
@@ -135,6 +136,41 @@ both_databases! {
         let wanted = row(&store, ids[0]).await;
         assert_eq!((wanted.wanted_at, wanted.visit_interval_us), (None, None));
         assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
+    }
+
+    /// A domain that opts out while it is looked at is visited no more, whoever asked for it meanwhile.
+    async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
+        let (store, ids) = with([due(1)], url).await;
+        let check = look(&store, NOW).await.unwrap();
+        let write = store.write().await.unwrap();
+        write.domain_want(ids[0], NOW).await.unwrap();
+        let opted_out = domain::Model { opted_out_by: Some("owner".into()), ..row(&store, ids[0]).await };
+        write.domain_update(&opted_out).await.unwrap();
+        write.domain_rest(ids[0]).await.unwrap();
+        write.commit().await.unwrap();
+        end(&store, &check, NOW).await;
+        assert_eq!(row(&store, ids[0]).await.visit_due_at, None);
+    }
+
+    /// A host that rests for long does not keep its name servers from being asked: an opt-out is heard all the same.
+    async fn a_long_rest_leaves_the_name_servers(url: &str) {
+        let resting = domain::Model { not_before: NOW + 100 * HOUR, ..due(1) };
+        let (store, ids) = with([resting], url).await;
+        assert_eq!(look(&store, NOW).await, None, "it may soon have rested");
+        let check = look(&store, NOW + HOUR).await.unwrap();
+        assert_eq!((check.domain.id, check.may_ask_host), (ids[0], false));
+        assert_eq!(check.domain.lease, None);
+        assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
+    }
+
+    /// Of a domain that was deleted nobody looks for proofs.
+    async fn a_deleted_domain_is_not_looked_at(url: &str) {
+        let (store, ids) = with([due(1)], url).await;
+        let write = store.write().await.unwrap();
+        write.domain_end(ids[0], NOW).await.unwrap();
+        write.commit().await.unwrap();
+        assert_eq!(look(&store, NOW + HOUR).await, None);
+        assert_eq!(row(&store, ids[0]).await.check_due_at, None);
     }
 
     /// A look whose lease has run out ends nobody else's.

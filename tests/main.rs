@@ -29,6 +29,7 @@ mod leases;
 mod migrations;
 mod ownership;
 mod pages;
+mod paging;
 mod relevance;
 mod relevance_targets;
 #[path = "benches/stock.rs"]

@@ -21,6 +21,7 @@ use a2a_registry::domain::role::Role;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
+use crate::support::serving::eventually;
 use crate::support::stage::{Answer, Stage, TOKEN, card, options};
 
 async fn a_domain(store: &Store) -> i64 {
@@ -266,26 +267,50 @@ async fn one_admin_token_is_made_on_postgres() {
     }
 }
 
-/// Bytes that one write has just found there and refers to are not dropped by another that trims.
-/// A process that stands still in the middle of a write does not make the others wait for as long as it does.
+/// A process that stands still in the middle of a write does not make the others wait for as long as it does: the
+/// database ends the write.
 #[tokio::test]
 async fn a_write_that_stands_still_ends_on_postgres() {
     let database = Database::postgres().await;
     let store = Store::open(&options(database.url())).await.unwrap();
     let write = store.write().await.unwrap();
-    let ask = Statement::from_string(
-        DbBackend::Postgres,
-        "SELECT current_setting('idle_in_transaction_session_timeout') AS set",
-    );
+    let ask =
+        |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS told"));
+    let limit = "current_setting('idle_in_transaction_session_timeout')";
     let row = write
         .connection()
-        .query_one_raw(ask)
+        .query_one_raw(ask(limit))
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(row.try_get::<String>("", "set").unwrap(), "30s");
+    assert_eq!(row.try_get::<String>("", "told").unwrap(), "30s");
+    let row = write
+        .connection()
+        .query_one_raw(ask("pg_backend_pid()"))
+        .await
+        .unwrap()
+        .unwrap();
+    let process: i32 = row.try_get("", "told").unwrap();
+    write
+        .connection()
+        .execute_unprepared("SET LOCAL idle_in_transaction_session_timeout = 1")
+        .await
+        .unwrap();
+    let alive = format!("EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = {process})");
+    eventually("the write has ended", || async {
+        let row = store
+            .connection()
+            .query_one_raw(ask(&alive))
+            .await
+            .unwrap()
+            .unwrap();
+        (!row.try_get::<bool>("", "told").unwrap()).then_some(())
+    })
+    .await;
+    write.commit().await.unwrap_err();
 }
 
+/// Bytes that one write has just found there and refers to are not dropped by another that trims.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
     let database = Database::postgres().await;

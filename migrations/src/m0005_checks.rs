@@ -1,8 +1,9 @@
-//! What a look for a proof was for and has found, and which requests asked only for what has changed.
+//! What a look for a proof was for and has found, which requests asked only for what has changed, and what deleted
+//! domains leave behind.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-/// Fields of looks and attempts that were part of a sentence, or not kept.
+/// Fields of looks and attempts that were part of a sentence, or not kept; deleted domains by name.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 
@@ -37,10 +38,35 @@ impl MigrationTrait for Migration {
                 )
                 .await?;
         }
-        Ok(())
+        // A domain named again is found among those that were deleted.
+        manager
+            .create_index(
+                Index::create()
+                    .name("ix_domains_name_deleted")
+                    .table("domains")
+                    .col("name")
+                    .and_where(Expr::col("deleted_at").is_not_null())
+                    .take(),
+            )
+            .await?;
+        // Nobody looks for proofs of a domain that is no more.
+        let forget = Query::update()
+            .table("domains")
+            .value("check_due_at", Option::<i64>::None)
+            .and_where(Expr::col("deleted_at").is_not_null())
+            .take();
+        manager.execute(forget).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager
+            .drop_index(
+                Index::drop()
+                    .name("ix_domains_name_deleted")
+                    .table("domains")
+                    .to_owned(),
+            )
+            .await?;
         for (table, name, _) in columns() {
             manager
                 .alter_table(Table::alter().table(table).drop_column(name).take())

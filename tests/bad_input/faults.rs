@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::{CARD, House, card};
 use crate::support::database::Database;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Serving, Setup, seq};
+use crate::support::serving::{Serving, Setup, eventually, seq};
 
 /// Writes are refused with that problem, everything that reads goes on.
 async fn only_reads(house: &House, slug: &str) {
@@ -98,18 +98,74 @@ async fn database_read_only_sqlite() {
     let setup = Setup::new(folder.path()).argument("--approve-all");
     let registry = Serving::from(deaf_to_full_files(&setup.command())).await;
     let house = House::furnish(folder, setup, registry).await;
-    let process = Pid::from_raw(i32::try_from(house.registry.program.id()).unwrap());
-    let limit = |bytes: Option<u64>| {
-        let limit = Rlimit {
-            current: bytes,
-            maximum: None,
-        };
-        prlimit(process, Resource::Fsize, limit).unwrap();
-    };
-    limit(Some(0));
+    files_may_grow(&house, Some(0));
     only_reads(&house, "read-only").await;
-    limit(None);
+    files_may_grow(&house, None);
     writes_again(&house).await;
+}
+
+/// The disk beneath the index takes nothing more, while the database goes on: what was indexed is served, readiness
+/// says why, and with the first free space the index has all that came meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn index_disk_full_beside_a_database_that_takes_writes() {
+    let database = Database::postgres().await;
+    let folder = tempfile::TempDir::new().unwrap();
+    let setup = Setup::new(folder.path())
+        .argument("--approve-all")
+        .database(database.url());
+    let registry = Serving::from(deaf_to_full_files(&setup.command())).await;
+    let house = House::furnish(folder, setup, registry).await;
+    let api = house.api();
+    let failing = || async {
+        let ready = api.get("/readyz").await;
+        let told: serde_json::Value = serde_json::from_slice(&ready.body).unwrap();
+        let checks = told["checks"].as_array().unwrap().clone();
+        let failing = checks.into_iter().filter(|check| check["ok"] == false);
+        let names: Vec<String> = failing
+            .map(|check| check["name"].as_str().unwrap().to_owned())
+            .collect();
+        (ready.status, names)
+    };
+    assert_eq!(failing().await, (reqwest::StatusCode::OK, Vec::new()));
+
+    files_may_grow(&house, Some(0));
+    let other = Origin::start();
+    other.answer(CARD, Reply::json(card("Meanwhile")));
+    let mut feed = api.events(0).await;
+    let domain = api.register(&other.url(CARD)).await;
+    feed.until_one("agent.discovered", |event| {
+        event["data"]["domain"] == domain.as_str()
+    })
+    .await;
+    let approved = feed.until("agent.approved").await;
+    // A moment ago it still took writes.
+    eventually("the disk is missed", || async {
+        let (status, names) = failing().await;
+        let missed = names.contains(&"disk".to_owned());
+        (missed && status == reqwest::StatusCode::SERVICE_UNAVAILABLE).then_some(())
+    })
+    .await;
+    house.is_intact().await;
+
+    files_may_grow(&house, None);
+    api.indexed(seq(&approved)).await;
+    assert_eq!(api.search("q=meanwhile").await["total"], 1);
+    writes_again(&house).await;
+    let well = (reqwest::StatusCode::OK, Vec::new());
+    eventually("all is well", || async {
+        (failing().await == well).then_some(())
+    })
+    .await;
+}
+
+/// Lets the files of the process that serves grow to so many bytes, or as they like.
+fn files_may_grow(house: &House, bytes: Option<u64>) {
+    let process = Pid::from_raw(i32::try_from(house.registry.program.id()).unwrap());
+    let limit = Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    prlimit(process, Resource::Fsize, limit).unwrap();
 }
 
 /// A database file that cannot be written is told at start, in one line.

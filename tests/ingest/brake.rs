@@ -95,6 +95,8 @@ both_databases! {
         let since = stage.app.crawl_braked_since();
         assert!(since.is_some());
         let stage = stage.restart(|_| ()).await;
+        assert_eq!(stage.app.crawl_braked_since(), None, "it does not crawl yet, and would never see the end");
+        stage.app.resume_outage();
         assert_eq!(stage.app.crawl_braked_since(), since);
         for _ in 0..8 {
             stage.advance(Duration::hours(6));
@@ -102,12 +104,14 @@ both_databases! {
         }
         assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
         let stage = stage.restart(|_| ()).await;
+        stage.app.resume_outage();
         assert_eq!(stage.app.crawl_braked_since(), since, "it was noted that it goes on");
 
         stage.advance(Duration::hours(6));
         stage.visit(|_| Answer::NotModified).await;
         assert_eq!(stage.app.crawl_braked_since(), None);
         let stage = stage.restart(|_| ()).await;
+        stage.app.resume_outage();
         assert_eq!(stage.app.crawl_braked_since(), None);
         // What nobody has confirmed for days is not believed.
         stage.advance(Duration::days(1));
@@ -115,6 +119,7 @@ both_databases! {
         assert!(stage.app.crawl_braked_since().is_some());
         stage.advance(Duration::days(3));
         let stage = stage.restart(|_| ()).await;
+        stage.app.resume_outage();
         assert_eq!(stage.app.crawl_braked_since(), None);
     }
 

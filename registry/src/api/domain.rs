@@ -135,7 +135,7 @@ pub struct ProofCheck {
     /// What was looked for, where it is missing; at most 255 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// What was found instead of it, at most 5 texts of at most 120 characters each.
+    /// The records found instead of it, at most 5 texts of at most 120 characters each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<String>,
     /// Whether a CNAME led there, so that the record stands in another zone.

@@ -31,14 +31,13 @@ pub(super) struct Stream {
     /// When the plans were last counted; the least number before the first time.
     counted_at: AtomicI64,
     brake: Mutex<Brake>,
-    /// The outage of ours that the database knows of by this process.
+    /// The outage of ours that the database knows of, as far as this process has heard.
     outage: Mutex<Option<Outage>>,
 }
 
 impl Stream {
-    /// `outage` is the one that the process before this one was in.
+    /// `outage` is the one that the database knows of.
     pub(super) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
-        let brake = outage.map_or_else(Brake::default, |outage| Brake::held(outage.since()));
         Self {
             pace: Pace {
                 least: config.least_rate,
@@ -46,13 +45,17 @@ impl Stream {
             },
             planned: Mutex::new(Planned::new(now)),
             counted_at: AtomicI64::new(i64::MIN),
-            brake: Mutex::new(brake),
+            brake: Mutex::default(),
             outage: Mutex::new(outage),
         }
     }
 
     pub(super) fn planned(&self) -> MutexGuard<'_, Planned> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn hold_brake(&self, since: OffsetDateTime) {
+        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = Brake::held(since);
     }
 
     pub(super) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {

@@ -3,7 +3,9 @@
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -22,8 +24,15 @@ const MAX_INDEX_LAG: i64 = 10 * SECOND;
 const PROBE: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
-/// Held while the file is there: looks at the same moment wait for each other, however many there are.
-static PROBING: Mutex<()> = Mutex::const_new(());
+/// For this long the outcome of a look is told again: anybody may ask, and a look waits for the disk.
+const PROBED_FOR: Duration = Duration::from_secs(1);
+
+/// When the disk was last looked at, and why it takes no writes where it takes none.
+type Probed = (Instant, Result<(), String>);
+
+/// What was last seen of the disk. Held while a look is under way, so that the others wait for its outcome.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk(Arc<Mutex<Option<Probed>>>);
 
 /// Whether this process can do its work, check by check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -147,14 +156,21 @@ impl App {
     /// Whether the data folder still takes a file.
     async fn disk(&self) -> Result<String, String> {
         let path = self.config.store.data_dir.join(PROBE);
-        let probing = PROBING.lock().await;
-        let outcome = tokio::task::spawn_blocking(move || {
-            // Whoever asked may go away meanwhile, so the file's end and not theirs lets the next one look.
-            let _probing = probing;
-            probe(&path)
-        })
-        .await;
-        match outcome.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        let mut last = Arc::clone(&self.disk.0).lock_owned().await;
+        let known = last.as_ref().filter(|(at, _)| at.elapsed() < PROBED_FOR);
+        let outcome = match known {
+            Some((_, outcome)) => outcome.clone(),
+            None => {
+                // Whoever asked may go away meanwhile; the next one looks when this look has ended.
+                let look = tokio::task::spawn_blocking(move || {
+                    let outcome = probe(&path).map_err(|error| error.to_string());
+                    *last = Some((Instant::now(), outcome.clone()));
+                    outcome
+                });
+                look.await.unwrap_or_else(|error| Err(error.to_string()))
+            }
+        };
+        match outcome {
             Ok(()) => Ok("takes writes".into()),
             Err(error) => Err(format!("the data folder takes no writes: {error}")),
         }

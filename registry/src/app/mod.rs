@@ -82,6 +82,7 @@ pub struct App {
     searches: search::SearchCache,
     signer: page::Signer,
     heard: health::Heard,
+    disk: health::Disk,
     stream: crawling::Stream,
     pub(crate) wake: Wake,
     _data_dir: DataDir,

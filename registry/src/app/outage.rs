@@ -1,7 +1,5 @@
 //! An outage of ours, kept in the database: it outlives a restart, and processes that do not crawl know of it.
 
-use time::OffsetDateTime;
-
 use super::{App, AppError};
 use crate::domain::timestamp::{DAY, HOUR, Timestamp};
 use crate::store::settings::setting_get;
@@ -13,6 +11,13 @@ const SETTING: &str = "crawl_braked";
 const NOTED: i64 = HOUR;
 /// For this long what was last noted is believed: longer than between two looks at a source that fails.
 const BELIEVED: i64 = 2 * DAY;
+
+/// Other processes believe it for as long: the one that notes it may have gone with its network.
+const CURRENT: i64 = 3 * HOUR;
+
+/// What the database says of an outage once a write is kept.
+#[derive(Debug)]
+pub(super) struct Noted(Option<Outage>);
 
 /// An outage as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +45,6 @@ impl Outage {
         Ok(read().filter(|outage| now.0.saturating_sub(outage.noted.0) < BELIEVED))
     }
 
-    /// Since when verdicts are frozen.
-    pub(super) fn since(self) -> OffsetDateTime {
-        self.since.into()
-    }
-
     async fn keep(outage: Option<Self>, write: &Write) -> Result<(), StoreError> {
         let text = outage.map_or_else(String::new, |outage| {
             format!("{} {}", outage.since.0, outage.noted.0)
@@ -54,7 +54,15 @@ impl Outage {
 }
 
 impl App {
-    /// Whether verdicts are frozen, by what this process has seen or another one has noted.
+    /// Goes on in the outage that the process before this one was in: for a process that crawls, which alone can see
+    /// that it is over.
+    pub fn resume_outage(&self) {
+        if let Some(outage) = *self.stream.outage() {
+            self.stream.hold_brake(outage.since.into());
+        }
+    }
+
+    /// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
     ///
     /// # Errors
     /// Where the database fails.
@@ -62,24 +70,35 @@ impl App {
         if self.crawl_braked_since().is_some() {
             return Ok(true);
         }
-        Ok(Outage::kept(&self.store, self.now()).await?.is_some())
+        let now = self.now();
+        let kept = Outage::kept(&self.store, now).await?;
+        Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
     }
 
-    /// Notes an outage that has begun, goes on or is over.
+    /// Keeps an outage that has begun, goes on or is over; answers what is to be remembered of it once the write is
+    /// kept, where that has changed.
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn note_outage(&self, write: &Write) -> Result<(), AppError> {
+    pub(super) async fn keep_outage(&self, write: &Write) -> Result<Option<Noted>, AppError> {
         let now = self.now();
         let known = *self.stream.outage();
         let next = match (self.crawl_braked_since(), known) {
-            (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => return Ok(()),
+            (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => {
+                return Ok(None);
+            }
             (Some(since), _) => Some(Outage { since, noted: now }),
             (None, Some(_)) => None,
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(None),
         };
         Outage::keep(next, write).await?;
-        *self.stream.outage() = next;
-        Ok(())
+        Ok(Some(Noted(next)))
+    }
+
+    /// Remembers what was kept.
+    pub(super) fn remember_outage(&self, noted: Option<Noted>) {
+        if let Some(Noted(outage)) = noted {
+            *self.stream.outage() = outage;
+        }
     }
 }

@@ -179,9 +179,14 @@ impl App {
                 ));
             }
         }
+        // Deleted and named again, a host rests as it would have.
+        let rested = domains::rest_of_deleted(write, &domain.name).await?;
+        let rests_until = rested.map_or(now.0, |rest| rest.max(now.0));
         let row = domain::Model {
             account_id: caller.account.as_ref().map(|account| account.id),
             nominated_from: caller.network.map(|network| network.to_string()),
+            not_before: rests_until,
+            visit_due_at: Some(rests_until),
             ..new_domain(&domain.name, domain.origin.scheme(), now)
         };
         Ok(write.domain_insert(row).await?)

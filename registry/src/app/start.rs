@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::cards::CardCache;
 use super::changes::Changes;
 use super::crawling::Stream;
-use super::health::Heard;
+use super::health::{Disk, Heard};
 use super::outage::Outage;
 use super::page::Signer;
 use super::search::SearchCache;
@@ -114,6 +114,7 @@ impl App {
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             heard: Heard::new(clock.now().into()),
+            disk: Disk::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake {

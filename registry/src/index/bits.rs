@@ -138,16 +138,25 @@ pub(super) struct SeenBits {
     bits: Bits,
     seen: u32,
     hidden: u32,
+    /// The other documents, where they are so few that looking for them among many is worth it.
+    others: Option<Bits>,
 }
 
 impl SeenBits {
     /// Of a segment's documents these.
     pub fn new(reader: &SegmentReader, bits: Bits) -> Self {
         let seen = bits.len();
+        let hidden = reader.max_doc().saturating_sub(seen);
+        let others = (hidden < reader.max_doc() / POSTINGS_BLOCK).then(|| {
+            let mut others = Bits::all(reader.max_doc());
+            others.subtract(&bits);
+            others
+        });
         Self {
-            seen,
-            hidden: reader.max_doc().saturating_sub(seen),
             bits,
+            seen,
+            hidden,
+            others,
         }
     }
 
@@ -172,8 +181,14 @@ impl SeenBits {
             return Ok(enough);
         }
         let postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
-        let holders = self.among(postings).take(enough as usize).count();
-        Ok(u32::try_from(holders).unwrap_or(enough))
+        let holders = match &self.others {
+            // Most blocks of postings are passed over.
+            Some(others) if self.hidden < term.doc_freq / POSTINGS_BLOCK => {
+                term.doc_freq as usize - others.among(postings).count()
+            }
+            _ => self.among(postings).take(enough as usize).count(),
+        };
+        Ok(u32::try_from(holders).unwrap_or(enough).min(enough))
     }
 
     /// Those of these postings, ascending.

@@ -104,10 +104,14 @@ fn follows(left: &[u32], right: &[u32]) -> Score {
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn nearness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;
-    for place in left {
-        let next = right.partition_point(|other| other <= place);
+    for (at, place) in left.iter().enumerate() {
+        // Beyond a bound all places are one, and nothing is nearer than neighbours.
+        if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
+            continue;
+        }
         // What stands in the same place is the same word in another form.
-        let before = right[..next].iter().rev().find(|other| *other < place);
+        let before = right[..right.partition_point(|other| other < place)].last();
+        let next = right.partition_point(|other| other <= place);
         for other in before.into_iter().chain(right.get(next)) {
             let apart = place.abs_diff(*other);
             if apart <= nearest.unwrap_or(NEAR) && part_of(*place) == part_of(*other) {

@@ -87,6 +87,7 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
     let fetcher = Arc::new(crawl::fetcher(app, Arc::clone(&resolver))?);
     app.reach_out(Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
+        app.resume_outage();
         let prove = prove::start(app, &resolver, &crawling);
         let crawl = crawl::start(app, fetcher, resolver, options.on_outcome, crawling.clone());
         (Some(crawl), Some(prove))

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::networks;
 use crate::app::{App, AppError};
 
-/// Domains looked at at once. Each look takes some DNS questions and a request, ten seconds at most.
+/// Domains looked at at once. Each look takes some DNS questions, and as many requests as a visit.
 const AT_ONCE: usize = 4;
 /// How long to wait before looking for due domains again where nothing has called.
 const POLL: Duration = Duration::from_secs(5);
@@ -62,9 +62,14 @@ async fn check_next(
         return Ok(false);
     };
     if check.may_ask_host {
-        let too_many = networks::learn(app, resolver, std::iter::once(&check.domain)).await?;
-        if !too_many.is_empty() {
-            return Ok(true);
+        match networks::learn(app, resolver, std::iter::once(&check.domain)).await {
+            Ok(too_many) if too_many.is_empty() => {}
+            // Too many of its address block are under way; it was given back with that.
+            Ok(_) => return Ok(true),
+            Err(error) => {
+                app.check_give_back(&check).await?;
+                return Err(error.into());
+            }
         }
     }
     let made = tokio::select! {

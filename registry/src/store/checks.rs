@@ -6,7 +6,7 @@
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    sea_query::{Condition, Expr, ExprTrait as _},
+    sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType},
 };
 
 use super::entity::{domain, pace};
@@ -25,25 +25,33 @@ pub struct CheckWish {
     pub lease: i64,
     /// A host that was registered after this moment is not asked before its first visit, microseconds.
     pub registered_before: i64,
+    /// What has been due since then is looked at without its host, where that rests or is busy, microseconds.
+    pub overdue_since: i64,
 }
 
 impl CheckWish {
-    /// Whether the host of a domain that is due may be asked: nobody is asking it, it need not rest, and nobody
-    /// waits for its first visit.
-    fn may_ask(&self) -> Condition {
-        use domain::Column as C;
-        unleased(self.now)
-            .add(C::NotBefore.lte(self.now))
-            .add(self.just_registered().not())
-    }
-
-    /// Whether a domain was registered just now and not visited since: its host rests from the moment at which it
-    /// was registered until a visit says otherwise.
+    /// Domains that were registered just now and not visited since, for whose first visit somebody waits: a host
+    /// rests from the moment at which it was registered until a visit says otherwise. No look at one was due before,
+    /// which keeps the others out of sight.
     fn just_registered(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
+            .add(C::CheckDueAt.gt(self.registered_before))
             .add(C::CreatedAt.gt(self.registered_before))
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
+    }
+
+    /// Domains whose hosts may be asked: nobody is asking them, they need not rest, and nobody waits for their first
+    /// visit.
+    fn may_ask(&self) -> Condition {
+        unleased(self.now)
+            .add(domain::Column::NotBefore.lte(self.now))
+            .add(self.just_registered().not())
+    }
+
+    /// Domains whose looks have waited for their hosts for too long: their name servers can be asked.
+    fn overdue(&self) -> Condition {
+        Condition::all().add(domain::Column::CheckDueAt.lte(self.overdue_since))
     }
 }
 
@@ -57,58 +65,52 @@ pub struct DueCheck {
 }
 
 impl Store {
-    /// Takes the domain whose look has been due longest, and puts the next one off until the lease ends, so that
-    /// nobody else takes it meanwhile. Where its host may be asked the domain is leased; a host that must rest,
-    /// or whose address block is busy, is passed over, but for those just registered: their name servers may be
-    /// asked at once.
+    /// Takes a domain whose look is due, and puts the next one off until the lease ends, so that nobody else takes it
+    /// meanwhile: one that was just registered, else the one that has been due longest of those whose host may be
+    /// asked, which is leased for that. A host that must rest, or whose address block is busy, is passed over until
+    /// its look is long overdue; then its name servers are asked alone.
     ///
     /// # Errors
     /// Where the database fails.
     pub async fn check_lease(&self, wish: &CheckWish) -> Result<Option<DueCheck>, StoreError> {
-        let query = due(wish).filter(
-            Condition::any()
-                .add(wish.may_ask())
-                .add(wish.just_registered()),
-        );
         // Most of the time nothing is due, and nobody is made to wait for that.
-        if query.one(self.connection()).await?.is_none() {
+        if due(wish).one(self.connection()).await?.is_none() {
             return Ok(None);
         }
         let write = self.write().await?;
         locked(&write, pace::Entity::find_by_id(PACE))
             .one(write.connection())
             .await?;
-        let mut change = domain::ActiveModel {
-            check_due_at: Set(Some(wish.leased_until)),
-            ..Default::default()
-        };
-        let new = due(wish).filter(wish.just_registered());
-        let found = match new.one(write.connection()).await? {
-            Some(domain) => Some(DueCheck {
-                domain,
-                may_ask_host: false,
-            }),
+        let new = write.first_due(wish, wish.just_registered()).await?;
+        let found = match new {
+            Some(domain) => Some(DueCheck::of_name_servers(domain)),
             None => {
-                let free = due(wish)
-                    .filter(wish.may_ask())
-                    .filter(write.elsewhere(wish.now).await?);
-                free.one(write.connection()).await?.map(|domain| {
-                    let (lease, leased_until) = (Some(wish.lease), Some(wish.leased_until));
-                    change.lease = Set(lease);
-                    change.leased_until = Set(leased_until);
-                    let domain = domain::Model {
-                        lease,
-                        leased_until,
-                        ..domain
-                    };
-                    DueCheck {
-                        domain,
+                let free = wish.may_ask().add(write.elsewhere(wish.now).await?);
+                match write.first_due(wish, free).await? {
+                    Some(domain) => Some(DueCheck {
+                        domain: domain::Model {
+                            lease: Some(wish.lease),
+                            leased_until: Some(wish.leased_until),
+                            ..domain
+                        },
                         may_ask_host: true,
+                    }),
+                    None => {
+                        let overdue = write.first_due(wish, wish.overdue()).await?;
+                        overdue.map(DueCheck::of_name_servers)
                     }
-                })
+                }
             }
         };
         if let Some(check) = &found {
+            let mut change = domain::ActiveModel {
+                check_due_at: Set(Some(wish.leased_until)),
+                ..Default::default()
+            };
+            if check.may_ask_host {
+                change.lease = Set(check.domain.lease);
+                change.leased_until = Set(check.domain.leased_until);
+            }
             domain::Entity::update_many()
                 .set(change)
                 .filter(domain::Column::Id.eq(check.domain.id))
@@ -120,7 +122,30 @@ impl Store {
     }
 }
 
+impl DueCheck {
+    const fn of_name_servers(domain: domain::Model) -> Self {
+        Self {
+            domain,
+            may_ask_host: false,
+        }
+    }
+}
+
 impl Write {
+    /// The domain of these whose look has been due longest. One that another write holds is passed over: all leasing
+    /// would wait for that write.
+    async fn first_due(
+        &self,
+        wish: &CheckWish,
+        which: Condition,
+    ) -> Result<Option<domain::Model>, StoreError> {
+        let mut query = due(wish).filter(which);
+        if self.locks_rows() {
+            query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        }
+        Ok(query.one(self.connection()).await?)
+    }
+
     /// Domains of address blocks that one more visit may begin in.
     async fn elsewhere(&self, now: i64) -> Result<Condition, StoreError> {
         let busy = self.networks_busy(now).await?;
@@ -133,17 +158,17 @@ impl Write {
             .add(domain::Column::Network.is_not_in(full)))
     }
 
-    /// Ends the lease of a look. A host whose address block is known rests until `spaced`; without one it lies where
-    /// no spacing applies, or does not resolve. A visit that somebody asked for meanwhile is due then. A lease that
-    /// is no longer held is left alone.
+    /// Ends the lease of a look. The host rests until `spaced` where its address block is known, else until `unknown`.
+    /// A visit that somebody asked for meanwhile is due then, unless the domain has opted out or was deleted. A lease
+    /// that is no longer held is left alone.
     ///
     /// # Errors
     /// Where the database fails.
     pub async fn check_end(
         &self,
         leased: &domain::Model,
-        now: i64,
         spaced: i64,
+        unknown: i64,
     ) -> Result<(), StoreError> {
         use domain::Column as C;
         let held = Condition::all()
@@ -153,7 +178,11 @@ impl Write {
         let Some(row) = locked(self, query).one(self.connection()).await? else {
             return Ok(());
         };
-        let earliest = if row.network.is_some() { spaced } else { now };
+        let earliest = if row.network.is_some() {
+            spaced
+        } else {
+            unknown
+        };
         let later = |moment| std::cmp::max(moment, earliest);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -167,7 +196,8 @@ impl Write {
             .filter(held)
             .exec(self.connection())
             .await?;
-        if row.wanted_at.is_some() {
+        let visited = row.opted_out_by.is_none() && row.deleted_at.is_none();
+        if row.wanted_at.is_some() && visited {
             self.domain_make_due(row.id, earliest).await?;
         }
         Ok(())

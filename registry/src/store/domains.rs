@@ -116,6 +116,23 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .await?)
 }
 
+/// The earliest moment at which politeness allows to visit a host that was registered under this name before, where
+/// it was.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>, StoreError> {
+    let moment: Option<Option<i64>> = domain::Entity::find()
+        .select_only()
+        .column_as(domain::Column::NotBefore.max(), "rest")
+        .filter(domain::Column::Name.eq(name))
+        .filter(domain::Column::DeletedAt.is_not_null())
+        .into_tuple()
+        .one(on.connection())
+        .await?;
+    Ok(moment.flatten())
+}
+
 /// The sources of these domains that are still asked, oldest first.
 ///
 /// # Errors
@@ -383,6 +400,7 @@ impl Write {
             .set(domain::ActiveModel {
                 deleted_at: Set(Some(at)),
                 visit_due_at: Set(None),
+                check_due_at: Set(None),
                 lease: Set(None),
                 leased_until: Set(None),
                 ..Default::default()

@@ -133,7 +133,7 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps what looking for proofs of a domain has found; of older looks only the newest stay.
+    /// Keeps what looking for proofs of a domain has found; of looks before `since` only the newest stay.
     ///
     /// # Errors
     /// Where the database fails.
@@ -141,6 +141,7 @@ impl Write {
         &self,
         domain: i64,
         rows: Vec<proof_check::Model>,
+        since: i64,
     ) -> Result<(), StoreError> {
         for row in rows {
             let active = unnumbered(row, |active: &mut proof_check::ActiveModel| {
@@ -158,9 +159,11 @@ impl Write {
             .one(self.connection())
             .await?;
         if let Some(oldest) = oldest {
+            // Those of the last hour stay: what has failed is counted by them.
             proof_check::Entity::delete_many()
                 .filter(proof_check::Column::DomainId.eq(domain))
                 .filter(proof_check::Column::Id.lt(oldest.id))
+                .filter(proof_check::Column::At.lt(since))
                 .exec(self.connection())
                 .await?;
         }

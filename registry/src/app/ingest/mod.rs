@@ -42,7 +42,7 @@ impl App {
         let write = self.store.write().await?;
         let mut state = Group::load(&write, group).await?;
         state.braked = self.note_looks(&state, group, now);
-        self.note_outage(&write).await?;
+        let noted = self.keep_outage(&write).await?;
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         for outcome in group {
             if state.holds_lease(outcome) {
@@ -57,6 +57,7 @@ impl App {
             write.versions_trim(agent, &keep).await?;
         }
         write.commit().await?;
+        self.remember_outage(noted);
         self.after_write(&touched);
         Ok(())
     }

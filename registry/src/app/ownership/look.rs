@@ -1,5 +1,7 @@
 //! Looking for proofs in the world outside, through the guarded fetcher.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
 use a2a_crawler::fetch::{Fetcher, visible};
 use time::OffsetDateTime;
@@ -11,6 +13,10 @@ use crate::domain::ownership::{Look, Method};
 /// Parents of a host whose records are looked at, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;
 
+/// Files that a host is asked for in one look; its certificate makes one request more, and a visit makes as many. Those
+/// whose proof stands are looked for first.
+const MAX_FILES: usize = 7;
+
 /// The world outside, as far as one look reaches into it.
 struct World<'a> {
     fetcher: &'a Fetcher,
@@ -18,6 +24,17 @@ struct World<'a> {
     registry: &'a str,
     /// Whether the host itself is asked, or only its name server.
     asks_host: bool,
+    /// How many more files it is asked for.
+    files_left: AtomicUsize,
+}
+
+impl World<'_> {
+    /// Whether the host is asked for one more file.
+    fn asks_for_file(&self) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        let (set, fetched) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.asks_host && self.files_left.fetch_update(set, fetched, one_less).is_ok()
+    }
 }
 
 /// Looks for everything a question is about.
@@ -32,6 +49,7 @@ pub(super) async fn look(
         .await;
     let mut looked = Looked {
         opted_out: opted_out(own.verdict),
+        everybody: question.everybody,
         ..Looked::default()
     };
     // Who has opted out is left alone, whoever says that the host is theirs; its name server may be asked.
@@ -42,6 +60,7 @@ pub(super) async fn look(
         fetcher,
         registry,
         asks_host: permitted && question.may_ask_host,
+        files_left: AtomicUsize::new(MAX_FILES),
     };
     for claimant in &question.claimants {
         let found = look_for(&world, &question.host, claimant, now).await;
@@ -130,7 +149,7 @@ async fn look_for(
         let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
         all.push(with(found(Method::Dns, one_off)));
         if let Ok(origin) = Url::parse(&format!("https://{host}/"))
-            && world.asks_host
+            && world.asks_for_file()
         {
             let file = fetcher.check_https_file(&origin, &expected).await;
             all.push(with(found(Method::Http, file)));

@@ -29,6 +29,8 @@ struct Question {
     claimants: Vec<Claimant>,
     /// Whether it was proved before, so that another owner would show.
     proved_before: bool,
+    /// Whether all of their claims are asked about, and not only those of whoever asks.
+    everybody: bool,
     /// Whether its host may be asked at all now, or must rest.
     may_ask_host: bool,
     /// Whether its host may be asked although nobody can tell whether it has opted out.
@@ -57,6 +59,8 @@ struct Looked {
     name_servers: Vec<String>,
     /// The key of the certificate, likewise.
     tls_key: Option<String>,
+    /// Whether the claims of everybody were looked at, so that the next look may wait its day.
+    everybody: bool,
     /// Whether its host was asked for anything.
     asked_host: bool,
     /// Whether its host was to be asked for something and had to rest; it is asked soon.

@@ -44,7 +44,10 @@ impl App {
             .found
             .iter()
             .map(|found| check(row.id, found, looked.braked, actor, now));
-        write.checks_insert(row.id, checks.collect()).await?;
+        let hour_ago = now.plus(-HOUR).0;
+        write
+            .checks_insert(row.id, checks.collect(), hour_ago)
+            .await?;
         let mut standing = domains::proofs_of(write, &[row.id]).await?;
         let mut in_doubt = looked.braked && looked.opted_out.is_none();
         for ((account, method), found) in strongest(&looked.found) {
@@ -71,14 +74,18 @@ impl App {
             }
             _ => {}
         }
+        let daily = next_check(now, unit_random(self.entropy.as_ref()));
         let next = if in_doubt {
             now.plus(BRAKED_INTERVAL)
         } else if looked.host_rested {
-            now.plus(SPACING)
+            Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
         } else {
-            next_check(now, unit_random(self.entropy.as_ref()))
+            daily
         };
-        row.check_due_at = row.check_due_at.map(|_| next.0);
+        // Who has looked for one claim must not put off the look for the others.
+        if looked.everybody {
+            row.check_due_at = row.check_due_at.map(|_| next.0);
+        }
         self.follow_proofs(write, ledger, row, actor).await
     }
 

@@ -101,6 +101,7 @@ impl App {
             leased_until: now.plus(TAKEN_FOR).0,
             lease: i64::from_le_bytes(random),
             registered_before: now.plus(-SPACING).0,
+            overdue_since: now.plus(-TAKEN_FOR).0,
         };
         Ok(self.store.check_lease(&wish).await?)
     }
@@ -133,10 +134,12 @@ impl App {
             return Ok(());
         }
         let now = self.now();
-        let spacing = if asked { SPACING } else { 0 };
-        let spaced = now.plus(spacing).0;
+        let spaced = now.plus(if asked { SPACING } else { 0 }).0;
+        // Where some networks are exempt a host of no known block lies in one of them.
+        let exempt = !self.config.crawler.allow_networks.is_empty();
+        let unknown = if exempt { now.0 } else { spaced };
         let write = self.store.write().await?;
-        write.check_end(&check.domain, now.0, spaced).await?;
+        write.check_end(&check.domain, spaced, unknown).await?;
         write.commit().await?;
         self.wake.visits.notify_one();
         Ok(())
@@ -221,6 +224,7 @@ impl App {
             host: host_of(&row.name).unwrap_or(&row.name).to_owned(),
             claimants,
             proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
+            everybody: only.is_none(),
             may_ask_host: true,
             asks_in_doubt: is_patience_over(row, now),
         })

@@ -28,7 +28,7 @@ fn holders_equal_a_walk_over_all_postings() {
     for reader in searcher.segment_readers() {
         let inverted = reader.inverted_index(field).unwrap();
         let last = reader.max_doc();
-        for set in 0..6_u32 {
+        for set in 0..8_u32 {
             let mut bits = Bits::none(last);
             for document in 0..last {
                 let chosen = match set {
@@ -37,6 +37,9 @@ fn holders_equal_a_walk_over_all_postings() {
                     2 => dice.below(2) == 0,
                     3 => dice.below(400) == 0,
                     4 => (document / 700).is_multiple_of(2),
+                    // Hardly anybody is hidden.
+                    5 => document != last / 2,
+                    6 => document != 0 && document + 1 != last,
                     _ => document + 1 == last,
                 };
                 if chosen {
