@@ -465,6 +465,7 @@ both_databases! {
         house.remove(STANDING);
         assert_eq!(house.next_day().await, "unverified");
         assert!(house.stage.holds(agent).await.is_empty());
+        house.stage.advance(Duration::minutes(1));
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
         house.stage.index_equals_database().await;
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use a2a_registry::app::{Caller, SearchQuery};
 use serde_json::Value;
-use time::Duration;
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card};
@@ -87,8 +86,9 @@ both_databases! {
         let stage = crowd(url).await;
         let first = page(&stage, None).await;
         let before = names(&page(&stage, next(&first)).await);
-        stage.advance(Duration::hours(1));
-        stage.publish("better.agents-test.com", &card("Flights", "flights flights flights")).await;
+        stage.register("better.agents-test.com").await;
+        let answer = Answer::Card(card("Flights", "flights flights flights"));
+        assert_eq!(stage.visit(|_| answer.clone()).await, 1);
         stage.index_equals_database().await;
         let second = page(&stage, next(&first)).await;
         assert_eq!((names(&second), &second["order"]), (before, &"relevance".into()));

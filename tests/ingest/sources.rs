@@ -133,6 +133,9 @@ both_databases! {
         assert_eq!(stage.served(first.id).await, None, "before the index has heard of it");
         stage.index_equals_database().await;
 
+        stage.register(DOMAIN).await;
+        assert_eq!(stage.visit(|_| panic!("its host rests")).await, 0, "a new name for it changes nothing");
+        stage.advance(time::Duration::minutes(2));
         let second = stage.publish(DOMAIN, &bytes).await;
         assert_ne!(second.id, first.id);
         assert_eq!(second.lifecycle, "pending", "the old approval was the old agent's");

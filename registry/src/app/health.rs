@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -25,10 +24,10 @@ const PROBE: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
 /// For this long the outcome of a look is told again: anybody may ask, and a look waits for the disk.
-const PROBED_FOR: Duration = Duration::from_secs(1);
+const PROBED_FOR: i64 = SECOND;
 
 /// When the disk was last looked at, and why it takes no writes where it takes none.
-type Probed = (Instant, Result<(), String>);
+type Probed = (Timestamp, Result<(), String>);
 
 /// What was last seen of the disk. Held while a look is under way, so that the others wait for its outcome.
 #[derive(Debug, Clone, Default)]
@@ -157,14 +156,17 @@ impl App {
     async fn disk(&self) -> Result<String, String> {
         let path = self.config.store.data_dir.join(PROBE);
         let mut last = Arc::clone(&self.disk.0).lock_owned().await;
-        let known = last.as_ref().filter(|(at, _)| at.elapsed() < PROBED_FOR);
+        let now = self.now();
+        let known = last
+            .as_ref()
+            .filter(|(at, _)| (now.0 - at.0).abs() < PROBED_FOR);
         let outcome = match known {
             Some((_, outcome)) => outcome.clone(),
             None => {
                 // Whoever asked may go away meanwhile; the next one looks when this look has ended.
                 let look = tokio::task::spawn_blocking(move || {
                     let outcome = probe(&path).map_err(|error| error.to_string());
-                    *last = Some((Instant::now(), outcome.clone()));
+                    *last = Some((now, outcome.clone()));
                     outcome
                 });
                 look.await.unwrap_or_else(|error| Err(error.to_string()))
