@@ -41,15 +41,7 @@ impl Browser {
     pub async fn open_sized(width: u32, height: u32) -> Self {
         install_tls();
         let profile = TempDir::new().unwrap();
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0");
-        let driver = Program::start(command);
-        let port: u16 = driver
-            .find(|line| {
-                let (_, port) = line.split_once("started successfully on port ")?;
-                port.trim_end_matches('.').parse().ok()
-            })
-            .await;
+        let (driver, port) = driver().await;
 
         let mut capabilities = DesiredCapabilities::chrome();
         for argument in [
@@ -148,4 +140,30 @@ impl Browser {
         self.page.quit().await.unwrap();
         self.driver.terminate().await;
     }
+}
+
+/// How often a driver is started whose free port was not free after all.
+const STARTS: usize = 10;
+
+/// A driver, and the port it listens on. It takes a port that is free for IPv6 and then the same one for IPv4, which
+/// another test may have taken.
+async fn driver() -> (Program, u16) {
+    for _ in 0..STARTS {
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0");
+        let driver = Program::start(command);
+        let port = driver
+            .find(|line| {
+                if line.contains("port not available") {
+                    return Some(None);
+                }
+                let (_, port) = line.split_once("started successfully on port ")?;
+                Some(port.trim_end_matches('.').parse::<u16>().ok())
+            })
+            .await;
+        if let Some(port) = port {
+            return (driver, port);
+        }
+    }
+    panic!("chromedriver has found no free port {STARTS} times");
 }
