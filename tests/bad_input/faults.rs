@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sea_orm::ConnectionTrait as _;
+use serde_json::Value;
 use tokio::process::Command;
 
 use super::{CARD, House, card};
@@ -28,18 +29,24 @@ async fn only_reads(house: &House, slug: &str) {
     assert_eq!(house.domains().await, 1);
 }
 
-/// Writing works again, from the registration to the search.
-async fn writes_again(house: &House) {
+/// Registers one more agent; gives the event of its approval.
+async fn approved(house: &House, name: &str) -> Value {
     let api = house.api();
     let other = Origin::start();
-    other.answer(CARD, Reply::json(card("Afterwards")));
+    other.answer(CARD, Reply::json(card(name)));
     let mut feed = api.events(0).await;
     let domain = api.register(&other.url(CARD)).await;
     feed.until_one("agent.discovered", |event| {
         event["data"]["domain"] == domain.as_str()
     })
     .await;
-    let approved = feed.until("agent.approved").await;
+    feed.until("agent.approved").await
+}
+
+/// Writing works again, from the registration to the search.
+async fn writes_again(house: &House) {
+    let api = house.api();
+    let approved = approved(house, "Afterwards").await;
     api.indexed(seq(&approved)).await;
     assert_eq!(api.search("q=afterwards").await["total"], 1);
     house.is_intact().await;
@@ -118,7 +125,7 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
     let api = house.api();
     let failing = || async {
         let ready = api.get("/readyz").await;
-        let told: serde_json::Value = serde_json::from_slice(&ready.body).unwrap();
+        let told: Value = serde_json::from_slice(&ready.body).unwrap();
         let checks = told["checks"].as_array().unwrap().clone();
         let failing = checks.into_iter().filter(|check| check["ok"] == false);
         let names: Vec<String> = failing
@@ -129,15 +136,7 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
     assert_eq!(failing().await, (reqwest::StatusCode::OK, Vec::new()));
 
     files_may_grow(&house, Some(0));
-    let other = Origin::start();
-    other.answer(CARD, Reply::json(card("Meanwhile")));
-    let mut feed = api.events(0).await;
-    let domain = api.register(&other.url(CARD)).await;
-    feed.until_one("agent.discovered", |event| {
-        event["data"]["domain"] == domain.as_str()
-    })
-    .await;
-    let approved = feed.until("agent.approved").await;
+    let approved = approved(&house, "Meanwhile").await;
     // A moment ago it still took writes.
     eventually("the disk is missed", || async {
         let (status, names) = failing().await;

@@ -90,29 +90,9 @@ both_databases! {
         let now = stage.app.now();
         for number in 0..GROUP {
             let domain = a2a_registry::store::entity::domain::Model {
-                id: 0,
-                name: format!("d{number}.agents-test.com"),
-                scheme: "https".into(),
-                state: "unverified".into(),
-                generation: 1,
-                account_id: None,
-                nominated_from: None,
-                generation_since: 0,
-                dns_proved: false,
-                owner_id: None,
-                contact: None,
-                opted_out_by: None,
-                lapsed_at: None,
-                check_due_at: None,
                 created_at: now.0,
-                deleted_at: None,
-                visit_due_at: Some(now.0),
-                visit_interval_us: None,
-                network: None,
                 not_before: now.0,
-                wanted_at: None,
-                lease: None,
-                leased_until: None,
+                ..crate::leases::domain(number, now.0)
             };
             let domain = write.domain_insert(domain).await.unwrap();
             for place in 0..MAX_SOURCES_PER_VISIT + 2 {
