@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use a2a_crawler::pace::Pace;
 use a2a_registry::store::entity::{domain, source as source_entity};
-use a2a_registry::store::frontier::{self, LeaseWish};
+use a2a_registry::store::frontier::LeaseWish;
+use a2a_registry::store::planned;
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
 use tokio::sync::Barrier;
@@ -158,9 +159,9 @@ both_databases! {
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
         assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
         assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
-        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
+        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
         assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
-        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
     }
 
     /// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
@@ -208,7 +209,7 @@ both_databases! {
         write.domain_end(ids[1], NOW).await.unwrap();
         write.commit().await.unwrap();
         assert!(lease(&store, NOW, 1, 9).await.is_empty());
-        assert_eq!(frontier::visits_next_due(&store, NOW).await.unwrap(), None);
+        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
         assert!(store.connection().clone().ping().await.is_ok());
     }
 
@@ -284,7 +285,7 @@ both_databases! {
         }
         assert_eq!(made.len(), 61 * 4);
         assert!(made.is_sorted(), "the oldest promise first");
-        let planned = frontier::visits_planned(&store, NOW - 7200 * SECOND).await.unwrap();
+        let planned = planned::visits_planned(&store, NOW - 7200 * SECOND).await.unwrap();
         assert!((planned.steady - 600.0 / 86_400.0).abs() < 1e-9, "{planned:?}");
         assert_eq!(planned.minutes.iter().map(|(_, visits)| visits).sum::<i64>(), 601);
     }

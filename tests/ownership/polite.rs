@@ -51,4 +51,37 @@ both_databases! {
         house.stage.advance(Duration::seconds(60));
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
     }
+
+    /// A server that wants to rest when it is asked for a file is asked for nothing more in that look, and neither
+    /// visited nor looked at until it has rested.
+    async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
+        let Some(site) = Site::on_443().await else { return };
+        let house = House::at(url, &site).await;
+        let (acme, other) = (house.account("acme").await, house.account("other").await);
+        let mut paths = Vec::new();
+        for account in [&acme, &other] {
+            let view = house.register(account, DOMAIN).await;
+            let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
+            let place = file.url.clone().unwrap();
+            let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap().to_owned();
+            site.origin.answer(&path, Reply::status(429).header("retry-after", "600"));
+            paths.push(path);
+        }
+        let asked = || paths.iter().map(|path| site.origin.requests(path).len()).sum::<usize>();
+
+        assert_eq!(house.looks().await, 1);
+        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        house.stage.advance(Duration::seconds(61));
+        assert_eq!(house.looks().await, 1);
+        assert_eq!(asked(), 1);
+        let row = house.row().await;
+        house.stage.app.networks_learn(&[(row.id, "192.0.2.0/24".into())]).await.unwrap();
+        let wish = a2a_registry::api::Recrawl::default();
+        house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
+        house.stage.advance(Duration::seconds(598));
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+        assert_eq!(asked(), 1);
+        house.stage.advance(Duration::seconds(3));
+        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    }
 }

@@ -82,6 +82,8 @@ pub struct Check {
     pub found: Vec<String>,
     /// Whether a CNAME led to the records, so that the proof is kept in another zone.
     pub aliased: bool,
+    /// For how many seconds the server that was asked for a file wants not to be asked again.
+    pub retry_after: Option<u32>,
     /// How it ended.
     pub verdict: Verdict,
     /// One sentence for the owner, at most 300 characters, without control characters and addresses.
@@ -97,6 +99,7 @@ impl Check {
             wanted,
             found: Vec::new(),
             aliased: false,
+            retry_after: None,
             verdict: Verdict::Absent,
             detail: String::new(),
         }

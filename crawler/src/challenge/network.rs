@@ -9,7 +9,7 @@ use super::file::{FileAnswer, MAX_FILE_BYTES};
 use super::standing::Word;
 use super::{one_off, standing};
 use crate::dns::{TxtAnswer, TxtRecords};
-use crate::fetch::{Fetcher, GetOptions};
+use crate::fetch::{Fetcher, GetOptions, retry_after};
 
 /// What a look at one name says about a proof.
 struct Sight {
@@ -89,11 +89,18 @@ impl Fetcher {
     ///
     /// `origin` is scheme, host and port; http and other ports are asked only where the guard's settings
     /// allow them.
-    pub async fn check_https_file(&self, origin: &Url, expected: &Expected<'_>) -> Check {
+    pub async fn check_https_file(
+        &self,
+        origin: &Url,
+        expected: &Expected<'_>,
+        now: OffsetDateTime,
+    ) -> Check {
         let url = expected.file_url(origin);
         let wanted = expected.file();
         let mut check = Check::new(Format::HttpsFile, vec![url.to_string()], wanted.clone());
-        match self.ask_for_file(&url).await {
+        let (answer, retry_after) = self.ask_for_file(&url, now).await;
+        check.retry_after = retry_after;
+        match answer {
             FileAnswer::Body(body) => {
                 if body.trim_ascii_end() == wanted.as_bytes() {
                     let proved = Verdict::Proved {
@@ -128,15 +135,19 @@ impl Fetcher {
         }
     }
 
-    /// Asks for the file at a URL, and does not judge what it holds.
-    pub async fn ask_for_file(&self, url: &Url) -> FileAnswer {
+    /// Asks for the file at a URL, and does not judge what it holds; with that the seconds for which the server wants
+    /// not to be asked again, where it says so.
+    async fn ask_for_file(&self, url: &Url, now: OffsetDateTime) -> (FileAnswer, Option<u32>) {
         let options = GetOptions {
             accept: "text/plain",
             redirects: 0,
             body: MAX_FILE_BYTES,
             ..GetOptions::default()
         };
-        FileAnswer::of(self.get(url, &options).await.answer)
+        let answer = self.get(url, &options).await.answer;
+        let asks_for_rest = answer.as_ref().ok().filter(|answer| answer.status != 200);
+        let wait = asks_for_rest.and_then(|answer| retry_after(&answer.headers, now));
+        (FileAnswer::of(answer), wait)
     }
 
     /// Whether records below this host may count: a public suffix belongs to nobody who registers.

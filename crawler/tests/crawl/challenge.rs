@@ -223,7 +223,9 @@ async fn checked_file(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> 
         },
         resolver(),
     );
-    let check = fetcher.check_https_file(&server.url("/"), &expected).await;
+    let check = fetcher
+        .check_https_file(&server.url("/"), &expected, NOW)
+        .await;
     assert_eq!(server.requests().len(), 1);
     fit_for_people(&check);
     (check, expected.file())
@@ -276,13 +278,24 @@ async fn other_answers_than_the_file_are_told_apart() {
         (Reply::new(204, "", ""), Verdict::Wrong),
         (Reply::redirect("/elsewhere"), Verdict::Wrong),
         (Reply::new(500, "", ""), Verdict::Failed),
-        (Reply::new(503, "retry-after: 5\r\n", ""), Verdict::Failed),
         (Reply::new(429, "", ""), Verdict::Failed),
         (Reply::raw("").then_close(), Verdict::Failed),
     ] {
         let (check, _) = checked_file(move |_| reply.clone()).await;
-        assert_eq!(check.verdict, verdict, "{check:?}");
+        assert_eq!(
+            (check.verdict, check.retry_after),
+            (verdict, None),
+            "{check:?}"
+        );
     }
+    let (throttled, _) = checked_file(|_| Reply::new(503, "retry-after: 5\r\n", "")).await;
+    assert_eq!(
+        (throttled.verdict, throttled.retry_after),
+        (Verdict::Failed, Some(5))
+    );
+    // Who gives the file does not ask for rest, whatever the header says.
+    let (given, _) = checked_file(|wanted| Reply::new(200, "retry-after: 5\r\n", wanted)).await;
+    assert_eq!(given.retry_after, None);
 }
 
 #[tokio::test]
@@ -296,13 +309,13 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
     let stranger = Authority::new("stranger").identity(HOST);
     let server = Server::with_tls(&stranger, Reply::json(expected.file())).await;
     let check = fetcher()
-        .check_https_file(&server.url("/"), &expected)
+        .check_https_file(&server.url("/"), &expected, NOW)
         .await;
     assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
     // A server that never answers.
     let server = Server::always(Reply::raw("").then_hang()).await;
     let check = hasty_fetcher()
-        .check_https_file(&server.url("/"), &expected)
+        .check_https_file(&server.url("/"), &expected, NOW)
         .await;
     assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
     // A host that does not exist, and one at a forbidden address.
@@ -323,7 +336,7 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
         ("127.0.0.2", Verdict::Refused),
     ] {
         let origin = format!("http://{host}:{port}/").parse().unwrap();
-        let check = fetcher.check_https_file(&origin, &expected).await;
+        let check = fetcher.check_https_file(&origin, &expected, NOW).await;
         assert_eq!(check.verdict, verdict, "{check:?}");
         let shown = format!("{} {:?}", check.detail, check.found);
         let address: IpAddr = canary.at.ip();

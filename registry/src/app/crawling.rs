@@ -14,10 +14,12 @@ use super::App;
 use super::ingest::SPACING;
 use super::outage::Outage;
 use crate::config::CrawlerConfig;
+use crate::domain::ids::random_number;
 use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, source};
-use crate::store::frontier::{self, LeaseWish};
+use crate::store::frontier::LeaseWish;
+use crate::store::planned;
 use crate::store::{StoreError, domains};
 
 /// How often all plans are counted anew: other processes plan too.
@@ -101,12 +103,10 @@ impl App {
     ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
         let now = self.now();
         self.recount_plans(now).await?;
-        let mut random = [0; 8];
-        self.entropy.fill(&mut random);
         let wish = LeaseWish {
             now: now.0,
             leased_until: now.plus(lease_us).0,
-            lease: i64::from_le_bytes(random),
+            lease: random_number(self.entropy.as_ref()).cast_signed(),
             limit: limit as u64,
             pace: self.stream.pace,
             steady: self.stream.planned().steady(),
@@ -183,7 +183,7 @@ impl App {
     /// # Errors
     /// Where the database fails.
     pub async fn visits_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(frontier::visits_next_due(&self.store, self.now().0)
+        Ok(planned::visits_next_due(&self.store, self.now().0)
             .await?
             .map(Timestamp))
     }
@@ -204,7 +204,7 @@ impl App {
         if now.0.saturating_sub(counted_at) < RECOUNT {
             return Ok(());
         }
-        let counted = frontier::visits_planned(&self.store, now.0).await?;
+        let counted = planned::visits_planned(&self.store, now.0).await?;
         let at = now.into();
         let mut planned = Planned::new(at);
         for (minute, visits) in counted.minutes {

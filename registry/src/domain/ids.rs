@@ -40,6 +40,13 @@ pub fn new_id(now: Timestamp, entropy: &dyn Entropy) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }
 
+/// A random number of 64 bits, as for a lease.
+pub fn random_number(entropy: &dyn Entropy) -> u64 {
+    let mut random = [0; 8];
+    entropy.fill(&mut random);
+    u64::from_le_bytes(random)
+}
+
 /// A random number in `0..1`, for jitter.
 pub fn unit_random(entropy: &dyn Entropy) -> f64 {
     let mut random = [0; 4];

@@ -6,8 +6,7 @@ use std::time::Duration;
 use a2a_crawler::pace::{Pace, Permission};
 use sea_orm::{
     ActiveValue::Set,
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
-    QuerySelect, Statement,
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict},
 };
 
@@ -43,13 +42,13 @@ pub struct LeaseWish {
 
 /// Whether somebody waits for a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
+pub(super) enum Awaited {
     BySomebody,
     ByNobody,
 }
 
 impl Awaited {
-    fn condition(self) -> Expr {
+    pub(super) fn condition(self) -> Expr {
         match self {
             Self::BySomebody => domain::Column::VisitIntervalUs.is_null(),
             Self::ByNobody => domain::Column::VisitIntervalUs.is_not_null(),
@@ -152,215 +151,10 @@ impl Store {
         }
         Ok(rows)
     }
-
-    /// Visits a domain no more until something makes its visit due again.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_end(&self, id: i64) -> Result<(), StoreError> {
-        let write = self.write().await?;
-        domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                visit_due_at: Set(None),
-                lease: Set(None),
-                leased_until: Set(None),
-                ..Default::default()
-            })
-            .filter(domain::Column::Id.eq(id))
-            .exec(write.connection())
-            .await?;
-        write.commit().await
-    }
-
-    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
-    /// moment until which they are not asked again, where they are to rest. Otherwise they are due at once;
-    /// those whose address block is known, whose hosts may just have been asked, from `spaced` on.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_give_back(
-        &self,
-        held: &[(i64, i64)],
-        rest: Option<i64>,
-        spaced: i64,
-    ) -> Result<(), StoreError> {
-        if held.is_empty() {
-            return Ok(());
-        }
-        let unleased = domain::ActiveModel {
-            lease: Set(None),
-            leased_until: Set(None),
-            ..Default::default()
-        };
-        let resting = |until| domain::ActiveModel {
-            visit_due_at: Set(Some(until)),
-            not_before: Set(until),
-            ..unleased.clone()
-        };
-        let known = domain::Column::Network.is_not_null();
-        let changes = match rest {
-            Some(rest) => vec![(Condition::all(), resting(rest))],
-            None => vec![
-                (Condition::all().add(known), resting(spaced)),
-                (Condition::all(), unleased.clone()),
-            ],
-        };
-        // Many visits share a lease; a condition for each of a thousand would be deeper than SQLite reads.
-        let mut leases: HashMap<i64, Vec<i64>> = HashMap::new();
-        for (id, lease) in held {
-            leases.entry(*lease).or_default().push(*id);
-        }
-        let write = self.write().await?;
-        for (lease, ids) in leases {
-            for (which, change) in &changes {
-                domain::Entity::update_many()
-                    .set(change.clone())
-                    .filter(which.clone())
-                    .filter(domain::Column::Lease.eq(lease))
-                    .filter(domain::Column::Id.is_in(ids.iter().copied()))
-                    .exec(write.connection())
-                    .await?;
-            }
-        }
-        write.commit().await
-    }
-
-    /// Keeps the address blocks of these leased domains. Those beyond [`VISITS_PER_NETWORK`] of a block are given
-    /// back; answers which.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn networks_learn(
-        &self,
-        networks: &[(i64, String)],
-        now: i64,
-    ) -> Result<Vec<i64>, StoreError> {
-        let write = self.write().await?;
-        locked(&write, pace::Entity::find_by_id(PACE))
-            .one(write.connection())
-            .await?;
-        let mut busy = write.networks_busy(now).await?;
-        let mut members: HashMap<&str, Vec<i64>> = HashMap::new();
-        let mut too_many = Vec::new();
-        for (id, network) in networks {
-            let visits = busy.entry(network.clone()).or_default();
-            if *visits >= VISITS_PER_NETWORK {
-                too_many.push(*id);
-            } else {
-                *visits += 1;
-            }
-            members.entry(network).or_default().push(*id);
-        }
-        for (network, ids) in members {
-            domain::Entity::update_many()
-                .set(domain::ActiveModel {
-                    network: Set(Some(network.into())),
-                    ..Default::default()
-                })
-                .filter(domain::Column::Id.is_in(ids))
-                .exec(write.connection())
-                .await?;
-        }
-        if !too_many.is_empty() {
-            domain::Entity::update_many()
-                .set(domain::ActiveModel {
-                    lease: Set(None),
-                    leased_until: Set(None),
-                    ..Default::default()
-                })
-                .filter(domain::Column::Id.is_in(too_many.iter().copied()))
-                .exec(write.connection())
-                .await?;
-        }
-        write.commit().await?;
-        Ok(too_many)
-    }
-
-    /// Forgets every lease. For a database that belongs to one process, when that process starts: whoever
-    /// held a lease was killed and will not come back for it. Answers how many there were.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_forget_leases(&self) -> Result<u64, StoreError> {
-        let write = self.write().await?;
-        let forgotten = domain::Entity::update_many()
-            .set(domain::ActiveModel {
-                lease: Set(None),
-                leased_until: Set(None),
-                ..Default::default()
-            })
-            .filter(domain::Column::Lease.is_not_null())
-            .exec(write.connection())
-            .await?;
-        write.commit().await?;
-        Ok(forgotten.rows_affected)
-    }
-}
-
-/// What the plans of all visits come to.
-#[derive(Debug, Clone, Default)]
-pub struct PlannedVisits {
-    /// Visits a second.
-    pub steady: f64,
-    /// How many are due in which minute since 1970, of those to come.
-    pub minutes: Vec<(i64, i64)>,
-}
-
-/// Counts the planned visits.
-///
-/// # Errors
-/// Where the database fails.
-pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits, StoreError> {
-    #[derive(FromQueryResult)]
-    struct Steady {
-        steady: Option<f64>,
-    }
-    #[derive(FromQueryResult)]
-    struct Minute {
-        minute: i64,
-        visits: i64,
-    }
-    let backend = on.connection().get_database_backend();
-    let query = |text: &str| Statement::from_string(backend, text);
-    // PostgreSQL divides as `numeric`, which no float is read from.
-    let million = if backend == DbBackend::Postgres {
-        "1000000::float8"
-    } else {
-        "1000000.0"
-    };
-    let steady = Steady::find_by_statement(query(&format!(
-        "SELECT SUM({million} / visit_interval_us) AS steady FROM domains \
-         WHERE deleted_at IS NULL AND visit_due_at IS NOT NULL AND visit_interval_us > 0"
-    )))
-    .one(on.connection())
-    .await?;
-    let minutes = Minute::find_by_statement(query(&format!(
-        "SELECT visit_due_at / 60000000 AS minute, COUNT(*) AS visits FROM domains \
-         WHERE deleted_at IS NULL AND visit_due_at >= {now} GROUP BY visit_due_at / 60000000"
-    )))
-    .all(on.connection())
-    .await?;
-    Ok(PlannedVisits {
-        steady: steady.and_then(|row| row.steady).unwrap_or(0.0),
-        minutes: minutes
-            .into_iter()
-            .map(|row| (row.minute, row.visits))
-            .collect(),
-    })
-}
-
-/// The earliest moment at which an unleased visit is due.
-///
-/// # Errors
-/// Where the database fails.
-pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
-    let awaited = visits_oldest(on, now, Awaited::BySomebody).await?;
-    let planned = visits_oldest(on, now, Awaited::ByNobody).await?;
-    Ok(awaited.into_iter().chain(planned).min())
 }
 
 /// The earliest moment at which an unleased visit of one kind is due.
-async fn visits_oldest(
+pub(super) async fn visits_oldest(
     on: &impl Handle,
     now: i64,
     awaited: Awaited,

@@ -1,6 +1,6 @@
 //! Looking for proofs in the world outside, through the guarded fetcher.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
 use a2a_crawler::fetch::{Fetcher, visible};
@@ -26,14 +26,21 @@ struct World<'a> {
     asks_host: bool,
     /// How many more files it is asked for.
     files_left: AtomicUsize,
+    /// For how many seconds it wants to rest, by what it has answered in this look.
+    retry_after: AtomicU32,
 }
 
 impl World<'_> {
+    /// Whether the host is asked for anything: it may be, and has not said that it wants to rest.
+    fn asks_host(&self) -> bool {
+        self.asks_host && self.retry_after.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether the host is asked for one more file.
     fn asks_for_file(&self) -> bool {
         let one_less = |left: usize| left.checked_sub(1);
         let (set, fetched) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.asks_host && self.files_left.fetch_update(set, fetched, one_less).is_ok()
+        self.asks_host() && self.files_left.fetch_update(set, fetched, one_less).is_ok()
     }
 }
 
@@ -61,6 +68,7 @@ pub(super) async fn look(
         registry,
         asks_host: permitted && question.may_ask_host,
         files_left: AtomicUsize::new(MAX_FILES),
+        retry_after: AtomicU32::new(0),
     };
     for claimant in &question.claimants {
         let found = look_for(&world, &question.host, claimant, now).await;
@@ -76,6 +84,7 @@ pub(super) async fn look(
         .any(|claimant| !claimant.nonces.is_empty());
     let for_host = permitted && (files || question.proved_before || held);
     looked.asked_host = for_host && question.may_ask_host;
+    looked.retry_after = world.retry_after.into_inner();
     looked.host_rested = for_host && !question.may_ask_host;
     looked
 }
@@ -85,7 +94,7 @@ async fn look_for_owner(world: &World<'_>, host: &str, looked: &mut Looked) {
     let fetcher = world.fetcher;
     looked.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
     if let Ok(origin) = Url::parse(&format!("https://{host}/"))
-        && world.asks_host
+        && world.asks_host()
     {
         looked.tls_key = fetcher.tls_key(&origin).await.ok();
     }
@@ -151,7 +160,9 @@ async fn look_for(
         if let Ok(origin) = Url::parse(&format!("https://{host}/"))
             && world.asks_for_file()
         {
-            let file = fetcher.check_https_file(&origin, &expected).await;
+            let file = fetcher.check_https_file(&origin, &expected, now).await;
+            let wait = file.retry_after.unwrap_or(0);
+            world.retry_after.fetch_max(wait, Ordering::Relaxed);
             all.push(with(found(Method::Http, file)));
         }
     }
@@ -220,6 +231,7 @@ mod tests {
             wanted: WANTED.into(),
             found: texts.iter().map(|text| (*text).to_owned()).collect(),
             aliased: false,
+            retry_after: None,
             verdict,
             detail: "it is not the expected one".into(),
         };

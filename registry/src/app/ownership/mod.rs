@@ -63,6 +63,8 @@ struct Looked {
     everybody: bool,
     /// Whether its host was asked for anything.
     asked_host: bool,
+    /// For how many seconds its host wants to rest, where it has said so.
+    retry_after: u32,
     /// Whether its host was to be asked for something and had to rest; it is asked soon.
     host_rested: bool,
     /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.

@@ -14,6 +14,7 @@ use crate::app::ingest::SPACING;
 use crate::app::ledger::{Ledger, SYSTEM, Touched};
 use crate::app::sources::host_of;
 use crate::app::{Account, App, AppError, Caller};
+use crate::domain::ids::random_number;
 use crate::domain::ownership::FAILED_CHECKS;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
@@ -94,12 +95,10 @@ impl App {
     /// Where the database fails.
     pub async fn check_lease(&self) -> Result<Option<DueCheck>, AppError> {
         let now = self.now();
-        let mut random = [0; 8];
-        self.entropy.fill(&mut random);
         let wish = CheckWish {
             now: now.0,
             leased_until: now.plus(TAKEN_FOR).0,
-            lease: i64::from_le_bytes(random),
+            lease: random_number(self.entropy.as_ref()).cast_signed(),
             registered_before: now.plus(-SPACING).0,
             overdue_since: now.plus(-TAKEN_FOR).0,
         };
@@ -117,7 +116,8 @@ impl App {
         };
         let mut looked = self.look(&question).await?;
         self.take_in(&check.domain, &mut looked, SYSTEM).await?;
-        self.check_end(check, looked.asked_host).await
+        self.check_end(check, looked.asked_host, looked.retry_after)
+            .await
     }
 
     /// Gives back a look that was not made, or broken off; it is due again minutes later.
@@ -125,19 +125,25 @@ impl App {
     /// # Errors
     /// Where the database fails; the lease runs out by itself then.
     pub async fn check_give_back(&self, check: &DueCheck) -> Result<(), AppError> {
-        self.check_end(check, check.may_ask_host).await
+        self.check_end(check, check.may_ask_host, 0).await
     }
 
-    /// Ends the lease of a look; a host that was asked rests, as after a visit.
-    async fn check_end(&self, check: &DueCheck, asked: bool) -> Result<(), AppError> {
+    /// Ends the lease of a look; a host that was asked rests, as after a visit, and for as many seconds as it wants to.
+    async fn check_end(
+        &self,
+        check: &DueCheck,
+        asked: bool,
+        retry_after: u32,
+    ) -> Result<(), AppError> {
         if !check.may_ask_host {
             return Ok(());
         }
         let now = self.now();
-        let spaced = now.plus(if asked { SPACING } else { 0 }).0;
+        let wished = now.plus(i64::from(retry_after) * SECOND).0;
+        let spaced = wished.max(now.plus(if asked { SPACING } else { 0 }).0);
         // Where some networks are exempt a host of no known block lies in one of them.
         let exempt = !self.config.crawler.allow_networks.is_empty();
-        let unknown = if exempt { now.0 } else { spaced };
+        let unknown = if exempt { wished } else { spaced };
         let write = self.store.write().await?;
         write.check_end(&check.domain, spaced, unknown).await?;
         write.commit().await?;

@@ -1,0 +1,68 @@
+//! What the plans of all visits come to, and when the next one is due.
+
+use sea_orm::{ConnectionTrait, DbBackend, FromQueryResult, Statement};
+
+use super::frontier::{Awaited, visits_oldest};
+use super::{Handle, StoreError};
+
+/// What the plans of all visits come to.
+#[derive(Debug, Clone, Default)]
+pub struct PlannedVisits {
+    /// Visits a second.
+    pub steady: f64,
+    /// How many are due in which minute since 1970, of those to come.
+    pub minutes: Vec<(i64, i64)>,
+}
+
+/// Counts the planned visits.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits, StoreError> {
+    #[derive(FromQueryResult)]
+    struct Steady {
+        steady: Option<f64>,
+    }
+    #[derive(FromQueryResult)]
+    struct Minute {
+        minute: i64,
+        visits: i64,
+    }
+    let backend = on.connection().get_database_backend();
+    let query = |text: &str| Statement::from_string(backend, text);
+    // PostgreSQL divides as `numeric`, which no float is read from.
+    let million = if backend == DbBackend::Postgres {
+        "1000000::float8"
+    } else {
+        "1000000.0"
+    };
+    let steady = Steady::find_by_statement(query(&format!(
+        "SELECT SUM({million} / visit_interval_us) AS steady FROM domains \
+         WHERE deleted_at IS NULL AND visit_due_at IS NOT NULL AND visit_interval_us > 0"
+    )))
+    .one(on.connection())
+    .await?;
+    let minutes = Minute::find_by_statement(query(&format!(
+        "SELECT visit_due_at / 60000000 AS minute, COUNT(*) AS visits FROM domains \
+         WHERE deleted_at IS NULL AND visit_due_at >= {now} GROUP BY visit_due_at / 60000000"
+    )))
+    .all(on.connection())
+    .await?;
+    Ok(PlannedVisits {
+        steady: steady.and_then(|row| row.steady).unwrap_or(0.0),
+        minutes: minutes
+            .into_iter()
+            .map(|row| (row.minute, row.visits))
+            .collect(),
+    })
+}
+
+/// The earliest moment at which an unleased visit is due.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
+    let awaited = visits_oldest(on, now, Awaited::BySomebody).await?;
+    let planned = visits_oldest(on, now, Awaited::ByNobody).await?;
+    Ok(awaited.into_iter().chain(planned).min())
+}
