@@ -26,6 +26,7 @@ mod ingest;
 mod interop;
 mod journey;
 mod leases;
+mod meaning;
 mod migrations;
 mod ownership;
 mod pages;

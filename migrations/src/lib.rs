@@ -13,6 +13,7 @@ mod m0002_domains;
 mod m0003_agents;
 mod m0004_events;
 mod m0005_checks;
+mod m0006_vectors;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_agents::Migration),
             Box::new(m0004_events::Migration),
             Box::new(m0005_checks::Migration),
+            Box::new(m0006_vectors::Migration),
         ]
     }
 }

@@ -18,7 +18,7 @@ pub struct AgentList {
     pub facets: BTreeMap<String, Facet>,
     /// `relevance`, `name`, `updated`, `newest`, or `resumed` where a frozen order had expired.
     pub order: String,
-    /// How the text was matched: `lexical`.
+    /// How the text was matched: `lexical`, `hybrid` or `semantic`.
     pub mode: String,
     /// What else to try.
     pub hints: Vec<Hint>,

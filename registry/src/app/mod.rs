@@ -19,6 +19,7 @@ mod housekeeping;
 mod indexing;
 mod ingest;
 mod ledger;
+mod meaning;
 mod offline;
 mod outage;
 mod ownership;
@@ -52,6 +53,7 @@ pub use error::{AppError, ErrorKind};
 pub use health::{Check, Readiness};
 pub use housekeeping::BODY_RETENTION;
 pub use indexing::IndexingError;
+pub use meaning::{Embedding, Mode, Progress, Step};
 pub use offline::{migrate, ping_database, reindex, reset_admin_token};
 pub use page::PageRequest;
 pub use query::{LookupQuery, SearchQuery, SuggestQuery};
@@ -80,6 +82,7 @@ pub struct App {
     changes: changes::Changes,
     cards: cards::CardCache,
     searches: search::SearchCache,
+    meanings: meaning::Meanings,
     signer: page::Signer,
     heard: health::Heard,
     disk: health::Disk,

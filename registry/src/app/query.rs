@@ -6,6 +6,7 @@ use utoipa::IntoParams;
 
 use super::documents::trust_level;
 use super::error::AppError;
+use super::meaning::Mode;
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
 use crate::index::{FacetName, Filters, SearchRequest, Sort};
@@ -72,7 +73,9 @@ pub struct SearchQuery {
     /// Names of facets to count, separated by commas or repeated; at most 12.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facets: Vec<String>,
-    /// `lexical`, the only mode there is yet.
+    /// `lexical` for words alone, `hybrid` for words and meaning together, `semantic` for meaning alone. `hybrid` where
+    /// the registry has a model, else `lexical`. Where it has none, or its encoder does not answer in time, the answer
+    /// is `lexical` and says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Explain every score.
@@ -133,7 +136,6 @@ impl SearchQuery {
             );
             return Err(AppError::invalid("", detail));
         }
-        check_mode(self.mode.as_deref())?;
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
@@ -211,6 +213,20 @@ impl SearchQuery {
                 "/sort",
                 "sort is one of relevance, name, updated, newest",
             )),
+        }
+    }
+
+    /// The mode asked for, where `served` says whether there is a model.
+    ///
+    /// # Errors
+    /// `Invalid` for another name.
+    pub(super) fn mode(&self, served: bool) -> Result<Mode, AppError> {
+        match self.mode.as_deref() {
+            None if served => Ok(Mode::Hybrid),
+            None => Ok(Mode::Lexical),
+            Some(name) => Mode::parse(name).ok_or_else(|| {
+                AppError::invalid("/mode", "mode is one of lexical, hybrid, semantic")
+            }),
         }
     }
 
@@ -301,16 +317,6 @@ pub(super) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<()
         pointer,
         format!("at most {limit} characters"),
     ))
-}
-
-fn check_mode(mode: Option<&str>) -> Result<(), AppError> {
-    match mode {
-        None | Some("lexical") => Ok(()),
-        Some(_) => Err(AppError::invalid(
-            "/mode",
-            "lexical is the only mode this registry has",
-        )),
-    }
 }
 
 fn lower(values: &[String]) -> Vec<String> {

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::meaning::Mode;
 use crate::api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
 use crate::index::{self, Highlight, HintKind, HitRow, SearchAnswer};
 
@@ -25,7 +26,12 @@ pub(super) fn hit(row: &HitRow) -> Vec<u8> {
 }
 
 /// A whole answer.
-pub(super) fn list(answer: &SearchAnswer, order: &str, next_page_token: Option<String>) -> Bytes {
+pub(super) fn list(
+    answer: &SearchAnswer,
+    order: &str,
+    mode: Mode,
+    next_page_token: Option<String>,
+) -> Bytes {
     let mut text = Vec::with_capacity(
         256 + answer
             .hits
@@ -61,7 +67,7 @@ pub(super) fn list(answer: &SearchAnswer, order: &str, next_page_token: Option<S
             })
             .collect(),
         order,
-        mode: "lexical",
+        mode: mode.as_str(),
         hints: hints(answer),
         next_page_token,
     };

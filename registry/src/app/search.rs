@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::meaning::Mode;
 use super::page::page_size;
 use super::render::{hit, list};
 use super::{App, AppError, Caller, LookupQuery, SearchQuery, SuggestQuery};
 use crate::api::{Lookup, SuggestionView, Suggestions};
-use crate::domain::ids::Entropy;
+use crate::domain::ids::random_number;
 use crate::index::{
-    FrozenOrder, Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue,
+    FrozenOrder, FrozenPlace, Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition,
+    SortValue,
 };
 
 /// Ids of a relevance order that are frozen with its first page.
@@ -49,24 +51,24 @@ struct Frozen {
     total: u64,
 }
 
-/// An order as it is held: to be worked out when a second page is asked for, then as ids.
+/// An order as it is held: to be worked out when a second page is asked for, then as places.
 #[derive(Debug)]
 enum Held {
     Unread(Arc<FrozenOrder>),
-    Read(Arc<[Uuid]>),
+    Read(Arc<[FrozenPlace]>),
 }
 
 impl Frozen {
-    /// The first [`FROZEN`] ids. Two callers at once may both work them out, and find the same.
-    fn ids(&self) -> Result<Arc<[Uuid]>, IndexError> {
+    /// The first [`FROZEN`] places. Two callers at once may both work them out, and find the same.
+    fn places(&self) -> Result<Arc<[FrozenPlace]>, IndexError> {
         let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let unread = match &*held() {
-            Held::Read(ids) => return Ok(Arc::clone(ids)),
+            Held::Read(places) => return Ok(Arc::clone(places)),
             Held::Unread(order) => Arc::clone(order),
         };
-        let ids: Arc<[Uuid]> = unread.ids(FROZEN)?.into();
-        *held() = Held::Read(Arc::clone(&ids));
-        Ok(ids)
+        let places: Arc<[FrozenPlace]> = unread.places(FROZEN)?.into();
+        *held() = Held::Read(Arc::clone(&places));
+        Ok(places)
     }
 
     /// How many hits the order gives.
@@ -123,19 +125,31 @@ impl App {
         self.demand_database()?;
         let labels = caller.labels();
         let canonical = query.canonical();
+        let asked = query.mode(self.meanings.serves())?;
+        let meant = match &query.q {
+            Some(text) if text.chars().count() <= self.config.limits.query_chars => {
+                self.meanings.of(text, asked).await
+            }
+            _ => None,
+        };
+        // An answer by words alone, for want of a model or of its word in time, is none by meaning.
+        let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
         let key = format!(
-            "{canonical} {:?} {:?} {} {} {}",
+            "{canonical} {:?} {:?} {} {} {} {} {:?}",
             query.page_size,
             query.page_token,
             labels.join(" "),
             self.index.generation(),
             self.index.overlay_version(),
+            mode.as_str(),
+            meant.as_ref().map(|meant| meant.version),
         );
         if let Some(answer) = self.searches.answers.get(&key) {
             return Ok(answer);
         }
         let size = page_size(query.page_size)?;
         let mut request = query.request(labels, &self.config.limits)?;
+        request.meaning = meant.map(|meant| meant.meaning);
         let position: Option<Position> = match &query.page_token {
             Some(token) => Some(self.signer.position(&canonical, caller, token)?),
             None => None,
@@ -173,6 +187,7 @@ impl App {
         mut request: SearchRequest,
         position: Option<Position>,
     ) -> Result<Bytes, AppError> {
+        let mode = Mode::of(&request);
         let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
         let resumed = by_relevance && position.is_some();
         request.after = position.map(Position::into_sort);
@@ -182,7 +197,7 @@ impl App {
         let mut answer = self.run(move |index| index.search(&request)).await?;
         let more = answer.more;
         let frozen = answer.frozen.take().map(|order| {
-            let key = random_key(self.entropy.as_ref());
+            let key = random_number(self.entropy.as_ref());
             let order = Mutex::new(Held::Unread(order));
             let total = answer.total;
             self.searches
@@ -195,7 +210,7 @@ impl App {
                 .token(canonical, caller, &Position::of(&last.position, frozen))
         });
         let order = if resumed { "resumed" } else { query.order() };
-        Ok(list(&answer, order, next))
+        Ok(list(&answer, order, mode, next))
     }
 
     /// A page of a frozen order.
@@ -219,12 +234,13 @@ impl App {
             .and_then(|position| position.frozen)
             .map_or(0, |(key, _)| key);
         let counted = !request.facets.is_empty();
+        let mode = Mode::of(&request);
         let held = Arc::clone(order);
-        let (mut answer, ids, end) = self
+        let (mut answer, places, end) = self
             .run(move |index| {
-                let ids = held.ids()?;
-                let end = (offset + request.limit).min(ids.len());
-                let page = ids.get(offset..end).unwrap_or_default();
+                let places = held.places()?;
+                let end = (offset + request.limit).min(places.len());
+                let page = places.get(offset..end).unwrap_or_default();
                 let hits = index.fetch(page, offset, &request)?;
                 let mut answer = SearchAnswer {
                     hits,
@@ -234,7 +250,7 @@ impl App {
                     request.limit = 0;
                     answer.facets = index.search(&request)?.facets;
                 }
-                Ok((answer, ids, end))
+                Ok((answer, places, end))
             })
             .await?;
         answer.total = order.total;
@@ -242,16 +258,16 @@ impl App {
         // The whole page may have been hidden since; the order still says where the next one begins.
         let position = match answer.hits.last() {
             Some(last) => Some(Position::of(&last.position, Some((key, end)))),
-            None => ids.get(end.wrapping_sub(1)).map(|id| Position {
+            None => places.get(end.wrapping_sub(1)).map(|place| Position {
                 frozen: Some((key, end)),
                 last: Last::Score(0.0),
-                id: *id,
+                id: place.id,
             }),
         };
         let next = position
             .filter(|_| more)
             .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), next))
+        Ok(list(&answer, query.order(), mode, next))
     }
 
     /// Completes a prefix over names, skills and tags.
@@ -371,12 +387,6 @@ impl Position {
         };
         SortPosition { value, id: self.id }
     }
-}
-
-fn random_key(entropy: &dyn Entropy) -> u64 {
-    let mut random = [0; 8];
-    entropy.fill(&mut random);
-    u64::from_le_bytes(random)
 }
 
 #[cfg(test)]

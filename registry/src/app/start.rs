@@ -1,6 +1,7 @@
 //! Putting the registry together.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_crawler::guard::{self, Guard, GuardConfig};
@@ -12,6 +13,7 @@ use super::cards::CardCache;
 use super::changes::Changes;
 use super::crawling::Stream;
 use super::health::{Disk, Heard};
+use super::meaning::Meanings;
 use super::outage::Outage;
 use super::page::Signer;
 use super::search::SearchCache;
@@ -113,6 +115,7 @@ impl App {
             guard: Arc::new(Guard::new(guard_config(&config))),
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
+            meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: Heard::new(clock.now().into()),
             disk: Disk::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),

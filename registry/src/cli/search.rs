@@ -62,6 +62,9 @@ pub struct SearchArgs {
     /// relevance, name, updated or newest
     #[arg(long, value_name = "ORDER")]
     sort: Option<String>,
+    /// lexical, hybrid or semantic: by words, by both, by meaning alone; hybrid where the registry has a model
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
     /// Count values of these over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
@@ -97,7 +100,7 @@ impl SearchArgs {
             liveness: self.liveness.clone(),
             sort: self.sort.clone(),
             facets: self.facets.clone(),
-            mode: None,
+            mode: self.mode.clone(),
             explain: self.explain.then_some(true),
             page_size: self.limit,
             page_token: self.page_token.clone(),
@@ -130,7 +133,12 @@ impl SearchArgs {
         for (name, values) in lists {
             values.iter().for_each(|value| flag(name, value));
         }
-        for (name, value) in [("trust", &self.trust), ("sort", &self.sort)] {
+        let single = [
+            ("trust", &self.trust),
+            ("sort", &self.sort),
+            ("mode", &self.mode),
+        ];
+        for (name, value) in single {
             value.iter().for_each(|value| flag(name, value));
         }
         self.limit
@@ -187,6 +195,13 @@ pub async fn run(
     facets(console, list)?;
     for hint in &list.hints {
         terminal::note(&hint.text);
+    }
+    let asked = arguments.mode.as_deref();
+    if asked.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
+        terminal::note(&format!(
+            "answered in mode {}: the registry has no model that knows every agent yet, or its encoder was busy",
+            list.mode
+        ));
     }
     if list.total > 0 {
         terminal::note(&format!("{} of {}", list.agents.len(), list.total));

@@ -193,6 +193,10 @@ pub struct SearchConfig {
     pub writer_megabytes: usize,
     /// Megabytes of answers kept ready.
     pub cache_megabytes: u64,
+    /// Milliseconds that a search waits for what its words mean, before it goes by the words alone.
+    pub embed_timeout: u64,
+    /// Agents whose vectors are made in a second at most, so that other work goes on; 0 for no limit.
+    pub embed_rate: u32,
 }
 
 impl Default for SearchConfig {
@@ -200,6 +204,8 @@ impl Default for SearchConfig {
         Self {
             writer_megabytes: 64,
             cache_megabytes: 64,
+            embed_timeout: 50,
+            embed_rate: 100,
         }
     }
 }

@@ -5,6 +5,7 @@ use tantivy::columnar::{Column, StrColumn};
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
+use super::blend::Blended;
 use super::facets::SegmentFacet;
 use super::request::{FacetName, SortPosition, SortValue};
 use super::rescore::Added;
@@ -35,6 +36,8 @@ pub(super) struct Entry {
     pub position: SortPosition,
     /// What its score has gained by a second look.
     pub added: Added,
+    /// How it was put together with what meaning is worth, where that counts.
+    pub blended: Option<Blended>,
     pub address: DocAddress,
 }
 
@@ -74,10 +77,7 @@ impl Collector for Page {
         Ok(SegmentPage {
             ordinal,
             key,
-            ids: Ids {
-                high: fast.u64("id_high")?,
-                low: fast.u64("id_low")?,
-            },
+            ids: Ids::open(reader)?,
             after,
             best: Best::new(self.top),
             total: 0,
@@ -150,13 +150,26 @@ pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Or
 }
 
 /// Gives the ids of a segment's documents.
-struct Ids {
+pub(super) struct Ids {
     high: Column<u64>,
     low: Column<u64>,
 }
 
 impl Ids {
-    fn get(&self, document: DocId) -> Uuid {
+    /// Those of a segment.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
+        let fast = reader.fast_fields();
+        Ok(Self {
+            high: fast.u64("id_high")?,
+            low: fast.u64("id_low")?,
+        })
+    }
+
+    /// The id of a document.
+    pub fn get(&self, document: DocId) -> Uuid {
         let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
         Uuid::from_u64_pair(half(&self.high), half(&self.low))
     }
@@ -375,6 +388,7 @@ impl SegmentBest {
             Entry {
                 position: SortPosition { value, id },
                 added: Added::default(),
+                blended: None,
                 address: DocAddress::new(ordinal, ranked.document),
             }
         }))

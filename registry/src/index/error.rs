@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::vectors::VectorsError;
+
 /// An error of the index. None of them loses anything: the database stays the truth.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,6 +48,9 @@ pub enum IndexError {
     /// The search library failed; the last good state stays in use.
     #[error("search index: {0}")]
     Engine(#[from] tantivy::TantivyError),
+    /// The vectors of agents cannot be read.
+    #[error("search by meaning: {0}")]
+    Vectors(#[from] VectorsError),
     /// What the index holds cannot be read.
     #[error("search index: stored data is damaged: {0}")]
     Damaged(String),

@@ -3,6 +3,7 @@
 use tantivy::Searcher;
 use uuid::Uuid;
 
+use super::blend::{Blend, Blended};
 use super::collect::{Order, Page};
 use super::error::IndexError;
 use super::query::FilteredQuery;
@@ -17,6 +18,16 @@ pub struct FrozenOrder {
     query: FilteredQuery,
     order: Order,
     rescorer: Option<Rescorer>,
+    blend: Option<Blend>,
+}
+
+/// A place of a frozen order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrozenPlace {
+    /// The agent.
+    pub id: Uuid,
+    /// How its score was put together, where meaning counted.
+    pub blended: Option<Blended>,
 }
 
 impl FrozenOrder {
@@ -25,21 +36,23 @@ impl FrozenOrder {
         query: FilteredQuery,
         order: Order,
         rescorer: Option<Rescorer>,
+        blend: Option<Blend>,
     ) -> Self {
         Self {
             searcher,
             query,
             order,
             rescorer,
+            blend,
         }
     }
 
-    /// The first ids of the whole order, beginning with those of the first page. Most first pages are never
+    /// The first places of the whole order, beginning with those of the first page. Most first pages are never
     /// followed by a second one, so this is worked out only when one is asked for.
     ///
     /// # Errors
     /// [`IndexError::TooMany`] beyond [`MAX_ORDER`]; where the search library fails.
-    pub fn ids(&self, limit: usize) -> Result<Vec<Uuid>, IndexError> {
+    pub fn places(&self, limit: usize) -> Result<Vec<FrozenPlace>, IndexError> {
         if limit > MAX_ORDER {
             return Err(IndexError::TooMany {
                 what: "ids of the order",
@@ -53,8 +66,13 @@ impl FrozenOrder {
             facets: Vec::new(),
         };
         let rescorer = self.rescorer.as_ref();
-        let entries = ranked(&self.searcher, &self.query, &page, rescorer)?.entries;
-        Ok(entries.iter().map(|entry| entry.position.id).collect())
+        let blend = self.blend.as_ref();
+        let entries = ranked(&self.searcher, &self.query, &page, rescorer, blend)?.entries;
+        let places = entries.into_iter().map(|entry| FrozenPlace {
+            id: entry.position.id,
+            blended: entry.blended,
+        });
+        Ok(places.collect())
     }
 }
 

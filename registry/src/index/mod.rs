@@ -15,6 +15,7 @@
 mod analysis;
 mod answer;
 mod bits;
+mod blend;
 mod collect;
 mod document;
 mod error;
@@ -27,6 +28,7 @@ mod generation;
 mod highlight;
 mod hints;
 mod layout;
+mod meaning;
 mod overlay;
 mod pairs;
 mod query;
@@ -57,19 +59,22 @@ pub use answer::{
     FACET_VALUES, FacetCounts, Highlight, Hint, HintKind, HitRow, SearchAnswer, Suggestion,
     SuggestionKind,
 };
+pub use blend::Blended;
 pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
 pub use error::IndexError;
-pub use frozen::FrozenOrder;
+pub use frozen::{FrozenOrder, FrozenPlace};
 pub use rebuild::Rebuild;
 pub use request::{
-    FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, SearchRequest,
-    Sort, SortPosition, SortValue,
+    FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, Meaning,
+    SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use search::CompiledQuery;
+pub use syntax::asked_text;
 
 use filter::{SharedBits, shared_bits};
 use generation::Generation;
+use meaning::{SlotTables, slot_tables};
 use overlay::{Excluded, Overlay};
 use schema::Fields;
 use stamp::Stamp;
@@ -124,6 +129,7 @@ struct Inner {
     config: IndexConfig,
     fields: Fields,
     shared: SharedBits,
+    slot_tables: SlotTables,
     /// What searches see. Held for moments only.
     view: Mutex<ViewState>,
     /// What writes go to. Held while a commit runs; taken before `view`, never after it.
@@ -220,6 +226,7 @@ impl Index {
             config,
             fields: Fields::build().1,
             shared,
+            slot_tables: slot_tables(),
             view: Mutex::new(ViewState {
                 serving,
                 generation: 1,

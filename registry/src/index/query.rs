@@ -79,6 +79,14 @@ impl Asked<'_> {
     /// The words under the demands of `written`, which may have been asked with more of them; nothing where no text
     /// is asked for.
     pub fn text(&self, written: &Written) -> Option<Box<dyn Query>> {
+        self.under_demands(written, text_query(self.fields, &self.query.words))
+    }
+
+    fn under_demands(
+        &self,
+        written: &Written,
+        words: Option<Box<dyn Query>>,
+    ) -> Option<Box<dyn Query>> {
         let excluded = written.excluded.iter();
         let demands = Demands {
             required: written
@@ -88,7 +96,12 @@ impl Asked<'_> {
                 .collect(),
             excluded: excluded.filter_map(|part| self.part(part)).collect(),
         };
-        demands.on(text_query(self.fields, &self.query.words))
+        demands.on(words)
+    }
+
+    /// What is demanded beside the words, as far as it is no condition; nothing where nothing is.
+    pub fn demands(&self) -> Option<Box<dyn Query>> {
+        self.under_demands(self.written, None)
     }
 
     fn demand(&self, any: &AnyOf) -> Option<Box<dyn Query>> {

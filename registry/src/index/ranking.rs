@@ -3,6 +3,7 @@
 
 use tantivy::{Searcher, TantivyError};
 
+use super::blend::{Blend, blended};
 use super::collect::{Collected, Order, Page, compare};
 use super::error::IndexError;
 use super::query::FilteredQuery;
@@ -17,7 +18,11 @@ pub(super) fn ranked(
     query: &FilteredQuery,
     page: &Page,
     rescorer: Option<&Rescorer>,
+    blend: Option<&Blend>,
 ) -> Result<Collected, IndexError> {
+    if let Some(blend) = blend.filter(|_| page.order == Order::Score && page.top > 0) {
+        return blended(searcher, query, page, rescorer, blend);
+    }
     let Some(rescorer) = rescorer.filter(|_| page.order == Order::Score && page.top > 0) else {
         return Ok(searcher.search(query, page)?);
     };

@@ -1,6 +1,10 @@
 //! What a search asks: text, filters, order, page and facets.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
+
+use crate::vectors::Vectors;
 
 /// The most words of a query that are searched for; the rest is ignored and a hint says so.
 pub const MAX_QUERY_WORDS: usize = 32;
@@ -8,7 +12,7 @@ pub const MAX_QUERY_WORDS: usize = 32;
 /// The most hits one search gives.
 pub const MAX_LIMIT: usize = 1_000;
 
-/// The most ids that [`FrozenOrder::ids`](super::FrozenOrder::ids) gives.
+/// The most ids that [`FrozenOrder::places`](super::FrozenOrder::places) gives.
 pub const MAX_ORDER: usize = 1_000;
 
 /// The most values one search may name over all its filters.
@@ -35,6 +39,21 @@ pub struct SearchRequest {
     pub explain: bool,
     /// Whether the order is to be held for the pages that follow, where there are any.
     pub freeze: bool,
+    /// What the text means, where agents are to be found by that too.
+    pub meaning: Option<Meaning>,
+}
+
+/// What a query means, to find agents that say the same in other words.
+#[derive(Debug, Clone)]
+pub struct Meaning {
+    /// The vectors of all agents.
+    pub vectors: Arc<Vectors>,
+    /// The query's vector of unit length, of the same model.
+    pub query: Arc<[f32]>,
+    /// How near an agent has to be at least to match, as a cosine.
+    pub cutoff: f32,
+    /// Whether words are neither asked for nor scored.
+    pub alone: bool,
 }
 
 /// Conditions on agents. Values inside one list are alternatives, different lists must all hold; an empty

@@ -3,20 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Weight};
+use tantivy::query::{BooleanQuery, EnableScoring, Explanation, Query, Weight};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Searcher, TantivyDocument};
-use uuid::Uuid;
 
 use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
+use super::blend::{Balance, Blend, Blended};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
 use super::expansion::{beginning, expand};
-use super::explained::Told;
+use super::explained::{Explained, Told};
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
-use super::frozen::FrozenOrder;
+use super::frozen::{FrozenOrder, FrozenPlace};
 use super::highlight::Highlighter;
+use super::meaning::{Meant, MeantQuery};
 use super::query::{Asked, FilteredQuery};
 use super::ranking::ranked;
 use super::request::{
@@ -29,6 +30,9 @@ use super::{Index, Inner, View, facets};
 
 /// The most ids that [`Index::fetch`] takes.
 const MAX_FETCH: usize = 1_000;
+
+/// A query of so many words is one of keywords: who writes two words means them.
+const SHORT_QUERY: usize = 2;
 
 /// The most hits [`Index::lookup`] gives.
 const MAX_LOOKUP: usize = 100;
@@ -69,16 +73,30 @@ pub(super) struct Prepared {
     pub rescorer: Option<Rescorer>,
     /// The query as it was written.
     pub written: Written,
+    /// What is near in meaning beside what matches by words, where that is asked for.
+    pub blend: Option<Blend>,
     /// Beginnings of more words than count.
     pub cut_prefixes: Vec<String>,
 }
 
 impl Prepared {
     pub fn filtered(&self) -> FilteredQuery {
-        FilteredQuery::new(
-            self.text.as_ref().map(|text| text.box_clone()),
-            self.filter.clone(),
-        )
+        let words = self.text.as_ref().map(|text| text.box_clone());
+        let text =
+            match (&self.blend, words) {
+                (None, words) => words,
+                (Some(blend), words) => {
+                    let meant = Box::new(MeantQuery(Arc::clone(&blend.meant)));
+                    match words.filter(|_| blend.balance != Balance::MeaningAlone) {
+                        None => Some(meant as Box<dyn Query>),
+                        Some(words) => Some(Box::new(BooleanQuery::union(vec![
+                            Box::new(Explained(words)),
+                            meant,
+                        ])) as Box<dyn Query>),
+                    }
+                }
+            };
+        FilteredQuery::new(text, self.filter.clone())
     }
 }
 
@@ -119,10 +137,38 @@ impl Inner {
             written: &written,
             query: &query,
         };
+        let filter = self.filter(&view, asked);
+        let text = asked_text.text(&written);
+        // Where no text is asked for everybody matches, near or not.
+        let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
+            Some(meaning) => {
+                let demands = asked_text.demands();
+                let balance = match meaning.alone {
+                    true => Balance::MeaningAlone,
+                    false if demands.is_some() || !written.conditions.is_empty() => {
+                        Balance::WordsFirst
+                    }
+                    false if query.words.len() <= SHORT_QUERY => Balance::WordsFirst,
+                    false => Balance::Weighed,
+                };
+                let tables = &self.slot_tables;
+                let meant =
+                    Meant::find(&view.searcher, &filter, demands.as_deref(), meaning, tables)?;
+                let words = text.as_ref().filter(|_| !meaning.alone);
+                Some(Blend {
+                    meant: Arc::new(meant),
+                    balance,
+                    words: words
+                        .map(|words| FilteredQuery::new(Some(words.box_clone()), filter.clone())),
+                })
+            }
+            None => None,
+        };
         Ok(Prepared {
-            filter: self.filter(&view, asked),
-            text: asked_text.text(&written),
-            rescorer,
+            filter,
+            text,
+            rescorer: rescorer.filter(|_| blend.as_ref().is_none_or(|blend| blend.words.is_some())),
+            blend,
             written,
             cut_prefixes,
             view,
@@ -143,17 +189,19 @@ impl Inner {
         Ok(asked)
     }
 
+    /// A hit as it is given. To `explain` it takes what asks for the words, where words are asked for.
     fn hit(
         &self,
         searcher: &Searcher,
         entry: Entry,
         words: &Highlighter,
-        explain: Option<&dyn Weight>,
+        explain: Option<Option<&dyn Weight>>,
     ) -> Result<HitRow, IndexError> {
         let Entry {
             position,
             address,
             added,
+            blended,
         } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
@@ -170,10 +218,20 @@ impl Inner {
             words.find(text(self.fields.text).unwrap_or_default())
         };
         let explain = explain
-            .map(|weight| {
-                let first =
-                    weight.explain(searcher.segment_reader(address.segment_ord), address.doc_id)?;
-                serde_json::to_value(explanation(first, added))
+            .map(|words| {
+                let words = words
+                    .filter(|_| blended.is_none_or(Blended::matches_words))
+                    .map(|words| {
+                        let reader = searcher.segment_reader(address.segment_ord);
+                        Ok(with_added(words.explain(reader, address.doc_id)?, added))
+                    })
+                    .transpose()
+                    .map_err(IndexError::Engine)?;
+                let whole = match blended {
+                    Some(blended) => Some(blended.explanation(words)),
+                    None => words,
+                };
+                serde_json::to_value(whole.map(Told))
                     .map_err(|error| IndexError::Damaged(error.to_string()))
             })
             .transpose()?;
@@ -242,18 +300,30 @@ impl Index {
             total,
             mut entries,
             facets,
-        } = ranked(searcher, &query, &page, prepared.rescorer.as_ref())?;
+        } = ranked(
+            searcher,
+            &query,
+            &page,
+            prepared.rescorer.as_ref(),
+            prepared.blend.as_ref(),
+        )?;
 
         let more = entries.len() > request.limit;
         entries.truncate(request.limit);
         let words = Highlighter::new(&prepared.query.words);
-        let weight = match request.explain && prepared.text.is_some() {
-            true => Some(query.weight(EnableScoring::enabled_from_searcher(searcher))?),
-            false => None,
+        let words_alone = match &prepared.blend {
+            // Only the order by relevance is put together of both.
+            Some(blend) if order == Order::Score => blend.words.as_ref(),
+            _ => Some(&query),
         };
+        let explaining = request.explain && prepared.text.is_some();
+        let scoring = EnableScoring::enabled_from_searcher(searcher);
+        let asked_words = words_alone.filter(|_| explaining);
+        let weight = asked_words.map(|words| words.weight(scoring)).transpose()?;
+        let explain = explaining.then_some(weight.as_deref());
         let hits = entries
             .into_iter()
-            .map(|entry| inner.hit(searcher, entry, &words, weight.as_deref()))
+            .map(|entry| inner.hit(searcher, entry, &words, explain))
             .collect::<Result<Vec<_>, _>>()?;
         let facets = page
             .facets
@@ -273,6 +343,7 @@ impl Index {
                     query,
                     order,
                     prepared.rescorer.clone(),
+                    prepared.blend.clone(),
                 ))
             }),
             generation: prepared.view.generation,
@@ -280,27 +351,30 @@ impl Index {
         })
     }
 
-    /// The hits of these agents in this order, for a page of a frozen order that begins at that place, from 0. Agents that the request's filters
+    /// The hits of these places of a frozen order, for a page that begins at place `place`, from 0. Agents that the request's filters
     /// and labels do not allow (any more), that changed since, or that are not there are left out. Scores,
     /// highlights and matched skills are those of the request's text; an agent that does not match it any more
-    /// is given without a score.
+    /// is given without a score. Where meaning counted in the order it still does: the request's own is not asked.
     ///
     /// # Errors
     /// As [`search`](Self::search); at most 1 000 ids.
     pub fn fetch(
         &self,
-        ids: &[Uuid],
+        places: &[FrozenPlace],
         place: usize,
         request: &SearchRequest,
     ) -> Result<Vec<HitRow>, IndexError> {
-        if ids.len() > MAX_FETCH {
+        if places.len() > MAX_FETCH {
             return Err(IndexError::TooMany {
                 what: "ids",
                 limit: MAX_FETCH,
             });
         }
         let inner = &*self.0;
-        let prepared = inner.prepare(request)?;
+        let prepared = inner.prepare(&SearchRequest {
+            meaning: None,
+            ..request.clone()
+        })?;
         let searcher = &prepared.view.searcher;
         let weight = match &prepared.text {
             Some(text) => Some(text.weight(EnableScoring::enabled_from_searcher(searcher))?),
@@ -311,7 +385,7 @@ impl Index {
             let bits = prepared.filter.bits(reader)?;
             let terms = reader.inverted_index(inner.fields.id)?;
             let mut documents = Vec::new();
-            for id in ids {
+            for FrozenPlace { id, .. } in places {
                 let term = inner.fields.id_term(*id);
                 if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
                     let living = bits.among(postings);
@@ -338,20 +412,21 @@ impl Index {
             }
         }
         let words = Highlighter::new(&prepared.query.words);
-        let explained = weight.as_deref().filter(|_| request.explain);
+        let explaining = request.explain && weight.is_some();
         let mut entries = Vec::with_capacity(found.len());
         let mut scored = Vec::with_capacity(found.len());
-        for (id, place) in ids.iter().zip(place..) {
+        for (FrozenPlace { id, blended }, place) in places.iter().zip(place..) {
             let Some((address, score)) = found.remove(id) else {
                 continue;
             };
-            scored.push((score.is_some(), place));
+            scored.push((score.is_some() || blended.is_some(), place));
             entries.push(Entry {
                 position: SortPosition {
                     value: SortValue::Score(score.unwrap_or(0.0)),
                     id: *id,
                 },
                 added: Added::default(),
+                blended: *blended,
                 address,
             });
         }
@@ -360,9 +435,12 @@ impl Index {
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
         let mut hits = Vec::with_capacity(entries.len());
-        for (entry, (scored, _)) in entries.into_iter().zip(scored) {
-            let explained = explained.filter(|_| scored);
-            let mut hit = inner.hit(searcher, entry, &words, explained)?;
+        for (mut entry, (scored, _)) in entries.into_iter().zip(scored) {
+            if let Some(blended) = entry.blended {
+                entry.position.value = SortValue::Score(blended.score());
+            }
+            let explain = (explaining && scored).then_some(weight.as_deref());
+            let mut hit = inner.hit(searcher, entry, &words, explain)?;
             hit.score = hit.score.filter(|_| scored);
             hits.push(hit);
         }
@@ -429,17 +507,17 @@ impl Index {
     }
 }
 
-/// The explanation of a score with what was added to it, as a caller may know it.
-fn explanation(first: Explanation, added: Added) -> Told {
+/// The explanation of a score with what was added to it.
+fn with_added(first: Explanation, added: Added) -> Explanation {
     if added == Added::default() {
-        return Told(first);
+        return first;
     }
     let mut whole = Explanation::new("sum of:", first.value() + added.sum());
     whole.add_detail(first);
     for part in added.explanations() {
         whole.add_detail(part);
     }
-    Told(whole)
+    whole
 }
 
 fn order(sort: Sort, text: bool) -> Order {

@@ -91,6 +91,12 @@ pub(super) fn read(text: &str) -> Written {
     reader.written
 }
 
+/// What a query says in words, those that must be there with those that need not; nothing where it asks for no word.
+pub fn asked_text(query: &str) -> Option<String> {
+    let words = read(query).words;
+    has_word(&words).then(|| words.trim().to_owned())
+}
+
 /// A query while it is read.
 #[derive(Default)]
 struct Reader {

@@ -1,8 +1,10 @@
 //! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
 
 mod crawl;
+mod embed;
 mod follow;
 mod listen;
+mod models;
 mod networks;
 mod prove;
 mod upkeep;
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, StartError};
 
 pub use crawl::{frontier, sink};
+pub use embed::{Embedders, Models};
 
 /// What is told of every request the crawler makes.
 pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
@@ -33,6 +36,8 @@ pub struct JobOptions {
     pub on_outcome: OnOutcome,
     /// How names are resolved; the system's configuration where `None`.
     pub resolver: Option<Arc<dyn Resolver>>,
+    /// The models that searches go by.
+    pub models: Models,
 }
 
 impl std::fmt::Debug for JobOptions {
@@ -51,6 +56,7 @@ impl Default for JobOptions {
             rebuild: None,
             on_outcome: Arc::new(|_| ()),
             resolver: None,
+            models: Models::None,
         }
     }
 }
@@ -65,6 +71,7 @@ pub struct Jobs {
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     listen: JoinHandle<()>,
+    embed: Option<JoinHandle<()>>,
 }
 
 /// How long the crawler may take to give back its leases, and the index to commit.
@@ -84,6 +91,7 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
                 .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
         ),
     };
+    let embedding_resolver = Arc::clone(&resolver);
     let fetcher = Arc::new(crawl::fetcher(app, Arc::clone(&resolver))?);
     app.reach_out(Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
@@ -100,6 +108,7 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
         follow: follow::start(app, options.rebuild, following.clone()),
         upkeep: upkeep::start(app, following.clone()),
         listen: listen::start(app, following.clone()),
+        embed: embed::start(app, options.models, &embedding_resolver, &following),
         crawling,
         following,
     })
@@ -125,6 +134,9 @@ impl Jobs {
         finish("index", self.follow).await;
         finish("upkeep", self.upkeep).await;
         finish("listener", self.listen).await;
+        if let Some(embed) = self.embed {
+            finish("encoder", embed).await;
+        }
     }
 }
 

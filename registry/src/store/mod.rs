@@ -14,11 +14,14 @@ pub mod domains;
 pub mod entity;
 pub mod events;
 pub mod frontier;
+mod leases;
 mod listen;
 pub mod ownership;
+pub mod planned;
 pub mod reviews;
 mod rows;
 pub mod settings;
+pub mod vectors;
 pub mod versions;
 
 pub use connect::{Handle, Store, StoreError, StoreOptions, Synchronous, Write};

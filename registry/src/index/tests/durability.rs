@@ -229,7 +229,13 @@ fn searches_go_on_through_rebuilds() {
                     while !done.load(Ordering::Acquire) || searched == 0 {
                         let answer = index.search(&text("flight")).unwrap();
                         assert_eq!((answer.total, answer.hits.len()), (200, 100));
-                        assert_eq!(index.fetch(&[id(7)], 0, &text("flight")).unwrap().len(), 1);
+                        assert_eq!(
+                            index
+                                .fetch(&[id(7)].map(place), 0, &text("flight"))
+                                .unwrap()
+                                .len(),
+                            1
+                        );
                         searched += 1;
                     }
                 })

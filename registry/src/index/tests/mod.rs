@@ -6,6 +6,7 @@ mod bits;
 mod durability;
 mod hints;
 mod labels;
+mod meaning;
 mod operators;
 mod oracle;
 mod overlay;
@@ -75,6 +76,11 @@ fn built(dir: &Path, agents: Vec<Document>) -> Index {
 
 fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
     answer.hits.iter().map(|hit| hit.id).collect()
+}
+
+/// A place of an order in which meaning did not count.
+fn place(id: Uuid) -> FrozenPlace {
+    FrozenPlace { id, blended: None }
 }
 
 fn names(index: &Index, request: &SearchRequest) -> Vec<Uuid> {

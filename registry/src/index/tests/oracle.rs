@@ -156,7 +156,7 @@ pub(super) fn visible(agent: &Document, labels: &[String]) -> bool {
     agent.visible_to.iter().any(|label| labels.contains(label))
 }
 
-fn matches(agent: &Document, request: &SearchRequest) -> bool {
+pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
     let filters = &request.filters;
     let one = |value: &String| vec![value.clone()];
     let providers: Vec<String> = filters
@@ -232,7 +232,7 @@ fn values(agent: &Document, facet: FacetName) -> Vec<String> {
     values
 }
 
-fn counted(agents: &[&Document], facet: FacetName) -> FacetCounts {
+pub(super) fn counted(agents: &[&Document], facet: FacetName) -> FacetCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for value in agents.iter().flat_map(|agent| values(agent, facet)) {
         *counts.entry(value).or_default() += 1;

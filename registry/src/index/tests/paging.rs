@@ -137,10 +137,11 @@ fn a_frozen_order_is_fetched_page_by_page() {
     request.freeze = true;
     let first = index.search(&request).unwrap();
     let frozen = first.frozen.as_ref().unwrap();
-    let order = frozen.ids(50).unwrap();
+    let places = frozen.places(50).unwrap();
+    let order: Vec<Uuid> = places.iter().map(|place| place.id).collect();
     assert_eq!(order.len(), 50);
     assert_eq!(order[..10], ids(&first));
-    let again = index.fetch(&order[..10], 0, &request).unwrap();
+    let again = index.fetch(&places[..10], 0, &request).unwrap();
     for (one, other) in first.hits.iter().zip(&again) {
         assert_eq!(
             (one.id, &one.hit, &one.highlights, &one.position),
@@ -154,14 +155,17 @@ fn a_frozen_order_is_fetched_page_by_page() {
     narrowed.visible_to = vec!["group:x".to_owned()];
     index.apply(vec![narrowed], &[], 9).unwrap();
     // What happened since leaves the order as the first page had it.
-    assert_eq!(frozen.ids(50).unwrap(), order);
-    assert!(frozen.ids(MAX_ORDER).unwrap().starts_with(&order));
-    assert!(frozen.ids(MAX_ORDER + 1).is_err());
+    assert_eq!(frozen.places(50).unwrap(), places);
+    assert!(frozen.places(MAX_ORDER).unwrap().starts_with(&places));
+    assert!(frozen.places(MAX_ORDER + 1).is_err());
     let rest = index
-        .fetch(&[kept, hidden, kept, id(5_000)], 0, &request)
+        .fetch(&[kept, hidden, kept, id(5_000)].map(place), 0, &request)
         .unwrap();
     assert_eq!(rest.iter().map(|hit| hit.id).collect::<Vec<_>>(), [kept]);
-    assert_eq!(rest[0].hit, index.fetch(&[kept], 0, &all()).unwrap()[0].hit);
+    assert_eq!(
+        rest[0].hit,
+        index.fetch(&[place(kept)], 0, &all()).unwrap()[0].hit
+    );
 }
 
 #[test]
@@ -196,7 +200,11 @@ fn bounds_are_errors() {
     assert!(matches!(foreign, Err(IndexError::Position)));
     assert!(index.suggest("o", &public(), 51).is_err());
     assert!(index.lookup("x", &public(), 101).is_err());
-    assert!(index.fetch(&[Uuid::nil(); 1_001], 0, &all()).is_err());
+    assert!(
+        index
+            .fetch(&[place(Uuid::nil()); 1_001], 0, &all())
+            .is_err()
+    );
     assert_eq!(
         index
             .search(&SearchRequest { limit: 0, ..all() })

@@ -5,9 +5,11 @@ mod agents;
 mod domains;
 mod governance;
 mod ownership;
+mod vectors;
 
 pub use accounts::{account, setting, token};
 pub use agents::{agent, body, hold, version};
 pub use domains::{attempt, domain, pace, proof, source, source_day};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
+pub use vectors::{agent_vectors, model};

@@ -82,18 +82,19 @@ pub(in super::super) fn only(name: &str, value: &str) -> String {
     }
 }
 
-/// The words and the order alone, explained where that was asked for.
+/// The words, the order and the mode alone, explained where that was asked for.
 pub(super) fn unfiltered(query: &SearchQuery) -> String {
     let bare = SearchQuery {
         q: query.q.clone(),
         sort: query.sort.clone(),
         explain: query.explain,
+        mode: query.mode.clone(),
         ..SearchQuery::default()
     };
     link(&bare, |_| {})
 }
 
-/// What a form for new words carries along: every filter, the order, and whether scores are explained.
+/// What a form for new words carries along: every filter, the order, the mode, and whether scores are explained.
 pub(super) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     let mut query = query.clone();
     let mut pairs: Vec<(&'static str, String)> = Vec::new();
@@ -102,6 +103,7 @@ pub(super) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     }
     pairs.extend(query.trust.map(|trust| ("trust", trust)));
     pairs.extend(query.sort.map(|sort| ("sort", sort)));
+    pairs.extend(query.mode.map(|mode| ("mode", mode)));
     pairs.extend(
         query
             .explain

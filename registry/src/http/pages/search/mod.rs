@@ -75,6 +75,8 @@ struct Found {
     hits: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
+    /// How the agents were found, where not by words alone.
+    found_by: Option<&'static str>,
     hints: Vec<String>,
     next: Option<String>,
     first: Option<String>,
@@ -183,6 +185,11 @@ fn found(query: &SearchQuery, list: AgentList) -> Found {
             .collect(),
         facets: facets::facets(query, &list.facets),
         resumed: list.order == "resumed",
+        found_by: match list.mode.as_str() {
+            "hybrid" => Some("by words and meaning"),
+            "semantic" => Some("by meaning"),
+            _ => None,
+        },
         hints,
         next: list
             .next_page_token

@@ -1,0 +1,76 @@
+//! How near an agent has to be to a query to match: worked out once for each model, from the agents themselves.
+//!
+//! What agents give as examples of requests stands for queries. How near such a query is to the other agents is what
+//! chance alone brings about; nearer than nineteen of twenty of them is near.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::embed::{EmbedError, Embedder, TextKind};
+use crate::index::Document;
+use crate::vectors::{SlotBits, Vectors, VectorsError};
+
+/// Agents that are looked at for it.
+pub(super) const SAMPLE: u64 = 256;
+/// With fewer agents nothing can be said.
+pub(super) const FEWEST: usize = 20;
+/// What counts as near until something can be said.
+pub(super) const UNKNOWN: f32 = 0.25;
+/// Of a hundred agents that a query is not about so many are further away than the cutoff.
+const FURTHER: usize = 95;
+
+/// Why a cutoff was not worked out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CalibrationError {
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    #[error(transparent)]
+    Vectors(#[from] VectorsError),
+}
+
+/// The cutoff, where there are enough agents to say.
+///
+/// # Errors
+/// Where the encoder or the vectors fail.
+pub(super) async fn cutoff(
+    embedder: &dyn Embedder,
+    vectors: &Arc<Vectors>,
+    sample: &[Document],
+) -> Result<Option<f32>, CalibrationError> {
+    if sample.len() < FEWEST {
+        return Ok(None);
+    }
+    let ids: Vec<Uuid> = sample.iter().map(|document| document.id).collect();
+    let slots = vectors.slots_of(ids.into_iter());
+    let snapshot = vectors.snapshot();
+    let mut chance = Vec::new();
+    for (document, own) in sample.iter().zip(&slots) {
+        let asked = embedder
+            .embed(vec![request(document)], TextKind::Query)
+            .await?;
+        let Some(query) = asked.first() else { continue };
+        let mut others = SlotBits::none(snapshot.slots());
+        slots
+            .iter()
+            .filter(|slot| *slot != own)
+            .for_each(|slot| others.insert(*slot));
+        let near = snapshot.nearest(query, &others)?;
+        chance.extend(near.iter().map(|near| near.similarity.mean()));
+    }
+    let rank = chance.len() * FURTHER / 100;
+    if rank >= chance.len() {
+        return Ok(None);
+    }
+    let (_, cutoff, _) = chance.select_nth_unstable_by(rank, f32::total_cmp);
+    Ok(Some(*cutoff))
+}
+
+/// What somebody who looks for this agent might ask.
+fn request(document: &Document) -> String {
+    let examples = document.skills.iter().flat_map(|skill| &skill.examples);
+    let names = document.skills.iter().map(|skill| &skill.name);
+    let texts = examples.chain(names).chain([&document.name]);
+    let mut said = texts.filter(|text| !text.trim().is_empty());
+    said.next().cloned().unwrap_or_default()
+}

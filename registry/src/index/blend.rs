@@ -1,0 +1,297 @@
+//! The order by relevance where meaning counts beside words.
+//!
+//! The score of the words is divided by the query's best, and what an agent's nearness is worth lies between 0 and 1
+//! too: so both can be added. An agent that is near is looked at whatever its words; the others follow each other by
+//! their words alone, so the first of all are among those near and the first by words.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query};
+use tantivy::{DocAddress, DocSet, Score, Searcher};
+
+use super::collect::{Collected, Entry, Ids, Order, Page, compare};
+use super::error::IndexError;
+use super::meaning::Meant;
+use super::query::FilteredQuery;
+use super::request::{SortPosition, SortValue};
+use super::rescore::{Added, RESCORED, Rescorer};
+use crate::vectors::Similarity;
+
+/// What the words count; meaning counts the rest of 1.
+const WORDS_WEIGHT: Score = 0.4;
+
+/// Dividing rounds, so that a position among the scores of words is looked for this much earlier.
+const ROUNDING: Score = 1e-5;
+/// Matches that are read once more for that.
+const AGAIN: usize = 64;
+
+/// How words and meaning are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Balance {
+    /// Both are weighed.
+    Weighed,
+    /// Whoever matches by words comes before all others, in the order of the words.
+    WordsFirst,
+    /// Meaning alone.
+    MeaningAlone,
+}
+
+/// The second source of a search, ready to be put together with the words.
+#[derive(Debug, Clone)]
+pub(super) struct Blend {
+    pub meant: Arc<Meant>,
+    pub balance: Balance,
+    /// The words under the search's filter, where any are asked for.
+    pub words: Option<FilteredQuery>,
+}
+
+/// How the score of an entry was put together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blended {
+    balance: Balance,
+    /// The score of its words, where it matches by words.
+    words: Option<Score>,
+    /// The best such score of the query.
+    best: Score,
+    /// How near it is, and what that is worth, where it is near.
+    meaning: Option<(Similarity, Score)>,
+}
+
+impl Blended {
+    /// The score.
+    pub(super) fn score(self) -> Score {
+        let words = self.words.map(|words| words / self.best);
+        let meaning = self.meaning.map_or(0.0, |(_, worth)| worth);
+        match self.balance {
+            Balance::Weighed => {
+                WORDS_WEIGHT * words.unwrap_or(0.0) + (1.0 - WORDS_WEIGHT) * meaning
+            }
+            Balance::WordsFirst => {
+                words.map_or((1.0 - WORDS_WEIGHT) * meaning, |words| 1.0 + words)
+            }
+            Balance::MeaningAlone => meaning,
+        }
+    }
+
+    /// Whether it matches by words.
+    pub(super) fn matches_words(self) -> bool {
+        self.words.is_some()
+    }
+
+    /// The least score of words that comes to at least this whole one, where nothing is near.
+    fn words_of(self, score: Score) -> Score {
+        let share = match self.balance {
+            Balance::Weighed => score / WORDS_WEIGHT,
+            Balance::WordsFirst | Balance::MeaningAlone => score - 1.0,
+        };
+        share.max(0.0) * self.best
+    }
+
+    /// The whole with its parts, around the explanation of the words.
+    pub(super) fn explanation(self, words: Option<Explanation>) -> Explanation {
+        let what = match self.balance {
+            Balance::Weighed => "weighed sum of words and meaning:",
+            Balance::WordsFirst => "words before meaning, as the query is short or asks for words:",
+            Balance::MeaningAlone => "meaning alone:",
+        };
+        let mut whole = Explanation::new(what, self.score());
+        if let Some((score, words)) = self.words.zip(words) {
+            let mut part = Explanation::new(
+                "words, divided by the best of the query:",
+                score / self.best,
+            );
+            if self.balance == Balance::Weighed {
+                part.add_detail(Explanation::new("weight of words", WORDS_WEIGHT));
+            }
+            part.add_detail(Explanation::new("best score of words", self.best));
+            part.add_detail(words);
+            whole.add_detail(part);
+        }
+        if let Some((similarity, worth)) = self.meaning {
+            let mut part = Explanation::new("meaning, from nothing to 1 for the nearest:", worth);
+            if self.balance == Balance::Weighed {
+                part.add_detail(Explanation::new("weight of meaning", 1.0 - WORDS_WEIGHT));
+            }
+            part.add_detail(Explanation::new("similarity of the card", similarity.card));
+            if let Some((skill, value)) = similarity.skill {
+                part.add_detail(Explanation::new_with_string(
+                    format!("similarity of skill {}", skill + 1),
+                    value,
+                ));
+            }
+            whole.add_detail(part);
+        }
+        whole
+    }
+}
+
+/// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` is for words and
+/// meaning together.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn blended(
+    searcher: &Searcher,
+    query: &FilteredQuery,
+    page: &Page,
+    rescorer: Option<&Rescorer>,
+    blend: &Blend,
+) -> Result<Collected, IndexError> {
+    let by_words = |top, after, facets| Page {
+        order: Order::Score,
+        top,
+        after,
+        facets,
+    };
+    let first = by_words(
+        page.top.max(RESCORED) + blend.meant.len(),
+        None,
+        page.facets.clone(),
+    );
+    let mut collected = searcher.search(query, &first)?;
+    let read = collected.entries.len();
+    let deepest = collected.entries.last().map(|entry| words_of(entry));
+    let entries = &mut collected.entries;
+    add_missing(searcher, blend, entries)?;
+    let by_words_alone = entries
+        .iter()
+        .take(RESCORED)
+        .take_while(|entry| words_of(entry) > 0.0)
+        .count();
+    if let Some(rescorer) = rescorer {
+        rescorer.rescore(searcher, &mut entries[..by_words_alone])?;
+    }
+    let best = entries.iter().map(words_of).fold(0.0, Score::max);
+    for entry in entries.iter_mut() {
+        blend.put_together(searcher, entry, best);
+    }
+    entries.sort_by(|left, right| compare(&left.position, &right.position));
+    if let Some(after) = &page.after {
+        entries.retain(|entry| compare(after, &entry.position).is_lt());
+        let missing = page.top.saturating_sub(entries.len());
+        if missing > 0 && collected.total > read as u64 {
+            let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
+            let nothing = Blended {
+                balance: blend.balance,
+                words: None,
+                best,
+                meaning: None,
+            };
+            let from = match after.value {
+                SortValue::Score(score) => nothing.words_of(score) * (1.0 + ROUNDING),
+                _ => Score::MAX,
+            };
+            let value =
+                SortValue::Score(from.min(deepest.unwrap_or(Score::MAX) * (1.0 + ROUNDING)));
+            let position = SortPosition {
+                value,
+                id: uuid::Uuid::nil(),
+            };
+            let further = by_words(
+                missing + AGAIN + blend.meant.len(),
+                Some(position),
+                Vec::new(),
+            );
+            let mut further = searcher.search(query, &further)?.entries;
+            further.retain(|entry| {
+                !known.contains(&entry.address) && blend.near(searcher, entry).is_none()
+            });
+            further
+                .iter_mut()
+                .for_each(|entry| blend.put_together(searcher, entry, best));
+            further.retain(|entry| compare(after, &entry.position).is_lt());
+            entries.extend(further);
+            entries.sort_by(|left, right| compare(&left.position, &right.position));
+        }
+    }
+    entries.truncate(page.top);
+    Ok(collected)
+}
+
+/// The score of an entry's words, before it was put together with anything.
+fn words_of(entry: &Entry) -> Score {
+    match entry.position.value {
+        SortValue::Score(score) => score,
+        _ => 0.0,
+    }
+}
+
+/// Adds those near that are not among the entries, with the scores of their words, behind them.
+fn add_missing(
+    searcher: &Searcher,
+    blend: &Blend,
+    entries: &mut Vec<Entry>,
+) -> Result<(), IndexError> {
+    let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
+    let mut missing = blend.meant.addresses(searcher);
+    missing.retain(|address| !known.contains(address));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let scoring = EnableScoring::enabled_from_searcher(searcher);
+    let words = blend
+        .words
+        .as_ref()
+        .map(|words| words.weight(scoring))
+        .transpose()?;
+    let mut added = Vec::with_capacity(missing.len());
+    for segment in missing.chunk_by(|left, right| left.segment_ord == right.segment_ord) {
+        let reader = searcher.segment_reader(segment[0].segment_ord);
+        let ids = Ids::open(reader)?;
+        let mut scorer = words
+            .as_ref()
+            .map(|words| words.scorer(reader, 1.0))
+            .transpose()?;
+        for address in segment {
+            let score = scorer.as_mut().map_or(0.0, |scorer| {
+                if scorer.doc() < address.doc_id {
+                    scorer.seek(address.doc_id);
+                }
+                if scorer.doc() == address.doc_id {
+                    scorer.score()
+                } else {
+                    0.0
+                }
+            });
+            let position = SortPosition {
+                value: SortValue::Score(score),
+                id: ids.get(address.doc_id),
+            };
+            added.push(Entry {
+                position,
+                added: Added::default(),
+                blended: None,
+                address: *address,
+            });
+        }
+    }
+    added.sort_by(|left, right| compare(&left.position, &right.position));
+    entries.extend(added);
+    Ok(())
+}
+
+impl Blend {
+    /// How near an entry is.
+    fn near(&self, searcher: &Searcher, entry: &Entry) -> Option<Similarity> {
+        let segment = searcher
+            .segment_reader(entry.address.segment_ord)
+            .segment_id();
+        self.meant.get(segment, entry.address.doc_id)
+    }
+
+    /// Puts the score of an entry's words together with what its nearness is worth.
+    fn put_together(&self, searcher: &Searcher, entry: &mut Entry, best: Score) {
+        let words = Some(words_of(entry))
+            .filter(|score| *score > 0.0 && self.balance != Balance::MeaningAlone);
+        let near = self.near(searcher, entry);
+        let blended = Blended {
+            balance: self.balance,
+            words,
+            best,
+            meaning: near.map(|near| (near, self.meant.worth(near.mean()))),
+        };
+        entry.position.value = SortValue::Score(blended.score());
+        entry.blended = Some(blended);
+    }
+}

@@ -1,0 +1,223 @@
+//! Vectors of agents, and how far the models that make them have come.
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
+    sea_query::{Expr, ExprTrait as _, OnConflict},
+};
+use uuid::Uuid;
+
+use super::entity::{agent_vectors, model};
+use super::{Handle, Store, StoreError, Write};
+
+/// Vectors read from a walk over all at once, about a megabyte and a half.
+pub const VECTORS_WALK: u64 = 1000;
+
+/// The models there are, the one used first first.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
+    Ok(model::Entity::find()
+        .order_by_asc(model::Column::CreatedAt)
+        .order_by_asc(model::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The model of that id.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn model(on: &impl Handle, id: &str) -> Result<Option<model::Model>, StoreError> {
+    Ok(model::Entity::find_by_id(id).one(on.connection()).await?)
+}
+
+/// What a model has made of these agents.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn vectors_of(
+    on: &impl Handle,
+    model: &str,
+    agents: &[Uuid],
+) -> Result<Vec<agent_vectors::Model>, StoreError> {
+    Ok(agent_vectors::Entity::find()
+        .filter(agent_vectors::Column::ModelId.eq(model))
+        .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// What a model has made of the next agents by id, at most [`VECTORS_WALK`].
+///
+/// # Errors
+/// Where the database fails.
+pub async fn vectors_walk(
+    on: &impl Handle,
+    model: &str,
+    after: Option<Uuid>,
+) -> Result<Vec<agent_vectors::Model>, StoreError> {
+    let mut query = agent_vectors::Entity::find()
+        .filter(agent_vectors::Column::ModelId.eq(model))
+        .order_by_asc(agent_vectors::Column::AgentId)
+        .limit(VECTORS_WALK);
+    if let Some(after) = after {
+        query = query.filter(agent_vectors::Column::AgentId.gt(after));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// Of how many agents there are vectors of a model.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreError> {
+    Ok(agent_vectors::Entity::find()
+        .filter(agent_vectors::Column::ModelId.eq(model))
+        .count(on.connection())
+        .await?)
+}
+
+impl Store {
+    /// The model as it is kept, or this one, which is kept then.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_get_or_put(&self, fresh: model::Model) -> Result<model::Model, StoreError> {
+        if let Some(known) = model(self, &fresh.id).await? {
+            return Ok(known);
+        }
+        let write = self.write().await?;
+        let id = fresh.id.clone();
+        let nothing = OnConflict::column(model::Column::Id)
+            .do_nothing()
+            .to_owned();
+        write
+            .insert_rows([fresh.into_active_model()], Some(nothing))
+            .await?;
+        let kept = model(&write, &id).await?;
+        write.commit().await?;
+        kept.ok_or_else(|| StoreError(format!("model {id} vanished while it was written")))
+    }
+}
+
+impl Write {
+    /// Keeps vectors, in the place of earlier ones of the same model and agent.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn vectors_put(&self, rows: Vec<agent_vectors::Model>) -> Result<(), StoreError> {
+        use agent_vectors::Column as C;
+        let replace = OnConflict::columns([C::ModelId, C::AgentId])
+            .update_columns([C::TextDigest, C::Vectors])
+            .to_owned();
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(replace)).await
+    }
+
+    /// Forgets what a model has made of these agents.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn vectors_forget(&self, model: &str, agents: &[Uuid]) -> Result<(), StoreError> {
+        agent_vectors::Entity::delete_many()
+            .filter(agent_vectors::Column::ModelId.eq(model))
+            .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes that everything up to event `seq` is applied; an earlier one changes nothing.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_applied(&self, model: &str, seq: i64) -> Result<(), StoreError> {
+        model::Entity::update_many()
+            .col_expr(model::Column::AppliedSeq, Expr::value(seq))
+            .filter(model::Column::Id.eq(model))
+            .filter(model::Column::AppliedSeq.lt(seq))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes how far the first walk has come; an agent before is no news.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_walked(&self, model: &str, to: Uuid) -> Result<(), StoreError> {
+        let before = model::Column::WalkedTo
+            .is_null()
+            .or(model::Column::WalkedTo.lt(to));
+        model::Entity::update_many()
+            .col_expr(model::Column::WalkedTo, Expr::value(to))
+            .filter(model::Column::Id.eq(model))
+            .filter(before)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes that the first walk is over.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_completed(&self, model: &str, at: i64) -> Result<(), StoreError> {
+        let change = model::ActiveModel {
+            completed_at: Set(Some(at)),
+            ..Default::default()
+        };
+        self.model_change(model, change).await
+    }
+
+    /// Keeps how near an agent has to be to match.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
+        let change = model::ActiveModel {
+            cutoff: Set(Some(cutoff)),
+            ..Default::default()
+        };
+        self.model_change(model, change).await
+    }
+
+    async fn model_change(
+        &self,
+        model: &str,
+        change: model::ActiveModel,
+    ) -> Result<(), StoreError> {
+        model::Entity::update_many()
+            .set(model::ActiveModel {
+                id: NotSet,
+                ..change
+            })
+            .filter(model::Column::Id.eq(model))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets a model with everything it has made, a part at a time; says whether there is nothing of it left.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_forget(&self, model: &str) -> Result<bool, StoreError> {
+        let some = vectors_walk(self, model, None).await?;
+        if let Some(last) = some.last() {
+            agent_vectors::Entity::delete_many()
+                .filter(agent_vectors::Column::ModelId.eq(model))
+                .filter(agent_vectors::Column::AgentId.lte(last.agent_id))
+                .exec(self.connection())
+                .await?;
+            return Ok(false);
+        }
+        model::Entity::delete_by_id(model)
+            .exec(self.connection())
+            .await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,57 @@
+//! One-bit codes: the sign of each number, in memory, compared by how many differ.
+
+use super::quantised::AgentVectors;
+
+/// The most codes of one agent: the card's, and those of the skills that differ most.
+pub const MAX_CODES: usize = 4;
+
+/// The `u64` words of one code.
+pub(super) fn words(dimensions: usize) -> usize {
+    dimensions.div_ceil(u64::BITS as usize)
+}
+
+/// The code of a query.
+pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
+    code(query.iter().map(|value| *value < 0.0))
+}
+
+/// The codes of an agent, at most [`MAX_CODES`], one after another: the card's first, then of the skill whose code is
+/// furthest from all that are taken, and so on.
+pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
+    let negative = |number: &u8| number.cast_signed() < 0;
+    let mut left: Vec<Vec<u64>> = vectors
+        .directions()
+        .map(|numbers| code(numbers.iter().map(negative)))
+        .collect();
+    let mut taken: Vec<Vec<u64>> = vec![left.remove(0)];
+    while taken.len() < MAX_CODES {
+        let nearest = |code: &Vec<u64>| taken.iter().map(|taken| differing(code, taken)).min();
+        let furthest =
+            (0..left.len()).max_by_key(|place| (nearest(&left[*place]), std::cmp::Reverse(*place)));
+        let Some(furthest) = furthest else { break };
+        taken.push(left.remove(furthest));
+    }
+    taken.concat()
+}
+
+/// How many bits of two codes differ.
+#[inline(always)]
+pub(super) fn differing(left: &[u64], right: &[u64]) -> u32 {
+    left.iter()
+        .zip(right)
+        .map(|(left, right)| (left ^ right).count_ones())
+        .sum()
+}
+
+fn code(negative: impl Iterator<Item = bool>) -> Vec<u64> {
+    let mut words = Vec::new();
+    for (place, negative) in negative.enumerate() {
+        if place % u64::BITS as usize == 0 {
+            words.push(0);
+        }
+        if let Some(word) = words.last_mut() {
+            *word |= u64::from(negative) << (place % u64::BITS as usize);
+        }
+    }
+    words
+}

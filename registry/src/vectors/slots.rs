@@ -1,0 +1,38 @@
+//! Sets of slots.
+
+/// A number that is no slot.
+pub const NO_SLOT: u32 = u32::MAX;
+
+/// A set of slots, one bit each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotBits(Vec<u64>);
+
+impl SlotBits {
+    /// The empty set, with room for slots below `slots`.
+    pub fn none(slots: usize) -> Self {
+        Self(vec![0; slots.div_ceil(64)])
+    }
+
+    /// Adds a slot; one outside the set's bounds is ignored.
+    #[inline]
+    pub fn insert(&mut self, slot: u32) {
+        if let Some(word) = self.0.get_mut(slot as usize / 64) {
+            *word |= 1 << (slot % 64);
+        }
+    }
+
+    /// Whether a slot is in the set.
+    #[inline]
+    pub fn contains(&self, slot: u32) -> bool {
+        self.0
+            .get(slot as usize / 64)
+            .is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+
+    /// The words from slot `first`, a multiple of 64, on; at most `slots` of them.
+    pub(super) fn words(&self, first: usize, slots: usize) -> &[u64] {
+        let begin = (first / 64).min(self.0.len());
+        let end = (begin + slots.div_ceil(64)).min(self.0.len());
+        &self.0[begin..end]
+    }
+}

@@ -1,0 +1,247 @@
+//! Vectors against a naive comparison of all agents.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::*;
+
+/// A vector of unit length made from a number; the same number gives the same.
+fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+    };
+    let values: Vec<f32> = (0..dimensions).map(|_| next()).collect();
+    let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    values.into_iter().map(|value| value / length).collect()
+}
+
+fn agent(seed: u64, count: u64, dimensions: usize) -> AgentVectors {
+    let vectors: Vec<Vec<f32>> = (0..count)
+        .map(|one| vector(seed * 100 + one, dimensions))
+        .collect();
+    AgentVectors::new(&vectors).unwrap()
+}
+
+fn id(number: u64) -> Uuid {
+    Uuid::from_u64_pair(number % 7, number)
+}
+
+fn empty(dimensions: usize) -> (TempDir, Vectors) {
+    let folder = TempDir::new().unwrap();
+    let vectors = Vectors::create(&folder.path().join("vectors"), dimensions).unwrap();
+    (folder, vectors)
+}
+
+/// All slots of these agents.
+fn allowed(vectors: &Vectors, ids: impl Iterator<Item = Uuid>) -> SlotBits {
+    let slots = vectors.slots_of(ids);
+    let mut bits = SlotBits::none(vectors.snapshot().slots());
+    slots.into_iter().for_each(|slot| bits.insert(slot));
+    bits
+}
+
+/// The nearest agents by comparing everything, in the order of their slots.
+fn naive(vectors: &Vectors, agents: &BTreeMap<Uuid, AgentVectors>, query: &[f32]) -> Vec<Near> {
+    let code = codes::query_code(query);
+    let mut all: Vec<(u32, Uuid, &AgentVectors)> = agents
+        .iter()
+        .map(|(id, agent)| {
+            let codes = codes::agent_codes(agent);
+            let distances = codes
+                .chunks(code.len())
+                .map(|one| codes::differing(one, &code));
+            (distances.min().unwrap(), *id, agent)
+        })
+        .collect();
+    all.sort_by_key(|(distance, id, _)| (*distance, *id));
+    all.truncate(MAX_NEAREST);
+    let mut near: Vec<Near> = all
+        .into_iter()
+        .map(|(_, id, agent)| Near {
+            slot: vectors.slots_of(std::iter::once(id))[0],
+            similarity: quantised::similarity(agent.as_bytes(), query),
+        })
+        .collect();
+    near.sort_by_key(|near| near.slot);
+    near
+}
+
+#[test]
+fn the_nearest_of_many_are_those_of_a_naive_comparison() {
+    for dimensions in [24, 100, 384, 768] {
+        let (_folder, vectors) = empty(dimensions);
+        let agents: BTreeMap<Uuid, AgentVectors> = (0..3000)
+            .map(|number| (id(number), agent(number, 1 + number % 6, dimensions)))
+            .collect();
+        let changes: Vec<_> = agents
+            .iter()
+            .map(|(id, agent)| (*id, Some((7, agent.clone()))))
+            .collect();
+        for some in changes.chunks(700) {
+            vectors.put(some).unwrap();
+        }
+        assert_eq!(vectors.agents(), 3000);
+        let query = vector(u64::MAX / 3, dimensions);
+        let everybody = allowed(&vectors, agents.keys().copied());
+        let found = vectors.snapshot().nearest(&query, &everybody).unwrap();
+        assert_eq!(found.len(), MAX_NEAREST);
+        assert_eq!(found, naive(&vectors, &agents, &query), "{dimensions}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is put, replaced and taken away in whatever order, only what is there and allowed is found.
+    #[test]
+    fn what_was_changed_is_found_as_it_is(
+        changes in prop::collection::vec((0_u64..40, prop::option::of((0_u64..1000, 1_u64..19))), 1..120),
+        hidden in prop::collection::vec(0_u64..40, 0..20),
+        group in 1_usize..9,
+    ) {
+        let (_folder, vectors) = empty(64);
+        let mut agents = BTreeMap::new();
+        for some in changes.chunks(group) {
+            let some: Vec<_> = some
+                .iter()
+                .map(|(number, made)| (id(*number), made.map(|(seed, count)| (seed, agent(seed, count, 64)))))
+                .collect();
+            for (id, made) in &some {
+                match made {
+                    Some((_, made)) => agents.insert(*id, made.clone()),
+                    None => agents.remove(id),
+                };
+            }
+            vectors.put(&some).unwrap();
+            for (id, _) in &some {
+                let last = some.iter().rfind(|(other, _)| other == id).unwrap();
+                prop_assert_eq!(vectors.stamp(*id), last.1.as_ref().map(|(stamp, _)| *stamp));
+            }
+        }
+        prop_assert_eq!(vectors.agents(), agents.len());
+        for number in hidden {
+            agents.remove(&id(number));
+        }
+        let bits = allowed(&vectors, agents.keys().copied());
+        let query = vector(77, 64);
+        let found = vectors.snapshot().nearest(&query, &bits).unwrap();
+        prop_assert_eq!(found, naive(&vectors, &agents, &query));
+    }
+}
+
+#[test]
+fn agents_of_one_distance_are_told_apart_by_their_ids() {
+    let (_folder, vectors) = empty(64);
+    let same = agent(5, 1, 64);
+    // In the opposite order of their ids, and more than are compared.
+    let changes: Vec<_> = (0..1500_u64)
+        .rev()
+        .map(|number| (Uuid::from_u64_pair(0, number), Some((1, same.clone()))))
+        .collect();
+    vectors.put(&changes).unwrap();
+    let bits = allowed(&vectors, changes.iter().map(|(id, _)| *id));
+    let found = vectors.snapshot().nearest(&vector(9, 64), &bits).unwrap();
+    let snapshot = vectors.snapshot();
+    let mut ids: Vec<Uuid> = found
+        .iter()
+        .map(|near| {
+            let (chunk, place) = split(near.slot);
+            snapshot.chunks[chunk].ids[place]
+        })
+        .collect();
+    ids.sort_unstable();
+    let first: Vec<Uuid> = (0..1000)
+        .map(|number| Uuid::from_u64_pair(0, number))
+        .collect();
+    assert_eq!(ids, first);
+}
+
+#[test]
+fn a_search_goes_on_with_what_it_began_with() {
+    let (_folder, vectors) = empty(64);
+    vectors.put(&[(id(1), Some((1, agent(1, 3, 64))))]).unwrap();
+    let bits = allowed(&vectors, std::iter::once(id(1)));
+    let (before, query) = (vectors.snapshot(), vector(1, 64));
+    let found = before.nearest(&query, &bits).unwrap();
+    vectors.put(&[(id(1), Some((2, agent(2, 1, 64))))]).unwrap();
+    assert_eq!(before.nearest(&query, &bits).unwrap(), found);
+    assert_ne!(vectors.snapshot().nearest(&query, &bits).unwrap(), found);
+    vectors.put(&[(id(1), None)]).unwrap();
+    assert_eq!(vectors.snapshot().nearest(&query, &bits).unwrap(), []);
+    assert_eq!(vectors.agents(), 0);
+    assert!(vectors.snapshot().version() > before.version());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let (folder, vectors) = empty(64);
+    let other = (id(1), Some((1, agent(1, 1, 32))));
+    assert!(matches!(
+        vectors.put(&[other]),
+        Err(VectorsError::Dimensions(32))
+    ));
+    assert_eq!(vectors.agents(), 0);
+    let bits = SlotBits::default();
+    let asked = vectors.snapshot().nearest(&vector(1, 32), &bits);
+    assert!(matches!(asked, Err(VectorsError::Dimensions(32))));
+    for dimensions in [0, MAX_DIMENSIONS + 1] {
+        assert!(Vectors::create(folder.path(), dimensions).is_err());
+        assert!(AgentVectors::new(&[vec![0.1; dimensions]]).is_err());
+    }
+    assert!(AgentVectors::new(&[]).is_err());
+    assert!(AgentVectors::new(&[vec![0.5; 4], vec![0.5; 3]]).is_err());
+    assert!(AgentVectors::from_bytes(vec![0; 9], 4).is_err());
+    assert!(AgentVectors::from_bytes(vec![0; 8 * 18], 4).is_err());
+    let many = AgentVectors::new(&vec![vec![0.5; 4]; 40]).unwrap();
+    assert_eq!(many.count(), MAX_VECTORS);
+}
+
+#[test]
+fn the_file_goes_with_its_vectors_and_what_is_left_over_at_the_start() {
+    let (folder, vectors) = empty(8);
+    let folder = folder.path().join("vectors");
+    let files = || std::fs::read_dir(&folder).unwrap().count();
+    vectors.put(&[(id(1), Some((1, agent(1, 2, 8))))]).unwrap();
+    let held = vectors.snapshot();
+    drop(vectors);
+    assert_eq!(files(), 1, "a search still reads it");
+    drop(held);
+    assert_eq!(files(), 0);
+    std::fs::write(folder.join("7.vectors"), "left over").unwrap();
+    std::fs::write(folder.join("notes.txt"), "of somebody").unwrap();
+    remove_left_over(&folder).unwrap();
+    assert_eq!(files(), 1);
+    remove_left_over(&folder.join("nowhere")).unwrap();
+}
+
+#[test]
+fn a_file_of_which_little_is_used_is_wasteful() {
+    let (_folder, vectors) = empty(MAX_DIMENSIONS);
+    let large = agent(1, 17, MAX_DIMENSIONS);
+    let bytes = large.as_bytes().len() as u64;
+    for _ in 0..=WASTE / bytes {
+        assert!(!vectors.is_wasteful());
+        vectors.put(&[(id(1), Some((1, large.clone())))]).unwrap();
+    }
+    vectors.put(&[(id(1), Some((2, large)))]).unwrap();
+    assert!(vectors.is_wasteful());
+}
+
+#[test]
+fn a_million_agents_fit_into_their_memory() {
+    // As many words as a code of 384 numbers has, and a table twice as large as it need be.
+    let (_folder, vectors) = empty(384);
+    vectors.slots_of((0..20_000).map(id));
+    let each = vectors.size() / 20_000;
+    assert!(
+        each <= 450 - 4,
+        "{each} bytes an agent, and four more for its place in the index"
+    );
+}

@@ -1,0 +1,41 @@
+//! A byte a number keeps the direction of a vector.
+
+use super::*;
+
+#[test]
+fn a_kept_vector_points_where_the_given_one_did() {
+    let given: Vec<f32> = (0..385)
+        .map(|place| ((place * 37 % 101) as f32 - 50.0) / 101.0)
+        .collect();
+    let length = given.iter().map(|value| value * value).sum::<f32>().sqrt();
+    let unit: Vec<f32> = given.iter().map(|value| value / length).collect();
+    let kept = AgentVectors::new(std::slice::from_ref(&unit)).unwrap();
+    let found = similarity(kept.as_bytes(), &unit);
+    assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
+    assert_eq!((found.skill, found.mean()), (None, found.card));
+    let again = AgentVectors::from_bytes(kept.as_bytes().to_vec(), 385).unwrap();
+    assert_eq!(again, kept);
+}
+
+#[test]
+fn the_best_skill_counts_beside_the_card() {
+    let axis = |place: usize| {
+        (0..4)
+            .map(|at| f32::from(at == place))
+            .collect::<Vec<f32>>()
+    };
+    let kept = AgentVectors::new(&[axis(0), axis(1), axis(2), axis(2)]).unwrap();
+    let found = similarity(kept.as_bytes(), &axis(2));
+    assert_eq!(
+        (found.card, found.skill),
+        (0.0, Some((1, 1.0))),
+        "the first of two that are alike"
+    );
+    assert_eq!(found.mean(), 0.5);
+}
+
+#[test]
+fn a_vector_of_zeros_is_near_to_nothing() {
+    let kept = AgentVectors::new(&[vec![0.0; 8]]).unwrap();
+    assert_eq!(similarity(kept.as_bytes(), &[0.3; 8]).mean(), 0.0);
+}

@@ -1,0 +1,220 @@
+//! Search by meaning with generated vectors: the scan over all agents alone, and whole searches beside lexical ones.
+//!
+//! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
+//! agents are ingested for whole searches. Vectors are of `BENCH_DIMENSIONS` (384) numbers and no model is needed: what
+//! a model makes of a text says nothing about how fast it is found.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod generator;
+mod load;
+mod report;
+mod stock;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use a2a_registry::embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry::jobs::{self, Embedders, JobOptions, Models};
+use a2a_registry::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use generator::Generator;
+use load::{Load, Measured};
+use report::{figure, head, line, median, size};
+use stock::Stock;
+
+/// Agents whose vectors are put at once.
+const GROUP: usize = 1000;
+/// Words of a query; with fewer words count before meaning.
+const WORDS: usize = 4;
+
+#[tokio::main]
+async fn main() {
+    scan(
+        size("BENCH_AGENTS", 1_000_000),
+        size("BENCH_DIMENSIONS", 384),
+    );
+    hybrid(size("BENCH_HYBRID", 100_000), size("BENCH_DIMENSIONS", 384)).await;
+}
+
+/// A vector of unit length that depends on the seed alone.
+fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let values: Vec<f32> = (0..dimensions)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        })
+        .collect();
+    let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    values.into_iter().map(|value| value / length).collect()
+}
+
+fn scan(agents: usize, dimensions: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let before = memory();
+    let vectors = Vectors::create(folder.path(), dimensions).unwrap();
+    for first in (0..agents).step_by(GROUP) {
+        let changes: Vec<Change> = (first..(first + GROUP).min(agents))
+            .map(|agent| {
+                let seed = (agent * MAX_CODES) as u64;
+                let own: Vec<Vec<f32>> = (0..MAX_CODES as u64)
+                    .map(|one| vector(seed + one, dimensions))
+                    .collect();
+                (
+                    Uuid::from_u64_pair(7, agent as u64),
+                    Some((1, AgentVectors::new(&own).unwrap())),
+                )
+            })
+            .collect();
+        vectors.put(&changes).unwrap();
+    }
+    let memory = memory().saturating_sub(before);
+    println!("\n{agents} agents of {MAX_CODES} vectors of {dimensions} numbers");
+    figure(
+        "memory, anonymous, bytes an agent (target 450)",
+        memory / agents as u64,
+    );
+    let snapshot = vectors.snapshot();
+    let mut everybody = SlotBits::none(snapshot.slots());
+    (0..agents as u32).for_each(|slot| everybody.insert(slot));
+    let mut times: Vec<f64> = (0..size("BENCH_QUERIES", 200) as u64)
+        .map(|query| {
+            let query = vector(u64::MAX - query, dimensions);
+            let began = Instant::now();
+            black_box(snapshot.nearest(&query, &everybody).unwrap());
+            began.elapsed().as_secs_f64() * 1_000.0
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99 (target 25)", 0.99)] {
+        figure(
+            &format!("the nearest thousand, one thread, ms, {name}"),
+            format!("{:.2}", times[((times.len() - 1) as f64 * share) as usize]),
+        );
+    }
+}
+
+/// Bytes of anonymous memory of this process.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next());
+    kilobytes.unwrap().parse::<u64>().unwrap() * 1_024
+}
+
+/// Makes of a text the vector that its hash is the seed of.
+#[derive(Debug)]
+struct Generated(ModelInfo);
+
+#[async_trait]
+impl Embedder for Generated {
+    fn model(&self) -> &ModelInfo {
+        &self.0
+    }
+
+    async fn embed(&self, texts: Vec<String>, _: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let made = texts.iter().map(|text| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            vector(hasher.finish(), self.0.dimensions)
+        });
+        Ok(made.collect())
+    }
+}
+
+/// Whole searches through HTTP, hybrid beside lexical.
+async fn hybrid(agents: usize, dimensions: usize) {
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock.fill(|place| generator.card(place)).await;
+    stock.app.index_anew(|| false).await.unwrap();
+    let model = ModelInfo {
+        id: "generated".into(),
+        name: "generated".into(),
+        dimensions,
+    };
+    let began = Instant::now();
+    let options = JobOptions {
+        crawl: false,
+        models: Models::Given(Embedders {
+            wanted: Arc::new(Generated(model)),
+            former: None,
+        }),
+        ..JobOptions::default()
+    };
+    let jobs = jobs::start(&stock.app, options).unwrap();
+    while !stock
+        .app
+        .meaning_progress()
+        .iter()
+        .any(|model| model.serving)
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    println!("\n{agents} agents in the registry");
+    let rate = agents as f64 / began.elapsed().as_secs_f64();
+    figure(
+        "brought to the model, without encoder, per second",
+        format!("{rate:.0}"),
+    );
+    let (address, shutdown) = stock.serve().unwrap();
+    let count = size("BENCH_QUERIES", 200);
+    let mut next = 0;
+    let mut run = |mode: &str, connections: usize| {
+        let paths: Vec<String> = (next..next + count)
+            .map(|place| {
+                let words = generator.query(place as u64, WORDS).replace(' ', "+");
+                format!("/v1/agents?q={words}&mode={mode}")
+            })
+            .collect();
+        next += count;
+        let mut load = Load::new(address, &paths, "", "200");
+        load.connections = connections;
+        load.most = count;
+        load.time = Duration::from_secs(20);
+        load.run().unwrap()
+    };
+    run("hybrid", 8);
+    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+        .map(|_| [run("hybrid", 8), run("lexical", 8)])
+        .collect();
+    head(
+        "distinct searches of four words, 8 connections; bare: lexical",
+        "queries/s",
+    );
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
+    let ratio = median(
+        pairs
+            .iter()
+            .map(|[ours, bare]| ours.rate / bare.rate)
+            .collect(),
+    );
+    line("hybrid", of(0), of(1), ratio, None);
+    head("the same, one connection; bare: lexical", "ms");
+    let (ours, bare) = (run("hybrid", 1), run("lexical", 1));
+    for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
+        let (ours, bare) = (ours.percentile(share), bare.percentile(share));
+        line(&format!("hybrid, {name}"), ours, bare, bare / ours, None);
+    }
+    shutdown.cancel();
+    jobs.stop().await;
+    stock.close().await;
+}

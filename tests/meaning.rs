@@ -1,0 +1,361 @@
+//! Search by meaning in the whole registry, with an encoder that is scripted: what means the same is written down
+//! here. Encoders of real models have tests of their own.
+
+use std::sync::{Arc, Mutex};
+
+use a2a_registry::api::{Act, AgentList};
+use a2a_registry::app::{Caller, Embedding, SearchQuery, Step};
+use a2a_registry::embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry::store::vectors;
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+/// Words of one meaning each; what holds none of them means something else.
+const TOPICS: [&[&str]; 3] = [
+    &["currency", "exchange", "money", "cash", "abroad"],
+    &["flight", "flights", "journey", "plane", "travel"],
+    &["poem", "poems", "verse", "rhyme"],
+];
+
+/// How the encoder feels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Well,
+    Busy,
+    Away,
+    /// It takes what it is given and never answers.
+    Silent,
+}
+
+/// An encoder that knows [`TOPICS`], and remembers what it was asked.
+#[derive(Debug)]
+struct Scripted {
+    model: ModelInfo,
+    /// By how many places its topics are turned, so that no two models agree.
+    turn: usize,
+    mood: Mutex<Mood>,
+    asked: Mutex<Vec<(String, TextKind)>>,
+}
+
+impl Scripted {
+    fn new(id: &str, turn: usize) -> Arc<Self> {
+        let model = ModelInfo {
+            id: id.into(),
+            name: format!("the {id} model"),
+            dimensions: 8,
+        };
+        Arc::new(Self {
+            model,
+            turn,
+            mood: Mutex::new(Mood::Well),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn feel(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    /// What it was asked of one kind since the last time.
+    fn asked(&self, kind: TextKind) -> Vec<String> {
+        let mut asked = self.asked.lock().unwrap();
+        let (of_kind, others) = asked.drain(..).partition(|(_, other)| *other == kind);
+        *asked = others;
+        of_kind
+            .into_iter()
+            .map(|(text, _): (String, _)| text)
+            .collect()
+    }
+
+    fn vector(&self, text: &str) -> Vec<f32> {
+        let text = text.to_lowercase();
+        let words: Vec<&str> = text
+            .split(|letter: char| !letter.is_alphanumeric())
+            .collect();
+        let mut vector = vec![0.0; self.model.dimensions];
+        for (topic, known) in TOPICS.iter().enumerate() {
+            let count = words.iter().filter(|word| known.contains(word)).count();
+            vector[(topic + self.turn) % self.model.dimensions] = count as f32;
+        }
+        if vector.iter().all(|value| *value == 0.0) {
+            vector[self.model.dimensions - 1] = 1.0;
+        }
+        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+        vector.iter().map(|value| value / length).collect()
+    }
+}
+
+#[async_trait]
+impl Embedder for Scripted {
+    fn model(&self) -> &ModelInfo {
+        &self.model
+    }
+
+    async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mood = *self.mood.lock().unwrap();
+        match mood {
+            Mood::Well => {}
+            Mood::Busy => return Err(EmbedError::Busy),
+            Mood::Away => return Err(EmbedError::Away("it was unplugged".into())),
+            Mood::Silent => std::future::pending().await,
+        }
+        let mut asked = self.asked.lock().unwrap();
+        asked.extend(texts.iter().map(|text| (text.clone(), kind)));
+        Ok(texts.iter().map(|text| self.vector(text)).collect())
+    }
+}
+
+/// A registry whose searches wait for the encoder for as long as a test runs.
+async fn patient(url: &str) -> Stage {
+    Stage::with(url, |config| config.search.embed_timeout = 600_000).await
+}
+
+async fn open(stage: &Stage, encoder: &Arc<Scripted>) -> Embedding {
+    let encoder: Arc<dyn Embedder> = Arc::clone(encoder) as _;
+    stage.app.embedding_open(encoder).await.unwrap()
+}
+
+/// Has a model do everything there is to do.
+async fn finish(stage: &Stage, embedding: &mut Embedding) {
+    while stage.app.embedding_step(embedding).await.unwrap() != Step::Done {}
+}
+
+async fn asked(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
+    let query = SearchQuery {
+        q: Some(q.into()),
+        mode: mode.map(str::to_owned),
+        ..SearchQuery::default()
+    };
+    stage.found(&Caller::default(), &query).await
+}
+
+fn ids(list: &AgentList) -> Vec<Uuid> {
+    list.agents.iter().map(|hit| hit.summary.id).collect()
+}
+
+/// Three agents of three meanings, approved; their ids.
+async fn three(stage: &Stage) -> [Uuid; 3] {
+    let bank = stage
+        .publish_approved("bank.example", &card("Bureau", "Currency exchange"))
+        .await;
+    let travel = stage
+        .publish_approved("travel.example", &card("Wings", "Books flights"))
+        .await;
+    let poet = stage
+        .publish_approved("poet.example", &card("Bard", "Writes poems on request"))
+        .await;
+    stage.settle().await;
+    [bank.id, travel.id, poet.id]
+}
+
+const QUESTION: &str = "somebody who brings my cash along when I go abroad";
+
+both_databases! {
+    /// A question that shares no word with a card finds it by what both mean; by words it finds nothing.
+    async fn agents_are_found_by_what_they_mean(url: &str) {
+        let stage = patient(url).await;
+        let [bank, ..] = three(&stage).await;
+        let before = asked(&stage, QUESTION, None).await;
+        assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        // Until it has come to every agent nothing changes.
+        let none = asked(&stage, QUESTION, Some("semantic")).await;
+        assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
+        finish(&stage, &mut embedding).await;
+        for mode in [None, Some("hybrid"), Some("semantic")] {
+            let found = asked(&stage, QUESTION, mode).await;
+            assert_eq!((found.mode.as_str(), ids(&found)), (mode.unwrap_or("hybrid"), vec![bank]));
+        }
+        let lexical = asked(&stage, QUESTION, Some("lexical")).await;
+        assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
+        // A question is worked out once, whatever the mode.
+        assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
+        let bad = SearchQuery { q: Some("x".into()), mode: Some("magic".into()), ..SearchQuery::default() };
+        assert!(stage.app.search(&Caller::default(), &bad).await.is_err());
+        let told = stage.app.meaning_progress();
+        assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
+    }
+
+    /// Who comes, says something else or goes is found as it is now; what did not change is not made again.
+    async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
+        let stage = patient(url).await;
+        let [bank, travel, poet] = three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        encoder.asked(TextKind::Card);
+
+        let late = stage.publish_approved("late.example", &card("Mint", "Money for travellers")).await;
+        stage.look("travel.example", Answer::Card(card("Wings", "Recites verse and rhyme"))).await;
+        stage.approve(travel).await;
+        stage.settle().await;
+        finish(&stage, &mut embedding).await;
+        let made = encoder.asked(TextKind::Card);
+        let of = |word: &str| made.iter().filter(|text| text.contains(word)).count();
+        assert_eq!((of("Money for travellers"), of("Recites verse"), of("Currency"), of("poems")), (1, 1, 0, 0), "{made:?}");
+        let mut rich = ids(&asked(&stage, QUESTION, None).await);
+        rich.sort_unstable();
+        let mut expected = vec![bank, late.id];
+        expected.sort_unstable();
+        assert_eq!(rich, expected);
+        let poets = ids(&asked(&stage, "say something nice to my mother in a rhyme", Some("semantic")).await);
+        assert!(poets.contains(&travel) && poets.contains(&poet), "{poets:?}");
+
+        let act = Act { reason: "not now".into(), hold: None };
+        stage.app.agent_suspend(&stage.admin, &bank.to_string(), &act).await.unwrap();
+        stage.settle().await;
+        finish(&stage, &mut embedding).await;
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [late.id]);
+        let kept = vectors::vectors_count(&stage.store, "first").await.unwrap();
+        assert_eq!(kept, 4);
+    }
+
+    /// Who may not see an agent does not find it by meaning either, and nothing tells that it is there.
+    async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
+        let stage = patient(url).await;
+        let waiting = stage.publish("bank.example", &card("Bureau", "Currency exchange")).await;
+        stage.settle().await;
+        let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
+        finish(&stage, &mut embedding).await;
+        let nothing = asked(&stage, QUESTION, Some("semantic")).await;
+        assert_eq!((nothing.mode.as_str(), nothing.total), ("semantic", 0));
+        let query = SearchQuery {
+            q: Some(QUESTION.into()),
+            lifecycle: vec!["pending".into()],
+            ..SearchQuery::default()
+        };
+        assert_eq!(ids(&stage.found(&stage.admin, &query).await), [waiting.id]);
+        assert_eq!(stage.found(&Caller::default(), &query).await.total, 0);
+    }
+
+    /// What was made is kept: a process that starts anew asks the encoder for nothing and answers the same, and so does
+    /// one whose first walk was broken off.
+    async fn a_restart_makes_nothing_twice(url: &str) {
+        let stage = patient(url).await;
+        three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        assert!(matches!(stage.app.embedding_step(&mut embedding).await.unwrap(), Step::More(3)));
+        assert!(!embedding.is_complete());
+        drop(embedding);
+        assert_eq!(encoder.asked(TextKind::Card).len(), 6, "a card and a skill each");
+
+        let stage = stage.restart(|_| ()).await;
+        stage.settle().await;
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        let before = asked(&stage, QUESTION, None).await;
+        drop(embedding);
+        let stage = stage.restart(|_| ()).await;
+        stage.settle().await;
+        let embedding = open(&stage, &encoder).await;
+        assert!(embedding.is_complete());
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), ids(&before));
+        assert_eq!(encoder.asked(TextKind::Card), [""; 0]);
+    }
+
+    /// An encoder that is busy, away or silent costs a search its meaning, and nothing else: neither an error nor an
+    /// answer that is kept.
+    async fn without_an_answer_in_time_words_count_alone(url: &str) {
+        let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
+        let [bank, ..] = three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        let question = format!("{QUESTION} by plane");
+        for mood in [Mood::Busy, Mood::Away, Mood::Silent] {
+            encoder.feel(mood);
+            let found = asked(&stage, &question, Some("hybrid")).await;
+            assert_eq!((found.mode.as_str(), ids(&found)), ("lexical", vec![]), "{mood:?}");
+        }
+        encoder.feel(Mood::Well);
+        let stage = stage.restart(|config| config.search.embed_timeout = 600_000).await;
+        stage.settle().await;
+        let embedding = open(&stage, &encoder).await;
+        assert!(embedding.is_complete());
+        let found = asked(&stage, &question, Some("hybrid")).await;
+        assert_eq!((found.mode.as_str(), found.agents[0].summary.id), ("hybrid", bank));
+    }
+
+    /// A step that fails is tried again, and loses nothing.
+    async fn an_encoder_that_comes_back_goes_on(url: &str) {
+        let stage = patient(url).await;
+        let [bank, ..] = three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        encoder.feel(Mood::Away);
+        let mut embedding = open(&stage, &encoder).await;
+        assert!(stage.app.embedding_step(&mut embedding).await.is_err());
+        assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
+        encoder.feel(Mood::Well);
+        finish(&stage, &mut embedding).await;
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    }
+
+    /// The model before serves until the new one has come to every agent; then what it made is forgotten.
+    async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
+        let stage = patient(url).await;
+        let [bank, ..] = three(&stage).await;
+        let (old, new) = (Scripted::new("old", 0), Scripted::new("new", 3));
+        finish(&stage, &mut open(&stage, &old).await).await;
+        let mut embedding = open(&stage, &new).await;
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+        assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (1, 0));
+        finish(&stage, &mut embedding).await;
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+        assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (0, 1));
+        while stage.app.models_forget_but(&["new".into()]).await.unwrap() {}
+        assert_eq!(vectors::vectors_count(&stage.store, "old").await.unwrap(), 0);
+        assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
+        assert_eq!(vectors::vectors_count(&stage.store, "new").await.unwrap(), 3);
+    }
+
+    /// With twenty agents or more the model's cutoff is worked out from them, once, and kept.
+    async fn a_model_is_calibrated_from_the_agents(url: &str) {
+        let stage = patient(url).await;
+        for number in 0..24 {
+            let about = ["Currency exchange", "Books flights", "Writes poems"][number % 3];
+            stage.publish_approved(&format!("a{number}.example"), &card(&format!("Agent {number}"), about)).await;
+        }
+        stage.settle().await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        let cutoff = stage.app.meaning_progress()[0].cutoff.unwrap();
+        assert!((0.0..=1.0).contains(&cutoff), "{cutoff}");
+        let kept = vectors::model(&stage.store, "first").await.unwrap().unwrap().cutoff;
+        assert_eq!(kept, Some(f64::from(cutoff)));
+        encoder.asked(TextKind::Query);
+        finish(&stage, &mut open(&stage, &encoder).await).await;
+        assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
+    }
+}
+
+/// Two processes share what either has made.
+#[tokio::test]
+async fn the_second_process_finds_what_the_first_has_made() {
+    let database = crate::support::database::Database::postgres().await;
+    let stage = patient(database.url()).await;
+    let [bank, ..] = three(&stage).await;
+    let (one, two) = (Scripted::new("shared", 0), Scripted::new("shared", 0));
+    finish(&stage, &mut open(&stage, &one).await).await;
+    let beside = stage.beside().await;
+    let mut embedding = open(&beside, &two).await;
+    finish(&beside, &mut embedding).await;
+    assert_eq!(ids(&asked(&beside, QUESTION, None).await), [bank]);
+    // What happens afterwards is made by whoever comes first.
+    let late = stage
+        .publish_approved("late.example", &card("Mint", "Money for travellers"))
+        .await;
+    for stage in [&stage, &beside] {
+        stage.settle().await;
+    }
+    let mut first = open(&stage, &one).await;
+    finish(&stage, &mut first).await;
+    finish(&beside, &mut embedding).await;
+    assert!(ids(&asked(&beside, QUESTION, None).await).contains(&late.id));
+    assert_eq!(two.asked(TextKind::Card), [""; 0]);
+}
