@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod domain;
+pub mod embed;
 pub mod http;
 pub mod index;
 pub mod jobs;
