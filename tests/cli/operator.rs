@@ -139,3 +139,63 @@ async fn the_doctor_looks_at_everything() {
     assert_eq!(checks[0]["verdict"], "fail");
     assert!(checks[0]["detail"].as_str().unwrap().contains("lissen"));
 }
+
+#[tokio::test]
+async fn sentence_encoders_are_installed_and_shown() {
+    let folder = TempDir::new().unwrap();
+    let data = folder_of(&folder);
+    let status = ["model", "status", "--data-dir", &data];
+    let none = run(&status).await;
+    ended(&none, 1, "");
+    assert!(text(&none.stdout).contains("model install"), "{none:#?}");
+    assert!(!Path::new(&data).exists(), "looking makes nothing");
+
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
+    let tiny = tiny.to_str().unwrap();
+    let install = |source: &str| {
+        let source = source.to_owned();
+        let data = data.clone();
+        async move { run(&["model", "install", &source, "--data-dir", &data]).await }
+    };
+    let first = install(tiny).await;
+    ended(&first, 0, "");
+    assert!(
+        text(&first.stdout).contains("was installed, and is"),
+        "{first:#?}"
+    );
+    let second = install(tiny).await;
+    ended(&second, 0, "");
+    assert!(
+        text(&second.stdout).contains("nothing was changed"),
+        "{second:#?}"
+    );
+
+    let shown = run(&status).await;
+    ended(&shown, 0, "");
+    let row = &shown.stdout[1];
+    for cell in [
+        "yes",
+        "tiny-bert-of-the-tests",
+        "32",
+        "96",
+        "mean",
+        "0.2 MB",
+    ] {
+        assert!(row.contains(cell), "{cell}: {shown:#?}");
+    }
+    let shown = run(&["model", "status", "--json", "--data-dir", &data]).await;
+    let shown: serde_json::Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+    let model = &shown["models"][0];
+    assert_eq!(model["current"], true, "{shown}");
+    assert_eq!(model["pooling"], "mean", "{shown}");
+    assert_eq!(model["id"].as_str().map(str::len), Some(64), "{shown}");
+
+    ended(&install("/no/model").await, 2, "/no/model");
+    let (_other, path) = file("no archive");
+    ended(&install(&path).await, 2, &path);
+    ended(
+        &install(folder.path().to_str().unwrap()).await,
+        2,
+        "config.json",
+    );
+}

@@ -52,7 +52,8 @@ const LAYERS: [Layer; 13] = [
     (
         "cli",
         &[
-            "http", "jobs", "app", "demo", "metrics", "talk", "domain", "api", "config", ROOT,
+            "http", "jobs", "app", "embed", "demo", "metrics", "talk", "domain", "api", "config",
+            ROOT,
         ],
         &["a2a_card", "a2a_crawler"],
     ),

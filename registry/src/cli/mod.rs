@@ -18,6 +18,7 @@ mod lint;
 mod local;
 mod logging;
 mod maintenance;
+mod model;
 mod refusal;
 mod register;
 mod review;
@@ -111,6 +112,9 @@ enum Command {
     /// Make, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Install sentence encoders for the search, or show them
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Bring the database to this program's schema
     Migrate(local::LocalArgs),
     /// Build the search index anew
@@ -188,6 +192,7 @@ async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
     match command {
         Command::Lint(arguments) => return lint::run(&arguments, &console).await,
         Command::Sign(arguments) => return sign::run(&arguments, &console).await,
+        Command::Model(command) => return model::run(&command, &console).await,
         Command::Migrate(arguments) => return maintenance::migrate(&arguments, &console).await,
         Command::Openapi => return maintenance::openapi(&console),
         Command::Completions(arguments) => return maintenance::completions(&arguments, &console),
@@ -213,6 +218,7 @@ async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
         | Command::Demo(_)
         | Command::Lint(_)
         | Command::Sign(_)
+        | Command::Model(_)
         | Command::Migrate(_)
         | Command::Openapi
         | Command::Completions(_) => Ok(Outcome::Done),

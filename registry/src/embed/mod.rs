@@ -2,8 +2,38 @@
 //!
 //! It knows neither cards nor the search: it is given texts and answers vectors of unit length, whose products say
 //! how near in meaning two texts are.
+//!
+//! The encoder in this process takes any BERT as sentence-transformers lays it out: `folder` and `config` read what its
+//! files say, `tokens`, `forward` and `pooling` go from a text to its vector, `pool` keeps that to threads of its own,
+//! and `install` and `installed` keep models in the data folder.
+
+mod archive;
+mod config;
+mod encoder;
+mod error;
+mod folder;
+mod forward;
+mod install;
+mod installed;
+mod model;
+mod pool;
+mod pooling;
+mod rows;
+mod tokens;
+mod weights;
 
 use async_trait::async_trait;
+
+pub use archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES};
+pub use config::MAX_DIMENSIONS;
+pub use encoder::{Encoder, EncoderOptions, MAX_THREADS, MAX_WAITING};
+pub use error::ModelError;
+pub use folder::{MAX_NAME, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES, MAX_WEIGHTS_BYTES};
+pub use install::{Installation, install};
+pub use installed::{About, InstalledModel, MAX_LISTED, current, installed};
+pub use model::QUERY_TOKENS;
+pub use pooling::Pooling;
+pub use tokens::MAX_TEXT_BYTES;
 
 /// What an embedder turns texts into vectors with. Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,3 +85,6 @@ pub trait Embedder: Send + Sync + std::fmt::Debug {
     /// [`EmbedError`]; none of the vectors is given then.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! `model install|status`: sentence encoders in the data folder.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::local::LocalArgs;
+use super::table;
+use crate::embed::{self, InstalledModel};
+
+/// Shown of an id in a table.
+const SHOWN_ID: usize = 16;
+
+/// What `model` can do.
+#[derive(Subcommand, Debug, Clone)]
+pub enum ModelCommand {
+    /// Check a sentence encoder, copy it into the data folder and make it the one in use
+    Install(InstallArgs),
+    /// Show which sentence encoders are installed, and which one is in use
+    Status(LocalArgs),
+}
+
+/// What `model install` takes.
+#[derive(Args, Debug, Clone)]
+pub struct InstallArgs {
+    /// A BERT as sentence-transformers lays it out: a folder, a .tar or a .tar.gz
+    #[arg(value_name = "FOLDER|ARCHIVE")]
+    source: PathBuf,
+    #[command(flatten)]
+    local: LocalArgs,
+}
+
+/// A model as `--json` shows it.
+#[derive(Debug, Serialize)]
+struct ModelView {
+    /// Whether it is the one in use.
+    current: bool,
+    /// Where it lies.
+    folder: PathBuf,
+    /// Whether its folder is not what was installed; then nothing more is known.
+    damaged: bool,
+    /// What it is.
+    #[serde(flatten)]
+    about: Option<embed::About>,
+}
+
+impl From<InstalledModel> for ModelView {
+    fn from(model: InstalledModel) -> Self {
+        Self {
+            current: model.current,
+            damaged: model.about.is_none(),
+            folder: model.folder,
+            about: model.about,
+        }
+    }
+}
+
+/// Installs a model, or shows which there are.
+///
+/// # Errors
+/// Where the model cannot be used, or the data folder cannot be read or written.
+pub async fn run(command: &ModelCommand, console: &Console) -> Result<Outcome, Failure> {
+    match command {
+        ModelCommand::Install(arguments) => install(arguments, console).await,
+        ModelCommand::Status(local) => status(local, console),
+    }
+}
+
+async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, Failure> {
+    let data_dir = arguments.local.load()?.store.data_dir;
+    let source = arguments.source.clone();
+    let named = source.display().to_string();
+    let installing = tokio::task::spawn_blocking(move || embed::install(&data_dir, &source));
+    let done = installing
+        .await
+        .map_err(|error| Failure::new(format!("{named}: the check broke off: {error}")))?
+        .map_err(|error| Failure::new(format!("{named}: {error}")))?;
+    if console.json {
+        console.json(&serde_json::json!({
+            "model": ModelView::from(done.model),
+            "was_there": done.was_there,
+            "was_current": done.was_current,
+        }))?;
+        return Ok(Outcome::Done);
+    }
+    let line = match (done.was_there, done.was_current) {
+        (true, true) => "was installed and in use already; nothing was changed",
+        (true, false) => "was installed already, and is the model in use from now on",
+        (false, _) => "was installed, and is the model in use from now on",
+    };
+    let name = done
+        .model
+        .about
+        .as_ref()
+        .map_or("the model", |about| &about.name);
+    console.line(&format!("{name} {line}"))?;
+    if let Some(about) = &done.model.about {
+        facts(console, about)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+    let data_dir = local.load()?.store.data_dir;
+    let failed = |error: embed::ModelError| Failure::new(error.to_string());
+    let models = embed::installed(&data_dir).map_err(failed)?;
+    let outcome = match models.is_empty() {
+        true => Outcome::No,
+        false => Outcome::Done,
+    };
+    if console.json {
+        let models: Vec<_> = models.into_iter().map(ModelView::from).collect();
+        console.json(&serde_json::json!({ "models": models }))?;
+        return Ok(outcome);
+    }
+    if models.is_empty() {
+        console.line(
+            "no sentence encoder is installed; a2a-registry model install FOLDER|ARCHIVE installs one",
+        )?;
+        return Ok(outcome);
+    }
+    let header = [
+        "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE",
+    ];
+    let rows: Vec<_> = models.iter().map(row).collect();
+    table::print(console, &header, &rows)?;
+    // What is in use cannot be used where it is damaged or not known.
+    embed::current(&data_dir).map_err(failed)?;
+    Ok(outcome)
+}
+
+fn row(model: &InstalledModel) -> Vec<String> {
+    let in_use = if model.current { "yes" } else { "" }.to_owned();
+    let Some(about) = &model.about else {
+        let folder = model.folder.display().to_string();
+        let damaged = format!("damaged: {folder}");
+        return vec![in_use, damaged];
+    };
+    vec![
+        in_use,
+        about.name.clone(),
+        about.id.chars().take(SHOWN_ID).collect(),
+        about.dimensions.to_string(),
+        about.max_length.to_string(),
+        about.pooling.as_str().to_owned(),
+        megabytes(about.bytes),
+    ]
+}
+
+fn facts(console: &Console, about: &embed::About) -> Result<(), Failure> {
+    table::facts(
+        console,
+        &[
+            ("id", about.id.clone()),
+            ("numbers in a vector", about.dimensions.to_string()),
+            ("longest text", format!("{} tokens", about.max_length)),
+            ("pooling", about.pooling.as_str().to_owned()),
+            ("size", megabytes(about.bytes)),
+        ],
+    )
+}
+
+fn megabytes(bytes: u64) -> String {
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up() {
+        for (bytes, shown) in [
+            (0, "0.0 MB"),
+            (1, "0.1 MB"),
+            (90_900_000, "90.9 MB"),
+            (2_147_483_648, "2147.5 MB"),
+        ] {
+            assert_eq!(megabytes(bytes), shown);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A model's folder as sentence-transformers lays it out: which files count, how long they may be, and what they say
+//! apart from the weights.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path};
+
+use ring::digest;
+use serde::Deserialize;
+
+use super::config::{BertConfig, CONFIG, MIN_POSITIONS};
+use super::error::ModelError;
+use super::pooling::{self, Pooling};
+
+/// The file with the vocabulary and how words are cut.
+pub(super) const TOKENIZER: &str = "tokenizer.json";
+/// The file with the weights.
+pub(super) const WEIGHTS: &str = "model.safetensors";
+/// The file that names the steps from a text to a vector.
+pub(super) const MODULES: &str = "modules.json";
+/// The file that says how long texts may be.
+const LENGTH: &str = "sentence_bert_config.json";
+/// Where the pooling is described when [`MODULES`] does not say where.
+const POOLING: &str = "1_Pooling";
+
+/// The longest file of weights, in bytes.
+pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// The longest tokenizer, in bytes.
+pub const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
+/// The longest of the other files, in bytes.
+pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
+/// The longest name of a model, in characters.
+pub const MAX_NAME: usize = 100;
+
+/// What every id begins with. It names the arithmetic too: whoever changes that changes this.
+const ID_DOMAIN: &[u8] = b"a2a-registry sentence encoder 1\n";
+
+/// What is done about symbolic links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// They are followed: somebody named the folder, and download caches are made of links.
+    Follow,
+    /// They are refused: the folder was made by this program, which makes none.
+    Refuse,
+}
+
+/// What a model's files say, and the bytes of those that decide its vectors.
+pub(super) struct ModelFiles {
+    /// The network.
+    pub config: BertConfig,
+    /// How the vectors of tokens become one.
+    pub pooling: Pooling,
+    /// The longest text, in tokens.
+    pub max_length: usize,
+    /// Whether texts are written small before anything else.
+    pub lowercase: bool,
+    /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
+    pub id: String,
+    /// What it is called, in at most [`MAX_NAME`] visible characters.
+    pub name: String,
+    /// The tokenizer.
+    pub tokenizer: Vec<u8>,
+    /// The weights.
+    pub weights: Vec<u8>,
+    /// The other files, and where [`Self::tokenizer`] and [`Self::weights`] lie, by path within the folder.
+    settings: Vec<(String, Vec<u8>)>,
+    paths: [String; 2],
+}
+
+/// One of the steps that [`MODULES`] names.
+#[derive(Deserialize)]
+struct Module {
+    #[serde(default)]
+    path: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// What [`LENGTH`] says.
+#[derive(Default, Deserialize)]
+struct Length {
+    max_seq_length: Option<usize>,
+    do_lower_case: Option<bool>,
+}
+
+impl ModelFiles {
+    /// Reads the files of a folder; `known_as` is its name where it does not name itself.
+    ///
+    /// # Errors
+    /// Where one is missing, too long, not readable, not understood, or they contradict each other.
+    pub fn read(folder: &Path, known_as: &str, links: Links) -> Result<Self, ModelError> {
+        let mut settings = Vec::new();
+        let mut optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
+            let bytes = read(folder, name, MAX_SETTINGS_BYTES, links)?;
+            settings.extend(bytes.iter().map(|bytes| (name.to_owned(), bytes.clone())));
+            Ok(bytes)
+        };
+        let missing = |name: &str| ModelError::Missing(name.to_owned());
+        let modules = optional(MODULES)?;
+        let (network, pools) = match &modules {
+            Some(bytes) => steps(bytes)?,
+            None => (String::new(), None),
+        };
+        let within = |name: &str| join(&network, name);
+        let config_path = within(CONFIG);
+        let config = optional(&config_path)?.ok_or_else(|| missing(&config_path))?;
+        let config = BertConfig::read(&config)?;
+        let pooling_path = join(pools.as_deref().unwrap_or(POOLING), CONFIG);
+        let pooling = match optional(&pooling_path)? {
+            Some(bytes) => pooling::read(&pooling_path, &bytes, config.hidden)?,
+            None if pools.is_some() => return Err(missing(&pooling_path)),
+            None => Pooling::Mean,
+        };
+        let length_path = within(LENGTH);
+        let length: Length = match optional(&length_path)? {
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| ModelError::malformed(&length_path, error))?,
+            None => Length::default(),
+        };
+        let max_length = length.max_seq_length.unwrap_or(config.positions);
+        let max_length = max_length.min(config.positions);
+        if max_length < MIN_POSITIONS {
+            return Err(ModelError::unsupported(
+                &length_path,
+                format!("max_seq_length is {max_length}, and {MIN_POSITIONS} are the least"),
+            ));
+        }
+        let paths = [within(TOKENIZER), within(WEIGHTS)];
+        let whole = |path: &str, limit| {
+            read(folder, path, limit, links)?.ok_or_else(|| ModelError::Missing(path.to_owned()))
+        };
+        let tokenizer = whole(&paths[0], MAX_TOKENIZER_BYTES)?;
+        let weights = whole(&paths[1], MAX_WEIGHTS_BYTES)?;
+        let named = config.name.as_deref().map_or("", str::trim);
+        let name = visible(if named.is_empty() { known_as } else { named });
+        let mut files = Self {
+            config,
+            pooling,
+            max_length,
+            lowercase: length.do_lower_case == Some(true),
+            id: String::new(),
+            name,
+            tokenizer,
+            weights,
+            settings,
+            paths,
+        };
+        files.id = files.digest();
+        Ok(files)
+    }
+
+    /// The files in the order in which they are digested and written.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let settings = self.settings.iter();
+        let settings = settings.map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+        let [tokenizer, weights] = &self.paths;
+        settings.chain([
+            (tokenizer.as_str(), self.tokenizer.as_slice()),
+            (weights.as_str(), self.weights.as_slice()),
+        ])
+    }
+
+    fn digest(&self) -> String {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(ID_DOMAIN);
+        for (path, bytes) in self.all() {
+            // With the lengths no two sets of files run into the same bytes.
+            for part in [path.as_bytes(), bytes] {
+                context.update(&(part.len() as u64).to_le_bytes());
+                context.update(part);
+            }
+        }
+        let digest = context.finish();
+        digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+/// Where the network and its pooling lie, by the model's own list of steps.
+fn steps(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
+    let modules: Vec<Module> =
+        serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(MODULES, error))?;
+    let mut network = None;
+    let mut pools = None;
+    for module in modules {
+        let kind = module.kind.rsplit('.').next().unwrap_or_default();
+        let place = match kind {
+            "Transformer" => &mut network,
+            "Pooling" => &mut pools,
+            // Every vector is given unit length here.
+            "Normalize" => continue,
+            _ => {
+                let kind = visible(kind);
+                return Err(ModelError::unsupported(
+                    MODULES,
+                    format!("it names a step of type {kind}, which is not understood"),
+                ));
+            }
+        };
+        let safe = Path::new(&module.path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !safe || module.path.contains('\\') {
+            return Err(ModelError::unsupported(
+                MODULES,
+                "it names a path outside the model's folder",
+            ));
+        }
+        if place.replace(module.path).is_some() {
+            return Err(ModelError::unsupported(
+                MODULES,
+                format!("it names the step {kind} twice"),
+            ));
+        }
+    }
+    match (network, pools) {
+        (Some(network), Some(pools)) => Ok((network, Some(pools))),
+        (None, _) => Err(ModelError::unsupported(MODULES, "it names no Transformer")),
+        (_, None) => Err(ModelError::unsupported(MODULES, "it names no Pooling")),
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    match folder.trim_end_matches('/') {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
+
+/// The bytes of a file of the folder; `None` where there is none.
+fn read(
+    folder: &Path,
+    name: &str,
+    limit: u64,
+    links: Links,
+) -> Result<Option<Vec<u8>>, ModelError> {
+    let path = folder.join(name);
+    let facts = match links {
+        Links::Follow => std::fs::metadata(&path),
+        Links::Refuse => std::fs::symlink_metadata(&path),
+    };
+    let facts = match facts {
+        Ok(facts) => facts,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ModelError::unreadable(&path)(error)),
+    };
+    // Opening a pipe would wait for somebody to write to it.
+    if !facts.is_file() {
+        let error = std::io::Error::other("it is no regular file");
+        return Err(ModelError::unreadable(&path)(error));
+    }
+    let too_large = || ModelError::TooLarge {
+        file: name.to_owned(),
+        limit,
+    };
+    if facts.len() > limit {
+        return Err(too_large());
+    }
+    let file = File::open(&path).map_err(ModelError::unreadable(&path))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(ModelError::unreadable(&path))?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    Ok(Some(bytes))
+}
+
+/// A foreign name in visible characters, cut at [`MAX_NAME`].
+pub(super) fn visible(name: &str) -> String {
+    let shown = name.chars().take(MAX_NAME).flat_map(|character| {
+        let plain = character.is_alphanumeric() || matches!(character, ' '..='~');
+        let escaped = (!plain).then(|| character.escape_unicode());
+        let kept = plain.then_some(character);
+        kept.into_iter().chain(escaped.into_iter().flatten())
+    });
+    shown.take(MAX_NAME).collect()
+}

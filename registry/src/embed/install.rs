@@ -1,0 +1,221 @@
+//! Models in the data folder: checked, copied, and one of them in use.
+//!
+//! Under `models/` each lies in a folder called after the beginning of its id, and a small file names the one in use.
+//! Everything is written beside its place and renamed when it is complete, so a process that is killed leaves the models
+//! as they were, and something to clear away that the next installation clears. Old models stay: vectors that were made
+//! with them may still be compared.
+
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::Path;
+
+use super::archive;
+use super::encoder::{folder_name, load};
+use super::error::ModelError;
+use super::folder::{Links, ModelFiles};
+use super::installed::{
+    ABOUT, About, CURRENT, InstalledModel, current, folder_of, models_folder, read_one,
+};
+
+/// What the names of unfinished things begin with.
+pub(super) const UNFINISHED: &str = ".installing-";
+/// Held by the process that installs.
+const LOCK: &str = "lock";
+
+/// What came of an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// The model, now in use.
+    pub model: InstalledModel,
+    /// Whether it was there before, so that nothing was copied.
+    pub was_there: bool,
+    /// Whether it was in use before.
+    pub was_current: bool,
+}
+
+/// Checks the model in a folder, a `.tar` or a `.tar.gz`, copies it into the data folder, which is made where it does
+/// not exist, and makes it the one in use. This blocks for as long as all that takes. Links are followed in a folder and
+/// refused in an archive.
+///
+/// # Errors
+/// In one sentence that says what to do; then nothing has changed.
+pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
+    let is_folder = std::fs::metadata(source)
+        .map_err(ModelError::unreadable(source))?
+        .is_dir();
+    let models = models_folder(data_dir);
+    make_private(&models).map_err(ModelError::unwritable(&models))?;
+    let _lock = lock(&models)?;
+    clear_unfinished(&models)?;
+    let workshop = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempdir_in(&models)
+        .map_err(ModelError::unwritable(&models))?;
+    let files = if is_folder {
+        ModelFiles::read(source, &folder_name(source), Links::Follow)?
+    } else {
+        let unpacked = workshop.path().join("unpacked");
+        std::fs::create_dir(&unpacked).map_err(ModelError::unwritable(&unpacked))?;
+        let within = archive::unpack(source, &unpacked)?;
+        let known_as = if within == unpacked {
+            stem(source)
+        } else {
+            folder_name(&within)
+        };
+        ModelFiles::read(&within, &known_as, Links::Refuse)?
+    };
+    let was_current = current(data_dir)
+        .ok()
+        .flatten()
+        .and_then(|model| model.about)
+        .is_some_and(|about| about.id == files.id);
+    let target = folder_of(data_dir, &files.id);
+    let was_there = is_whole(&target, &files.id);
+    if !was_there {
+        let complete = workshop.path().join("model");
+        write(&files, &complete)?;
+        // What was written is what is tried.
+        drop(load(files)?);
+        if target.exists() {
+            // It is damaged, or it would have been left alone.
+            let damaged = workshop.path().join("damaged");
+            std::fs::rename(&target, &damaged).map_err(ModelError::unwritable(&target))?;
+        }
+        std::fs::rename(&complete, &target).map_err(ModelError::unwritable(&target))?;
+        sync_folder(&models)?;
+    }
+    let model = read_one(&target, true);
+    if !was_current {
+        make_current(&models, &target)?;
+    }
+    Ok(Installation {
+        model,
+        was_there,
+        was_current,
+    })
+}
+
+/// Whether a folder holds the model of this id, byte for byte.
+fn is_whole(folder: &Path, id: &str) -> bool {
+    let about = read_one(folder, false).about;
+    about.is_some_and(|about| about.id == id)
+        && ModelFiles::read(folder, "", Links::Refuse).is_ok_and(|files| files.id == id)
+}
+
+/// Writes a model's files into a new folder, and beside them what they come to.
+fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
+    let about = About {
+        id: files.id.clone(),
+        name: files.name.clone(),
+        dimensions: files.config.hidden,
+        max_length: files.max_length,
+        pooling: files.pooling,
+        bytes: files.all().map(|(_, bytes)| bytes.len() as u64).sum(),
+    };
+    let text = serde_json::to_vec_pretty(&about)
+        .map_err(|error| ModelError::unwritable(folder)(error.into()))?;
+    for (path, bytes) in files.all().chain([(ABOUT, text.as_slice())]) {
+        let path = folder.join(path);
+        let written = || -> std::io::Result<()> {
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            let mut file = File::create_new(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        written().map_err(ModelError::unwritable(&path))?;
+    }
+    Ok(())
+}
+
+/// Writes down which model is in use.
+fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
+    let path = models.join(CURRENT);
+    let written = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .tempfile_in(models)?;
+        let name = model.file_name().unwrap_or_default().to_string_lossy();
+        writeln!(file, "{name}")?;
+        file.as_file().sync_all()?;
+        file.persist(&path)?;
+        Ok(())
+    };
+    written().map_err(ModelError::unwritable(&path))?;
+    sync_folder(models)
+}
+
+/// Takes away what installations left that did not come to their end.
+fn clear_unfinished(models: &Path) -> Result<(), ModelError> {
+    let entries = std::fs::read_dir(models).map_err(ModelError::unreadable(models))?;
+    for entry in entries {
+        let entry = entry.map_err(ModelError::unreadable(models))?;
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(UNFINISHED) {
+            continue;
+        }
+        let path = entry.path();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let gone = if is_folder {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        gone.map_err(ModelError::unwritable(&path))?;
+    }
+    Ok(())
+}
+
+fn lock(models: &Path) -> Result<File, ModelError> {
+    let path = models.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(ModelError::unwritable(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ModelError::Installing(models.to_owned())),
+        Err(TryLockError::Error(error)) => Err(ModelError::unwritable(&path)(error)),
+    }
+}
+
+/// An archive's name without its endings.
+fn stem(archive: &Path) -> String {
+    let name = archive
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let endings = [".tar.gz", ".tgz", ".tar"];
+    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending));
+    stem.unwrap_or(&name).to_owned()
+}
+
+/// Makes sure that a rename within the folder outlives a power failure.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> Result<(), ModelError> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(ModelError::unwritable(folder))
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> Result<(), ModelError> {
+    Ok(())
+}
+
+/// Makes a folder, and those it lies in, for their owner only.
+#[cfg(unix)]
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+}
+
+#[cfg(not(unix))]
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}

@@ -1,0 +1,177 @@
+//! Which models lie in the data folder, and which of them is in use.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::encoder::{Encoder, EncoderOptions, load};
+use super::error::ModelError;
+use super::folder::{Links, ModelFiles};
+use super::pooling::Pooling;
+
+/// The folder with the models, within the data folder.
+const MODELS: &str = "models";
+/// The file that names the model in use.
+pub(super) const CURRENT: &str = "current";
+/// The file that says what a model is, so that nobody needs to read its weights for that.
+pub(super) const ABOUT: &str = "about.json";
+
+/// So much of an id names a model's folder.
+const SHORT_ID: usize = 16;
+/// The longest of the small files, in bytes.
+const MAX_NOTE_BYTES: u64 = 64 * 1024;
+/// The most models that are listed.
+pub const MAX_LISTED: usize = 1000;
+
+/// What is known of an installed model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its id, as in [`super::ModelInfo`].
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Numbers in a vector.
+    pub dimensions: usize,
+    /// The longest text, in tokens.
+    pub max_length: usize,
+    /// How the vectors of tokens become one.
+    pub pooling: Pooling,
+    /// The bytes of its files.
+    pub bytes: u64,
+}
+
+/// A model in the data folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledModel {
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// Whether it is the one in use.
+    pub current: bool,
+    /// What it is; `None` where somebody has damaged it.
+    pub about: Option<About>,
+}
+
+impl InstalledModel {
+    /// Opens it as [`Encoder::open`] does, and makes sure that it is still what was installed.
+    ///
+    /// # Errors
+    /// In one sentence that says what to do.
+    pub fn open(&self, options: EncoderOptions) -> Result<Encoder, ModelError> {
+        let damaged = || ModelError::Damaged {
+            path: self.folder.clone(),
+            what: "is not what was installed".to_owned(),
+        };
+        let about = self.about.as_ref().ok_or_else(damaged)?;
+        let files = ModelFiles::read(&self.folder, &about.name, Links::Refuse)?;
+        if files.id != about.id {
+            return Err(damaged());
+        }
+        Encoder::start(load(files)?, options)
+    }
+}
+
+/// The installed models by the names of their folders, at most [`MAX_LISTED`]; none where nothing was ever installed.
+///
+/// # Errors
+/// Where the data folder cannot be read.
+pub fn installed(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
+    let models = models_folder(data_dir);
+    let entries = match std::fs::read_dir(&models) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(ModelError::unreadable(&models)(error)),
+    };
+    let current = current_name(&models).unwrap_or_default();
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(ModelError::unreadable(&models))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_short_id(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    names.truncate(MAX_LISTED);
+    let models = names.iter().map(|name| {
+        let is_current = current.as_ref() == Some(name);
+        read_one(&models.join(name), is_current)
+    });
+    Ok(models.collect())
+}
+
+/// The model in use; `None` where none was ever installed.
+///
+/// # Errors
+/// Where it is not known which one that is, or it is not there or damaged.
+pub fn current(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
+    let models = models_folder(data_dir);
+    let Some(name) = current_name(&models)? else {
+        return Ok(None);
+    };
+    let model = read_one(&models.join(name), true);
+    if model.about.is_none() {
+        return Err(ModelError::Damaged {
+            path: model.folder,
+            what: "is not the folder of a model".to_owned(),
+        });
+    }
+    Ok(Some(model))
+}
+
+/// The folder with the models.
+pub(super) fn models_folder(data_dir: &Path) -> PathBuf {
+    data_dir.join(MODELS)
+}
+
+/// The folder of the model of this id.
+pub(super) fn folder_of(data_dir: &Path, id: &str) -> PathBuf {
+    let short = id.get(..SHORT_ID).unwrap_or(id);
+    models_folder(data_dir).join(short)
+}
+
+/// What is known of the model in a folder.
+pub(super) fn read_one(folder: &Path, current: bool) -> InstalledModel {
+    let about = note(&folder.join(ABOUT)).ok().flatten();
+    let about = about.and_then(|text| serde_json::from_str::<About>(&text).ok());
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    InstalledModel {
+        current,
+        about: about.filter(|about| about.id.get(..SHORT_ID) == Some(&name)),
+        folder: folder.to_owned(),
+    }
+}
+
+fn current_name(models: &Path) -> Result<Option<String>, ModelError> {
+    let path = models.join(CURRENT);
+    let Some(text) = note(&path).map_err(ModelError::unreadable(&path))? else {
+        return Ok(None);
+    };
+    let name = text.trim_end();
+    if !is_short_id(name) {
+        return Err(ModelError::Damaged {
+            path,
+            what: "names no model".to_owned(),
+        });
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// Whether it can be the name of a model's folder, and so nothing that leads elsewhere.
+fn is_short_id(name: &str) -> bool {
+    let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.len() == SHORT_ID && name.bytes().all(hexadecimal)
+}
+
+/// A small file's text; `None` where there is none.
+fn note(path: &Path) -> std::io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(MAX_NOTE_BYTES).read_to_string(&mut text)?;
+    Ok(Some(text))
+}

@@ -1,0 +1,117 @@
+//! A loaded model: texts in, vectors of unit length out, on the thread that asks.
+
+use super::config::BertConfig;
+use super::error::{ModelError, first_line};
+use super::folder::ModelFiles;
+use super::forward::Bert;
+use super::pooling::Pooling;
+use super::tokens::{Token, Tokens};
+use super::weights::Weights;
+use super::{EmbedError, ModelInfo, TextKind};
+
+/// The most tokens of a query.
+pub const QUERY_TOKENS: usize = 64;
+
+/// Texts go through the network together until they have this many tokens. It bounds the memory, and how long somebody
+/// who has given up is still worked for.
+const BATCH_TOKENS: usize = 1024;
+
+/// A sentence to try a model with.
+const TRIAL: &str = "Find an agent that books flights and hotels.";
+
+/// A model in memory.
+pub(super) struct Model {
+    /// What it is.
+    pub info: ModelInfo,
+    /// The longest card, in tokens.
+    pub max_length: usize,
+    /// How the vectors of tokens become one.
+    pub pooling: Pooling,
+    tokens: Tokens,
+    network: Bert,
+}
+
+impl Model {
+    /// Loads a model and tries it.
+    ///
+    /// # Errors
+    /// Where something does not load, does not fit, or gives no vector.
+    pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
+        let tokens = Tokens::load(&files)?;
+        let BertConfig { hidden, .. } = files.config;
+        let network = Bert::load(&files.config, &Weights::open(files.weights)?)?;
+        let model = Self {
+            info: ModelInfo {
+                id: files.id,
+                name: files.name,
+                dimensions: hidden,
+            },
+            max_length: files.max_length,
+            pooling: files.pooling,
+            tokens,
+            network,
+        };
+        for text in [TRIAL, ""] {
+            model
+                .encode(&[text.to_owned()], TextKind::Card, &|| false)
+                .map_err(|error| ModelError::Trial(error.to_string()))?;
+        }
+        Ok(model)
+    }
+
+    /// The texts' vectors, in order. Between two batches `given_up` is asked.
+    ///
+    /// # Errors
+    /// Where a text has no vector, or nobody waits any more.
+    pub fn encode(
+        &self,
+        texts: &[String],
+        kind: TextKind,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let longest = match kind {
+            TextKind::Query => QUERY_TOKENS.min(self.max_length),
+            TextKind::Card => self.max_length,
+        };
+        let mut vectors = Vec::with_capacity(texts.len());
+        let mut batch: Vec<Vec<Token>> = Vec::new();
+        for text in texts {
+            if given_up() {
+                return Err(EmbedError::Away("nobody waits any more".to_owned()));
+            }
+            let tokens = self.tokens.of(text, longest).map_err(EmbedError::Failed)?;
+            let waiting: usize = batch.iter().map(Vec::len).sum();
+            if waiting + tokens.len() > BATCH_TOKENS {
+                self.finish(&mut batch, &mut vectors)?;
+            }
+            batch.push(tokens);
+        }
+        self.finish(&mut batch, &mut vectors)?;
+        Ok(vectors)
+    }
+
+    fn finish(
+        &self,
+        batch: &mut Vec<Vec<Token>>,
+        vectors: &mut Vec<Vec<f32>>,
+    ) -> Result<(), EmbedError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let rows = self
+            .network
+            .rows(batch)
+            .map_err(|error| EmbedError::Failed(first_line(&error.to_string())))?;
+        let width = self.info.dimensions;
+        let mut rest = rows.as_slice();
+        for tokens in batch.drain(..) {
+            let (own, others) = rest.split_at(tokens.len() * width);
+            rest = others;
+            let vector = self.pooling.pool(own, width).ok_or_else(|| {
+                EmbedError::Failed("a text's numbers have no direction".to_owned())
+            })?;
+            vectors.push(vector);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! How the vectors of a text's tokens become one: what the model's files say, and the arithmetic.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ModelError;
+
+/// How many vectors become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// Their mean.
+    Mean,
+    /// The first one, which stands for the whole text.
+    Cls,
+    /// Number for number the greatest.
+    Max,
+}
+
+impl Pooling {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Cls => "cls",
+            Self::Max => "max",
+        }
+    }
+
+    /// One vector of unit length from the rows of a text's tokens, each of `width` numbers; `None` where the rows lead
+    /// nowhere: where there are none, their vector has no length, or they hold what is no number.
+    pub(super) fn pool(self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
+        let mut all = rows.chunks_exact(width);
+        let mut pooled = all.next()?.to_vec();
+        match self {
+            Self::Cls => {}
+            // The length is made one below, so the mean may stay a sum.
+            Self::Mean => all.for_each(|row| {
+                pooled.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+            }),
+            Self::Max => all.for_each(|row| {
+                // `f32::max` would pass over what is no number.
+                pooled.iter_mut().zip(row).for_each(|(most, &x)| {
+                    *most = if *most >= x { *most } else { x };
+                });
+            }),
+        }
+        let squares: f64 = pooled.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+        let length = squares.sqrt();
+        if !length.is_finite() || length <= f64::from(f32::MIN_POSITIVE) {
+            return None;
+        }
+        pooled
+            .iter_mut()
+            .for_each(|x| *x = (f64::from(*x) / length) as f32);
+        Some(pooled)
+    }
+}
+
+/// A pooling module's `config.json`, as any version of sentence-transformers writes it.
+#[derive(Deserialize)]
+struct Written {
+    word_embedding_dimension: Option<usize>,
+    embedding_dimension: Option<usize>,
+    pooling_mode: Option<serde_json::Value>,
+    #[serde(default)]
+    pooling_mode_cls_token: bool,
+    #[serde(default)]
+    pooling_mode_mean_tokens: bool,
+    #[serde(default)]
+    pooling_mode_max_tokens: bool,
+    #[serde(default)]
+    pooling_mode_mean_sqrt_len_tokens: bool,
+    #[serde(default)]
+    pooling_mode_weightedmean_tokens: bool,
+    #[serde(default)]
+    pooling_mode_lasttoken: bool,
+}
+
+/// Reads how `file` says that vectors of `width` numbers are to become one.
+///
+/// # Errors
+/// Where it says nothing, several things at once, something unknown, or counts other numbers.
+pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, ModelError> {
+    let written: Written =
+        serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(file, error))?;
+    let stated = written
+        .word_embedding_dimension
+        .or(written.embedding_dimension);
+    if let Some(stated) = stated.filter(|stated| *stated != width) {
+        return Err(ModelError::mismatch(
+            file,
+            format!("it pools vectors of {stated} numbers, and config.json makes them of {width}"),
+        ));
+    }
+    let named = match &written.pooling_mode {
+        Some(serde_json::Value::String(mode)) => Some(mode.as_str()),
+        Some(serde_json::Value::Array(modes)) => match modes.as_slice() {
+            [serde_json::Value::String(mode)] => Some(mode.as_str()),
+            _ => None,
+        },
+        Some(_) => None,
+        None => {
+            let flags = [
+                ("cls", written.pooling_mode_cls_token),
+                ("mean", written.pooling_mode_mean_tokens),
+                ("max", written.pooling_mode_max_tokens),
+                (
+                    "mean_sqrt_len_tokens",
+                    written.pooling_mode_mean_sqrt_len_tokens,
+                ),
+                ("weightedmean", written.pooling_mode_weightedmean_tokens),
+                ("lasttoken", written.pooling_mode_lasttoken),
+            ];
+            let mut set = flags.iter().filter(|(_, set)| *set);
+            match (set.next(), set.next()) {
+                (Some((name, _)), None) => Some(*name),
+                _ => None,
+            }
+        }
+    };
+    match named {
+        Some("cls") => Ok(Pooling::Cls),
+        // Another divisor gives another length, and every length is made one.
+        Some("mean" | "mean_sqrt_len_tokens") => Ok(Pooling::Mean),
+        Some("max") => Ok(Pooling::Max),
+        _ => Err(ModelError::unsupported(
+            file,
+            "its pooling is not exactly one of mean, cls and max",
+        )),
+    }
+}

@@ -1,0 +1,57 @@
+//! Encoding stays on the encoder's own threads.
+
+use super::*;
+
+/// The names of this process's threads.
+#[cfg(target_os = "linux")]
+fn names() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| {
+        // A thread of another test may end meanwhile.
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    });
+    names.map(|name| name.trim_end().to_owned()).collect()
+}
+
+/// Whatever is long enough to be split up is, here: the products over rayon, and candle's own arithmetic over threads
+/// that it starts and never ends.
+#[tokio::test]
+async fn nothing_starts_threads_that_the_whole_process_shares() {
+    let encoder = open(&tiny());
+    let long = "a report of the customer support ".repeat(40);
+    let texts = vec![long; MAX_TEXTS];
+    for kind in [TextKind::Query, TextKind::Card] {
+        let vectors = encoder.embed(texts.clone(), kind).await.unwrap();
+        assert_eq!(vectors.len(), MAX_TEXTS);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let names = names();
+        let threads = |prefix| names.iter().filter(|name| name.starts_with(prefix)).count();
+        assert!(threads("embed-query") > 0 && threads("embed-card") > 0);
+        assert_eq!(threads("candle"), 0, "{names:?}");
+    }
+    // It can be built, so nobody has built it yet.
+    let shared = rayon::ThreadPoolBuilder::new().num_threads(1);
+    shared.build_global().unwrap();
+}
+
+#[tokio::test]
+async fn queries_have_room_where_cards_have_none() {
+    let options = EncoderOptions {
+        waiting_cards: std::num::NonZeroUsize::MIN,
+        ..EncoderOptions::default()
+    };
+    let encoder = Encoder::open(&tiny(), options).unwrap();
+    let long = "a report of the customer support ".repeat(40);
+    let mut asking: Vec<_> = (0..64)
+        .map(|_| encoder.embed(vec![long.clone(); MAX_TEXTS], TextKind::Card))
+        .collect();
+    // One is worked on, one waits, and somewhere among so many one finds no room.
+    let found = asking
+        .iter_mut()
+        .find_map(|asking| futures::FutureExt::now_or_never(asking.as_mut()));
+    assert_eq!(found, Some(Err(EmbedError::Busy)));
+    let query = vector(&encoder, "find an agent", TextKind::Query).await;
+    assert_eq!(query.len(), 32);
+}
