@@ -139,13 +139,16 @@ fn ids(list: &AgentList) -> Vec<Uuid> {
 /// Three agents of three meanings, approved; their ids.
 async fn three(stage: &Stage) -> [Uuid; 3] {
     let bank = stage
-        .publish_approved("bank.example", &card("Bureau", "Currency exchange"))
+        .publish_approved("bank.agents-test.com", &card("Bureau", "Currency exchange"))
         .await;
     let travel = stage
-        .publish_approved("travel.example", &card("Wings", "Books flights"))
+        .publish_approved("travel.agents-test.com", &card("Wings", "Books flights"))
         .await;
     let poet = stage
-        .publish_approved("poet.example", &card("Bard", "Writes poems on request"))
+        .publish_approved(
+            "poet.agents-test.com",
+            &card("Bard", "Writes poems on request"),
+        )
         .await;
     stage.settle().await;
     [bank.id, travel.id, poet.id]
@@ -189,8 +192,8 @@ both_databases! {
         finish(&stage, &mut embedding).await;
         encoder.asked(TextKind::Card);
 
-        let late = stage.publish_approved("late.example", &card("Mint", "Money for travellers")).await;
-        stage.look("travel.example", Answer::Card(card("Wings", "Recites verse and rhyme"))).await;
+        let late = stage.publish_approved("late.agents-test.com", &card("Mint", "Money for travellers")).await;
+        stage.look("travel.agents-test.com", Answer::Card(card("Wings", "Recites verse and rhyme"))).await;
         stage.approve(travel).await;
         stage.settle().await;
         finish(&stage, &mut embedding).await;
@@ -217,7 +220,7 @@ both_databases! {
     /// Who may not see an agent does not find it by meaning either, and nothing tells that it is there.
     async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
         let stage = patient(url).await;
-        let waiting = stage.publish("bank.example", &card("Bureau", "Currency exchange")).await;
+        let waiting = stage.publish("bank.agents-test.com", &card("Bureau", "Currency exchange")).await;
         stage.settle().await;
         let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
         finish(&stage, &mut embedding).await;
@@ -318,7 +321,7 @@ both_databases! {
         let stage = patient(url).await;
         for number in 0..24 {
             let about = ["Currency exchange", "Books flights", "Writes poems"][number % 3];
-            stage.publish_approved(&format!("a{number}.example"), &card(&format!("Agent {number}"), about)).await;
+            stage.publish_approved(&format!("a{number}.agents-test.com"), &card(&format!("Agent {number}"), about)).await;
         }
         stage.settle().await;
         let encoder = Scripted::new("first", 0);
@@ -348,7 +351,10 @@ async fn the_second_process_finds_what_the_first_has_made() {
     assert_eq!(ids(&asked(&beside, QUESTION, None).await), [bank]);
     // What happens afterwards is made by whoever comes first.
     let late = stage
-        .publish_approved("late.example", &card("Mint", "Money for travellers"))
+        .publish_approved(
+            "late.agents-test.com",
+            &card("Mint", "Money for travellers"),
+        )
         .await;
     for stage in [&stage, &beside] {
         stage.settle().await;

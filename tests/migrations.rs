@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry::store::entity::{
-    account, agent, attempt, body, challenge, decision, domain, enrolled_key, event, hold,
-    owner_marks, pace, proof, proof_check, review, setting, source, source_day, token, version,
+    account, agent, agent_vectors, attempt, body, challenge, decision, domain, enrolled_key, event,
+    hold, model, owner_marks, pace, proof, proof_check, review, setting, source, source_day, token,
+    version,
 };
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
@@ -214,6 +215,8 @@ both_databases! {
         entity::<decision::Entity>(&connection, &mut tables).await;
         entity::<review::Entity>(&connection, &mut tables).await;
         entity::<event::Entity>(&connection, &mut tables).await;
+        entity::<model::Entity>(&connection, &mut tables).await;
+        entity::<agent_vectors::Entity>(&connection, &mut tables).await;
         assert!(tables.is_empty(), "tables without an entity: {tables:?}");
     }
 

@@ -1,7 +1,8 @@
 //! How well searches find what is meant, beside SQLite's FTS5 over the same texts.
 //!
 //! Real cards are those in `A2A_REGISTRY_SHARED/cards`, with `BENCH_SEEDS` (5) choices of the examples that are
-//! held out. `A2A_REGISTRY_RELEVANCE_MISSES` prints every question whose first answer is wrong.
+//! held out. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder, with which every question is also asked
+//! by words and meaning, and by meaning alone. `A2A_REGISTRY_RELEVANCE_MISSES` prints every question whose first answer is wrong.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,20 +18,50 @@ mod report;
 mod stock;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use relevance::{compare, held_out, own};
+use a2a_registry::embed::{Embedder, Encoder, EncoderOptions};
+use relevance::{Collection, compare, compare_by, held_out, own};
 use report::size;
 
 #[tokio::main]
 async fn main() {
-    println!("Our own questions\n{}", compare(&own()).await);
+    let model = model();
+    ask("Our own questions", &own(), model.as_ref()).await;
     let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED") else {
         println!("SKIPPED: A2A_REGISTRY_SHARED names no folder with real cards");
         return;
     };
     let folder = Path::new(&shared).join("cards");
     for seed in 1..=size("BENCH_SEEDS", 5) as u64 {
-        let found = compare(&held_out(&folder, seed)).await;
-        println!("Held-out examples of real cards, seed {seed}, by half\n{found}");
+        let title = format!("Held-out examples of real cards, seed {seed}, by half");
+        ask(&title, &held_out(&folder, seed), model.as_ref()).await;
+    }
+}
+
+/// The sentence encoder to ask with, where one is named.
+fn model() -> Option<Arc<dyn Embedder>> {
+    let Some(folder) = std::env::var_os("A2A_REGISTRY_TEST_MODEL") else {
+        println!(
+            "SKIPPED: A2A_REGISTRY_TEST_MODEL names no model, so questions are asked by words alone"
+        );
+        return None;
+    };
+    let encoder = Encoder::open(Path::new(&folder), EncoderOptions::default()).unwrap();
+    println!(
+        "model {}, SHA-256 {}",
+        encoder.model().name,
+        encoder.model().id
+    );
+    Some(Arc::new(encoder))
+}
+
+async fn ask(title: &str, questions: &Collection, model: Option<&Arc<dyn Embedder>>) {
+    println!("{title}, lexical\n{}", compare(questions).await);
+    for mode in ["hybrid", "semantic"] {
+        if let Some(model) = model {
+            let found = compare_by(questions, mode, Some(Arc::clone(model))).await;
+            println!("{title}, {mode}\n{found}");
+        }
     }
 }

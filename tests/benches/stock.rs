@@ -61,6 +61,8 @@ impl Stock {
         config.crawler.allow_ports = AllowPorts::Word("any".into());
         // What is measured is how fast it can be, not how fast it may.
         config.crawler.least_rate = 1_000_000.0;
+        // A question waits for its meaning: what is measured is how well it is answered then.
+        config.search.embed_timeout = 60_000;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
         let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)

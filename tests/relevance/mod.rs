@@ -7,9 +7,11 @@ mod sets;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use a2a_registry::api::AgentList;
-use a2a_registry::app::{Caller, SearchQuery};
+use a2a_registry::app::{Caller, SearchQuery, Step};
+use a2a_registry::embed::Embedder;
 
 use crate::stock::Stock;
 
@@ -100,20 +102,33 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Asks both sides every question of a collection. With `A2A_REGISTRY_RELEVANCE_MISSES` set, prints the
+/// Asks both sides every question of a collection, the registry by words. With `A2A_REGISTRY_RELEVANCE_MISSES` set, prints the
 /// questions whose first answer is wrong.
 pub async fn compare(collection: &Collection) -> Comparison {
+    compare_by(collection, "lexical", None).await
+}
+
+/// As [`compare`], in one of the modes of searching, with the model that it takes.
+pub async fn compare_by(
+    collection: &Collection,
+    mode: &str,
+    model: Option<Arc<dyn Embedder>>,
+) -> Comparison {
     let stock = Stock::new().await;
     stock.add_sources(collection.cards.len(), 1, 80).await;
     stock
         .fill(|place| collection.cards[usize::try_from(place).unwrap()].clone())
         .await;
     while stock.app.index_next().await.unwrap() {}
+    if let Some(model) = model {
+        let mut embedding = stock.app.embedding_open(model).await.unwrap();
+        while stock.app.embedding_step(&mut embedding).await.unwrap() != Step::Done {}
+    }
     let fts5 = fts5::Table::of(&collection.cards).await;
     let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
     let mut comparison = Comparison::default();
     for question in &collection.questions {
-        let ours = search(&stock, &question.query).await;
+        let ours = search(&stock, &question.query, mode).await;
         let theirs = fts5.search(&question.query, RANKED).await;
         if misses
             && !ours
@@ -134,14 +149,16 @@ pub async fn compare(collection: &Collection) -> Comparison {
 }
 
 /// The names that the registry finds, the best first.
-async fn search(stock: &Stock, query: &str) -> Vec<String> {
+async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
     let query = SearchQuery {
         q: Some(query.chars().take(512).collect()),
         page_size: Some(10),
+        mode: Some(mode.to_owned()),
         ..SearchQuery::default()
     };
     let found = stock.app.search(&Caller::default(), &query).await.unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
+    assert_eq!(found.mode, mode);
     let names = found.agents.into_iter().map(|hit| hit.summary.name);
     names.collect()
 }

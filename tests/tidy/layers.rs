@@ -16,7 +16,7 @@ const ROOT: &str = "root";
 
 /// Add a row for a new module. A row names what may be used, so what is not there is forbidden:
 /// `http` reaches no store, `domain` does no input or output, `talk` stands alone.
-const LAYERS: [Layer; 13] = [
+const LAYERS: [Layer; 14] = [
     ("domain", &[], &["a2a_card"]),
     ("api", &["domain"], &["a2a_card"]),
     ("config", &["domain"], &["a2a_crawler"]),
@@ -27,15 +27,22 @@ const LAYERS: [Layer; 13] = [
         &["domain", "api", "config"],
         &["a2a_card", "a2a_crawler", "a2a_migrations"],
     ),
-    ("index", &["domain", "api", "config"], &["a2a_card"]),
+    ("vectors", &[], &[]),
+    (
+        "index",
+        &["vectors", "domain", "api", "config"],
+        &["a2a_card"],
+    ),
     (
         "app",
-        &["store", "index", "embed", "domain", "api", "config"],
+        &[
+            "store", "index", "vectors", "embed", "domain", "api", "config",
+        ],
         &["a2a_card", "a2a_crawler"],
     ),
     (
         "jobs",
-        &["app", "store", "domain", "api", "config"],
+        &["app", "store", "embed", "domain", "api", "config"],
         &["a2a_card", "a2a_crawler"],
     ),
     (

@@ -21,7 +21,7 @@ use crate::app::{App, BOOTSTRAP_TOKEN, StartError};
 use crate::config::{self, Config, Overrides};
 use crate::domain::ids::SystemEntropy;
 use crate::http;
-use crate::jobs::{self, JobOptions};
+use crate::jobs::{self, JobOptions, Models};
 use crate::metrics::Metrics;
 
 /// How long everything together may take to end once it was asked to.
@@ -304,6 +304,12 @@ async fn run_server(
         crawl: roles.crawler,
         rebuild,
         on_outcome: Arc::new(move |outcome| counted.crawl_outcome(outcome.as_str())),
+        // Only who answers searches needs to know what they mean.
+        models: if roles.api {
+            Models::Configured
+        } else {
+            Models::None
+        },
         ..JobOptions::default()
     };
     let jobs = jobs::start(&app, options).map_err(start_failure)?;

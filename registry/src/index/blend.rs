@@ -151,7 +151,7 @@ pub(super) fn blended(
     );
     let mut collected = searcher.search(query, &first)?;
     let read = collected.entries.len();
-    let deepest = collected.entries.last().map(|entry| words_of(entry));
+    let deepest = collected.entries.last().map(words_of);
     let entries = &mut collected.entries;
     add_missing(searcher, blend, entries)?;
     let by_words_alone = entries
