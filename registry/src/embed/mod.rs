@@ -3,7 +3,11 @@
 //! It knows neither cards nor the search: it is given texts and answers vectors of unit length, whose products say
 //! how near in meaning two texts are.
 
+mod endpoint;
+
 use async_trait::async_trait;
+
+pub use endpoint::{Endpoint, OpenError};
 
 /// What an embedder turns texts into vectors with. Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +57,5 @@ pub trait Embedder: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`EmbedError`]; none of the vectors is given then.
-    async fn embed(
-        &self,
-        texts: Vec<String>,
-        kind: TextKind,
-    ) -> Result<Vec<Vec<f32>>, EmbedError>;
+    async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
