@@ -10,7 +10,7 @@ pub struct FetchLimits {
     pub dns: Duration,
     /// TCP and TLS together: 8 s.
     pub connect: Duration,
-    /// From the connection to the end of the answer's head: 5 s.
+    /// From the connection to the end of the answer's head, what is sent included: 5 s.
     pub first_byte: Duration,
     /// Everything, redirects included: 10 s.
     pub total: Duration,
@@ -27,6 +27,8 @@ pub struct FetchLimits {
     pub header_bytes: u32,
     /// Most bytes of a body, as sent and again as decoded: 1 MiB. Exactly this many pass.
     pub body: usize,
+    /// Most bytes of a body that is sent: 1 MiB. Exactly this many are sent.
+    pub sent: usize,
     /// Most redirects followed: 3.
     pub redirects: usize,
     /// Most addresses of a host that are tried, after all of them were checked: 4.
@@ -49,6 +51,7 @@ impl Default for FetchLimits {
             headers: 64,
             header_bytes: 16 * 1024,
             body: 1024 * 1024,
+            sent: 1024 * 1024,
             redirects: 3,
             addresses: 4,
             idle_connections: 16,

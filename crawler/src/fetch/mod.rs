@@ -1,11 +1,13 @@
-//! The one door out: a guarded GET with a bound on everything.
+//! The one door out: guarded requests with a bound on everything.
 //!
-//! [`Fetcher::get`] is the low level that every purpose shares (cards, challenges, key sets, catalogs);
-//! [`Fetcher::fetch_source`] asks for cards on top of it.
+//! [`Fetcher::get`] is the low level that every purpose of the crawl shares (cards, challenges, key sets, catalogs);
+//! [`Fetcher::fetch_source`] asks for cards on top of it. [`Fetcher::post_json`] asks a service that the operator has
+//! chosen, through a fetcher whose guard has lists of its own.
 
 mod body;
 mod catalog;
 mod client;
+mod exchange;
 mod failure;
 mod freshness;
 mod keys;
@@ -13,6 +15,7 @@ mod limits;
 mod own;
 mod owner;
 mod phase;
+mod post;
 mod redirect;
 mod sentence;
 mod source;
@@ -21,23 +24,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Response;
+use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use time::OffsetDateTime;
-use tokio::time::Instant;
 use url::Url;
 
 pub use failure::FetchError;
 pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
 pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
+pub use post::{Bearer, NotAToken, PostOptions};
 pub use sentence::{MAX_DETAIL, bounded, visible};
 pub use source::{AGENT_CARD_PATH, AGENT_PATH};
 
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;
-use crate::{AttemptOutcome, Clock, Validators};
-use phase::Elapsed;
+use crate::{Clock, Validators};
+use exchange::{BodyLimits, Trail};
 
 /// What a [`Fetcher`] is made of, beside its resolver and clock.
 #[derive(Debug)]
@@ -127,19 +130,13 @@ pub struct Answer {
     pub status: u16,
     /// The header fields.
     pub headers: HeaderMap,
-    /// The body after content decoding, of a 200; of other answers it is not read.
+    /// The body after content decoding, of a 200; of other answers it is not read, unless [`PostOptions::reason`]
+    /// asks for it.
     pub body: Vec<u8>,
     /// The address spoken to.
     pub address: Option<IpAddr>,
     /// Whether every hop came over valid TLS.
     pub tls: bool,
-}
-
-/// What is known of a fetch so far, kept outside of it so that a timeout does not lose it.
-#[derive(Debug, Default)]
-struct Trail {
-    status: Option<u16>,
-    address: Option<IpAddr>,
 }
 
 impl Fetcher {
@@ -198,32 +195,11 @@ impl Fetcher {
 
     /// Asks one URL and follows its redirects. Never takes longer than [`FetchLimits::total`].
     pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> Fetched {
-        let at = self.clock.now();
-        let started = Instant::now();
+        let begun = self.begin();
         let mut trail = Trail::default();
-        let followed = tokio::time::timeout_at(
-            started + self.limits.total,
-            self.follow(url, options, &mut trail),
-        )
-        .await;
-        let answer = followed
-            .unwrap_or_else(|_| {
-                Err(FetchError::new(
-                    AttemptOutcome::Timeout,
-                    &format!("the fetch was not complete within {:?}", self.limits.total),
-                ))
-            })
-            .map_err(|error| FetchError {
-                status: trail.status,
-                address: trail.address,
-                ..error
-            });
-        Fetched {
-            at,
-            url: url.clone(),
-            elapsed: started.elapsed(),
-            answer,
-        }
+        let followed = self.follow(url, options, &mut trail);
+        let answer = self.in_time(&begun, followed).await;
+        begun.end(url, answer, &trail)
     }
 
     async fn follow(
@@ -240,98 +216,33 @@ impl Fetcher {
             tls &= url.scheme() == "https";
             asked.push(url.clone());
             *trail = Trail::default();
-            let response = self.send(url, options, trail).await?;
+            let request = self.asking(url, options);
+            let response = self.send(request, trail).await?;
             let status = response.status().as_u16();
             if let Some(refused) = redirect::refused_status(status) {
                 return Err(refused);
             }
             if !redirect::is_followed(status) {
-                return self.answer(response, options, tls, trail).await;
+                let most = BodyLimits {
+                    body: options.body,
+                    reason: 0,
+                };
+                return self.answer(response, most, tls, trail).await;
             }
             url = redirect::next_hop(&self.guard, &asked, response.headers(), most)?;
         }
     }
 
-    /// One request on one connection, to the head of its answer.
-    async fn send(
-        &self,
-        url: Url,
-        options: &GetOptions<'_>,
-        trail: &mut Trail,
-    ) -> Result<Response, FetchError> {
-        let mut request = self
+    /// What is sent to one URL.
+    fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
+        let request = self
             .client
             .get(url)
             .header(ACCEPT, HeaderValue::from_static(options.accept));
-        if let Some((name, value)) = condition(options.validators) {
-            request = request.header(name, value);
+        match condition(options.validators) {
+            Some((name, value)) => request.header(name, value),
+            None => request,
         }
-        let response = phase::with_limits(&self.limits, request.send())
-            .await
-            .map_err(|elapsed| self.late(elapsed))?
-            .map_err(|error| failure::classify(&error))?;
-        trail.status = Some(response.status().as_u16());
-        trail.address = response.remote_addr().map(|peer| peer.ip());
-        // The last word on where we are: not what DNS said, but who is at the other end.
-        let peer = trail.address.ok_or_else(|| {
-            FetchError::new(
-                AttemptOutcome::Refused,
-                "nobody knows which address has answered",
-            )
-        })?;
-        self.guard.check_address(peer)?;
-        if response.headers().len() > self.limits.headers {
-            return Err(FetchError::new(
-                AttemptOutcome::BadBody,
-                &format!(
-                    "the answer has more than {} header fields",
-                    self.limits.headers
-                ),
-            ));
-        }
-        Ok(response)
-    }
-
-    fn late(&self, elapsed: Elapsed) -> FetchError {
-        match elapsed {
-            Elapsed::Connect => failure::no_connection_in_time(),
-            Elapsed::FirstByte => FetchError::new(
-                AttemptOutcome::Timeout,
-                &format!(
-                    "the server did not begin to answer within {:?}",
-                    self.limits.first_byte
-                ),
-            ),
-        }
-    }
-
-    async fn answer(
-        &self,
-        mut response: Response,
-        options: &GetOptions<'_>,
-        tls: bool,
-        trail: &Trail,
-    ) -> Result<Answer, FetchError> {
-        let url = response.url().clone();
-        let status = response.status().as_u16();
-        let headers = std::mem::take(response.headers_mut());
-        let body = if status == 200 {
-            let limits = FetchLimits {
-                body: options.body.min(self.limits.body),
-                ..self.limits
-            };
-            body::read(response, &headers, &limits).await?
-        } else {
-            Vec::new()
-        };
-        Ok(Answer {
-            url,
-            status,
-            headers,
-            body,
-            address: trail.address,
-            tls,
-        })
     }
 }
 

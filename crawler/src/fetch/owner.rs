@@ -7,7 +7,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use url::Url;
 
-use super::{AGENT_CARD_PATH, FetchError, Fetcher, GetOptions, Trail, failure};
+use super::exchange::Trail;
+use super::{AGENT_CARD_PATH, FetchError, Fetcher, GetOptions, failure};
 use crate::AttemptOutcome;
 use crate::dns::DnsError;
 use crate::guard::Guard;
@@ -41,8 +42,9 @@ impl Fetcher {
         let mut url = origin.clone();
         url.set_path(AGENT_CARD_PATH);
         let url = self.guard.check_parsed(url)?;
-        let (options, mut trail) = (GetOptions::default(), Trail::default());
-        let asked = self.send(url, &options, &mut trail);
+        let mut trail = Trail::default();
+        let request = self.asking(url, &GetOptions::default());
+        let asked = self.send(request, &mut trail);
         let response = tokio::time::timeout(self.limits.total, asked)
             .await
             .map_err(|_| failure::no_connection_in_time())??;

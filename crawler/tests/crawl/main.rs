@@ -12,6 +12,7 @@ mod keys;
 mod name_server;
 mod names;
 mod owner;
+mod post;
 mod redirects;
 mod source;
 mod support;

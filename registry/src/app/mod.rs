@@ -57,7 +57,6 @@ pub use meaning::{Embedding, Mode, Progress, Step};
 pub use offline::{migrate, ping_database, reindex, reset_admin_token};
 pub use page::PageRequest;
 pub use query::{LookupQuery, SearchQuery, SuggestQuery};
-pub(crate) use start::guard_config;
 pub use start::{BOOTSTRAP_TOKEN, StartError, Started};
 
 use crate::config::Config;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
-use a2a_crawler::guard::{self, Guard, GuardConfig};
+use a2a_crawler::guard::Guard;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::sync::{Notify, watch};
@@ -18,7 +18,7 @@ use super::outage::Outage;
 use super::page::Signer;
 use super::search::SearchCache;
 use super::{App, DataDir, Wake, tokens};
-use crate::config::{AllowPorts, Config, SynchronousConfig};
+use crate::config::{Config, SynchronousConfig};
 use crate::domain::admission::Rules;
 use crate::domain::ids::Entropy;
 use crate::index::{Index, IndexConfig, Opened};
@@ -112,7 +112,7 @@ impl App {
             approve_all: config.governance.approve_all,
         };
         let app = Self {
-            guard: Arc::new(Guard::new(guard_config(&config))),
+            guard: Arc::new(Guard::new(config.crawler.guard())),
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
@@ -145,22 +145,6 @@ impl App {
         if let Err(error) = self.store.close().await {
             tracing::warn!(%error, "the database did not close in order");
         }
-    }
-}
-
-/// What the crawler's guard opens.
-pub(crate) fn guard_config(config: &Config) -> GuardConfig {
-    let crawler = &config.crawler;
-    GuardConfig {
-        allow_networks: crawler.allow_networks.clone(),
-        allow_names: crawler.allow_names.clone(),
-        allow_http: crawler.allow_http,
-        allow_ports: match &crawler.allow_ports {
-            AllowPorts::List(ports) => guard::AllowPorts::List(ports.clone()),
-            AllowPorts::One(port) => guard::AllowPorts::List(vec![*port]),
-            AllowPorts::Word(_) => guard::AllowPorts::Any,
-        },
-        deny_networks: crawler.deny_networks.clone(),
     }
 }
 

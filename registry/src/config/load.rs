@@ -179,6 +179,53 @@ mod tests {
     }
 
     #[test]
+    fn an_encoder_of_ones_own_is_read() {
+        let (_folder, path) = file(
+            "[embedding]\nurl = \"http://127.0.0.1:11434/v1/embeddings\"\nmodel = \"all-minilm\"\n\
+             dimensions = 256\nkey = \"hush-7\"\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\n\
+             allow_ports = [11434]\n[search]\nmodel = \"off\"\nembed_timeout = 80\n",
+        );
+        let config = load(Some(&path), &Overrides::default()).unwrap();
+        assert_eq!(config.embedding.dimensions, Some(256));
+        assert_eq!(config.embedding.key.reveal(), Some("hush-7"));
+        assert_eq!(config.search.embed_timeout, 80);
+        // The lists of one section open nothing for the other.
+        let url = config.embedding.url.as_str();
+        let admits = |guard| a2a_crawler::guard::Guard::new(guard).check_url(url).is_ok();
+        assert!(admits(config.embedding.guard()) && !admits(config.crawler.guard()));
+
+        // What is printed can be read, and takes the key from where it is.
+        let printed = toml::to_string(&config).unwrap();
+        assert!(!printed.contains("hush"), "{printed}");
+        let (_folder, path) = file(&printed);
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        assert!(error.0.len() == 1 && error.to_string().contains("embedding.key"));
+        let (_folder, path) = file(&printed.replace("(hidden)", "hush-8"));
+        assert!(load(Some(&path), &Overrides::default()).is_ok());
+    }
+
+    #[test]
+    fn every_mistake_about_encoders_is_listed() {
+        let (_folder, path) = file(
+            "[embedding]\nurl = \"ftp://x\"\nmodle = \"x\"\nkey = 7654321\ntimeout_seconds = 0\n\
+             [search]\nmodel = \"../x\"\nembed_timeout = 0\n",
+        );
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        for mistake in [
+            "embedding.url",
+            "embedding.model",
+            "embedding.timeout_seconds",
+            "modle",
+            "embedding.key",
+            "search.model",
+            "search.embed_timeout",
+        ] {
+            assert!(error.to_string().contains(mistake), "{mistake}: {error}");
+        }
+        assert!(!error.to_string().contains("7654321"), "{error}");
+    }
+
+    #[test]
     fn flags_win() {
         let (_folder, path) = file("[store]\ndata_dir = \"/from/file\"\n");
         let overrides = Overrides {

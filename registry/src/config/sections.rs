@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use super::EmbeddingConfig;
 use crate::domain::admission::DomainPattern;
 
 /// Everything. Each section is a TOML table of that name; each key is also
@@ -23,6 +24,8 @@ pub struct Config {
     pub governance: GovernanceConfig,
     /// `[search]`
     pub search: SearchConfig,
+    /// `[embedding]`
+    pub embedding: EmbeddingConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[log]`
@@ -185,7 +188,7 @@ pub struct GovernanceConfig {
     pub approve_all: bool,
 }
 
-/// `[search]`: the index.
+/// `[search]`: the index, and what finds by meaning.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
@@ -193,6 +196,9 @@ pub struct SearchConfig {
     pub writer_megabytes: usize,
     /// Megabytes of answers kept ready.
     pub cache_megabytes: u64,
+    /// The installed sentence encoder to use, by its folder or identifier: the one that is current where empty, none
+    /// where `off`.
+    pub model: String,
     /// Milliseconds that a search waits for what its words mean, before it goes by the words alone.
     pub embed_timeout: u64,
     /// Agents whose vectors are made in a second at most, so that other work goes on; 0 for no limit.
@@ -204,6 +210,7 @@ impl Default for SearchConfig {
         Self {
             writer_megabytes: 64,
             cache_megabytes: 64,
+            model: String::new(),
             embed_timeout: 50,
             embed_rate: 100,
         }

@@ -19,13 +19,9 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if config.server.tls_cert.is_some() != config.server.tls_key.is_some() {
         wrong("server.tls_cert and server.tls_key go together: set both or none".into());
     }
-    if let AllowPorts::Word(word) = &config.crawler.allow_ports
-        && word != "any"
-    {
-        wrong(format!(
-            "crawler.allow_ports must be a list of ports or \"any\", not \"{word}\""
-        ));
-    }
+    ports("crawler", &config.crawler.allow_ports)
+        .into_iter()
+        .for_each(&mut wrong);
     if !(1..=1024).contains(&config.crawler.concurrency) {
         wrong("crawler.concurrency must be between 1 and 1024".into());
     }
@@ -46,6 +42,13 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if !(16..=4096).contains(&config.search.writer_megabytes) {
         wrong("search.writer_megabytes must be between 16 and 4096".into());
     }
+    if config.search.model.contains(['/', '\\']) || config.search.model.starts_with('.') {
+        wrong("search.model must be the name of one folder, an identifier or \"off\"".into());
+    }
+    if !(1..=10_000).contains(&config.search.embed_timeout) {
+        wrong("search.embed_timeout must be between 1 and 10000 milliseconds".into());
+    }
+    config.embedding.mistakes().into_iter().for_each(&mut wrong);
     if !(1024..=1024 * 1024).contains(&config.limits.json_bytes) {
         wrong("limits.json_bytes must be between 1024 and 1048576".into());
     }
@@ -61,6 +64,16 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
         wrong("store.database must begin with sqlite: or postgres://".into());
     }
     mistakes
+}
+
+/// What is wrong with the ports that a section admits.
+pub(super) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
+    match ports {
+        AllowPorts::Word(word) if word != "any" => Some(format!(
+            "{section}.allow_ports must be a list of ports or \"any\", not \"{word}\""
+        )),
+        _ => None,
+    }
 }
 
 impl Config {

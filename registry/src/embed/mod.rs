@@ -10,6 +10,7 @@
 mod archive;
 mod config;
 mod encoder;
+mod endpoint;
 mod error;
 mod folder;
 mod forward;
@@ -27,6 +28,7 @@ use async_trait::async_trait;
 pub use archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES};
 pub use config::MAX_DIMENSIONS;
 pub use encoder::{Encoder, EncoderOptions, MAX_THREADS, MAX_WAITING};
+pub use endpoint::{Endpoint, OpenError};
 pub use error::ModelError;
 pub use folder::{MAX_NAME, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES, MAX_WEIGHTS_BYTES};
 pub use install::{Installation, install};

@@ -19,6 +19,7 @@ use url::Url;
 
 use super::{OnOutcome, networks};
 use crate::app::{App, StartError};
+use crate::config::read_roots;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
@@ -69,12 +70,6 @@ pub fn sink(app: &Arc<App>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
 /// The one way out of this process.
 pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher, StartError> {
     let crawler = &app.config().crawler;
-    let mut extra_ca = Vec::new();
-    for path in &crawler.extra_ca {
-        let bytes = std::fs::read(path)
-            .map_err(|error| StartError(format!("extra_ca {}: {error}", path.display())))?;
-        extra_ca.push(bytes);
-    }
     let contact = match crawler.contact.as_str() {
         "" => Url::parse(&format!("{}/crawler", app.config().public_url())).ok(),
         contact => Some(Url::parse(contact).map_err(|_| {
@@ -82,10 +77,10 @@ pub(super) fn fetcher(app: &App, resolver: Arc<dyn Resolver>) -> Result<Fetcher,
         })?),
     };
     let config = FetcherConfig {
-        guard: Guard::new(crate::app::guard_config(app.config())),
+        guard: Guard::new(crawler.guard()),
         limits: FetchLimits::default(),
         contact,
-        extra_ca,
+        extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
         key_hosts: crawler.key_hosts.clone(),
     };
     Fetcher::new(config, resolver, app.clock()).map_err(|error| StartError(error.to_string()))

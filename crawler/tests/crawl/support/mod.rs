@@ -1,10 +1,11 @@
 //! A small server that lies as scripted, a canary that must never be touched, and ready-made fetchers.
 
+mod canary;
 mod names;
 mod server;
 mod trust;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use a2a_crawler::SystemClock;
 use a2a_crawler::dns::{Resolver, StaticResolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
-use url::Url;
 
+pub use canary::Canary;
 pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text};
 pub use server::{Reply, Request, Server};
 pub use trust::{Authority, Identity};
@@ -75,45 +76,4 @@ pub fn resolver() -> Arc<StaticResolver> {
     let resolver = StaticResolver::new();
     resolver.set(HOST, [IpAddr::V4(OPEN)]);
     Arc::new(resolver)
-}
-
-/// Listens on a forbidden address. Connections complete in its backlog, so that looking at the end is
-/// enough.
-pub struct Canary {
-    listener: TcpListener,
-    pub at: SocketAddr,
-}
-
-impl Canary {
-    pub fn new() -> Self {
-        Self::on(FORBIDDEN.into())
-    }
-
-    pub fn on(address: IpAddr) -> Self {
-        Self::at(address, 0)
-    }
-
-    pub fn at(address: IpAddr, port: u16) -> Self {
-        let listener = TcpListener::bind((address, port)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let at = listener.local_addr().unwrap();
-        Self { listener, at }
-    }
-
-    pub fn url(&self) -> Url {
-        format!("http://{}/", self.at).parse().unwrap()
-    }
-
-    pub fn was_touched(&self) -> bool {
-        self.listener.accept().is_ok()
-    }
-
-    #[track_caller]
-    pub fn assert_untouched(&self) {
-        let error = self
-            .listener
-            .accept()
-            .expect_err("a forbidden address was connected to");
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
-    }
 }

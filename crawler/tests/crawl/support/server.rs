@@ -15,11 +15,13 @@ use url::Url;
 
 use super::{HOST, Identity, OPEN};
 
-/// The head of a request.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
+    pub method: String,
     pub path: String,
     headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 impl Request {
@@ -32,12 +34,24 @@ impl Request {
 
     fn read(head: &str) -> Self {
         let mut lines = head.split("\r\n");
-        let path = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+        let mut first = lines.next().unwrap().split(' ').map(str::to_owned);
+        let (method, path) = (first.next().unwrap(), first.next().unwrap());
         let headers = lines
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        Self { path, headers }
+        Self {
+            method,
+            path,
+            headers,
+            body: Vec::new(),
+        }
+    }
+
+    /// How long it says its body is; none of ours come in chunks.
+    fn length(&self) -> usize {
+        let length = self.header("content-length");
+        length.map_or(0, |length| length.parse().unwrap())
     }
 }
 
@@ -260,8 +274,14 @@ async fn serve(
                 return;
             }
         };
-        let request = Request::read(std::str::from_utf8(&buffer[..end]).unwrap());
+        let mut request = Request::read(std::str::from_utf8(&buffer[..end]).unwrap());
         buffer.drain(..end + 4);
+        while buffer.len() < request.length() {
+            if stream.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        request.body = buffer.drain(..request.length()).collect();
         let reply = handler(&request);
         requests.lock().unwrap().push(request);
         count.send_modify(|count| *count += 1);

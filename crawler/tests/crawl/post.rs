@@ -1,0 +1,247 @@
+//! Sending JSON: what is sent, to whom alone, and how much is taken.
+
+use std::io::Write;
+use std::net::IpAddr;
+
+use a2a_crawler::AttemptOutcome::{self, BadBody, BadRedirect, Refused, Timeout, Unreachable};
+use a2a_crawler::fetch::{Bearer, FetchLimits, Fetched, FetcherConfig, PostOptions};
+
+use crate::support::{
+    Authority, Canary, FORBIDDEN, HOST, OPEN, Reply, Server, config, fetcher, fetcher_with,
+    hasty_fetcher, resolver,
+};
+
+const TOKEN: &str = "hush-0123456789";
+/// How much is read of an answer that says no.
+const REASON: usize = 100;
+
+fn options(bearer: &Bearer) -> PostOptions<'_> {
+    PostOptions {
+        bearer: Some(bearer),
+        body: usize::MAX,
+        reason: REASON,
+    }
+}
+
+/// Posts with the token, and makes sure that nothing of what comes back shows it.
+async fn post(server: &Server) -> Fetched {
+    let bearer = Bearer::new(TOKEN).unwrap();
+    let fetched = fetcher()
+        .post_json(&server.url("/v1"), b"{}".to_vec(), &options(&bearer))
+        .await;
+    if let Err(error) = &fetched.answer {
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(TOKEN), "{shown}");
+    }
+    fetched
+}
+
+fn outcome(fetched: &Fetched) -> Option<AttemptOutcome> {
+    let failed = fetched.answer.as_ref().err();
+    failed.map(|error| error.outcome)
+}
+
+#[tokio::test]
+async fn what_is_posted_arrives_as_it_is() {
+    let server = Server::always(Reply::json("[]")).await;
+    let (fetcher, bearer) = (fetcher(), Bearer::new(TOKEN).unwrap());
+    let json = r#"{"a":"ä"}"#.as_bytes();
+    for options in [options(&bearer), PostOptions::default()] {
+        let fetched = fetcher
+            .post_json(&server.url("/v1?x=y"), json.to_vec(), &options)
+            .await;
+        let answer = fetched.answer.unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"[]"[..]));
+        assert_eq!(answer.address, Some(OPEN.into()));
+        assert_eq!(answer.url, server.url("/v1?x=y"));
+    }
+    let requests = server.requests();
+    let [with, without] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    for request in [with, without] {
+        assert_eq!((&*request.method, &*request.path), ("POST", "/v1?x=y"));
+        assert_eq!(request.body, json);
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        assert_eq!(request.header("accept"), Some("application/json"));
+        assert_eq!(request.header("accept-encoding"), Some("gzip, br"));
+        for absent in ["cookie", "referer", "expect", "transfer-encoding"] {
+            assert_eq!(request.header(absent), None, "{absent}");
+        }
+    }
+    assert_eq!(with.header("authorization"), Some("Bearer hush-0123456789"));
+    assert_eq!(without.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn tls_is_checked_as_ever() {
+    let authority = Authority::new("post");
+    let server = Server::with_tls(&authority.identity(HOST), Reply::json("[]")).await;
+    let with = FetcherConfig {
+        extra_ca: vec![authority.pem()],
+        ..config(FetchLimits::default())
+    };
+    let options = PostOptions::default();
+    let answer = fetcher_with(with, resolver())
+        .post_json(&server.url("/"), Vec::new(), &options)
+        .await
+        .answer
+        .unwrap();
+    assert!(answer.tls);
+    let stranger = fetcher()
+        .post_json(&server.url("/"), Vec::new(), &options)
+        .await;
+    assert_eq!(outcome(&stranger), Some(AttemptOutcome::TlsInvalid));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed() {
+    let canary = Canary::new();
+    for status in [300, 301, 302, 303, 304, 305, 307, 308, 399] {
+        for location in [canary.url().as_str(), "/v2", "https://example.org/"] {
+            let headers = format!("location: {location}\r\n");
+            let server = Server::always(Reply::new(status, &headers, "")).await;
+            let fetched = post(&server).await;
+            assert_eq!(outcome(&fetched), Some(BadRedirect), "{status}");
+            assert_eq!(fetched.answer.unwrap_err().status, Some(status));
+            assert_eq!(server.requests().len(), 1, "{status} {location}");
+        }
+    }
+    canary.assert_untouched();
+}
+
+#[tokio::test]
+async fn nothing_is_sent_where_the_guard_is_against_it() {
+    let canary = Canary::new();
+    let port = canary.at.port();
+    let resolver = resolver();
+    resolver.set("private.example.com", [IpAddr::V4(FORBIDDEN)]);
+    resolver.set(
+        "mixed.example.com",
+        [IpAddr::V4(OPEN), IpAddr::V4(FORBIDDEN)],
+    );
+    let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
+    let bearer = Bearer::new(TOKEN).unwrap();
+    for url in [
+        canary.url().to_string(),
+        format!("http://private.example.com:{port}/"),
+        format!("http://mixed.example.com:{port}/"),
+        format!("http://user:password@private.example.com:{port}/"),
+        format!("http://localhost:{port}/"),
+        "file:///etc/passwd".to_owned(),
+    ] {
+        let fetched = fetcher
+            .post_json(&url.parse().unwrap(), b"{}".to_vec(), &options(&bearer))
+            .await;
+        assert_eq!(outcome(&fetched), Some(Refused), "{url}");
+    }
+    canary.assert_untouched();
+}
+
+#[tokio::test]
+async fn no_more_is_sent_than_may_be() {
+    let server = Server::always(Reply::json("[]")).await;
+    let limits = FetchLimits {
+        sent: 1000,
+        ..FetchLimits::default()
+    };
+    let fetcher = fetcher_with(config(limits), resolver());
+    for (bytes, expected) in [(1000, None), (1001, Some(Refused))] {
+        let fetched = fetcher
+            .post_json(&server.url("/"), vec![b'1'; bytes], &PostOptions::default())
+            .await;
+        assert_eq!(outcome(&fetched), expected, "{bytes}");
+    }
+    let sent: Vec<usize> = server
+        .requests()
+        .iter()
+        .map(|request| request.body.len())
+        .collect();
+    assert_eq!(sent, [1000]);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn the_bound_of_an_answer_holds_to_the_byte() {
+    let zip =
+        |length: usize| Reply::new(200, "content-encoding: gzip\r\n", gzip(&vec![b'1'; length]));
+    let plain = |length: usize| Reply::json(vec![b'1'; length]);
+    for (reply, expected) in [
+        (plain(500), None),
+        (plain(501), Some(BadBody)),
+        (zip(500), None),
+        (zip(501), Some(BadBody)),
+        (zip(10_000_000), Some(BadBody)),
+    ] {
+        let server = Server::always(reply).await;
+        let options = PostOptions {
+            body: 500,
+            ..PostOptions::default()
+        };
+        let fetched = fetcher()
+            .post_json(&server.url("/"), b"{}".to_vec(), &options)
+            .await;
+        assert_eq!(outcome(&fetched), expected);
+        if let Ok(answer) = fetched.answer {
+            assert_eq!(answer.body, vec![b'1'; 500]);
+        }
+    }
+}
+
+/// Who says no is heard out, within a bound; one that goes on and on has still said no.
+#[tokio::test]
+async fn the_reason_of_a_refusal_is_read_within_its_bound() {
+    let broken = Reply::raw("HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nno").then_close();
+    for (reply, expected) in [
+        (Reply::new(401, "", "no"), "no"),
+        (
+            Reply::new(401, "", "n".repeat(REASON)),
+            &*"n".repeat(REASON),
+        ),
+        (Reply::new(401, "", "n".repeat(REASON + 1)), ""),
+        (Reply::new(401, "content-encoding: x\r\n", "no"), ""),
+        (broken, ""),
+    ] {
+        let server = Server::always(reply).await;
+        let answer = post(&server).await.answer.unwrap();
+        assert_eq!(answer.status, 401);
+        assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
+    }
+    let server = Server::always(Reply::new(401, "", "no")).await;
+    let unasked = fetcher()
+        .post_json(&server.url("/"), Vec::new(), &PostOptions::default())
+        .await;
+    assert_eq!(unasked.answer.unwrap().body, b"");
+}
+
+#[tokio::test]
+async fn improper_servers_are_told_apart() {
+    for (reply, expected) in [
+        (Reply::raw("").then_hang(), Timeout),
+        (Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(), Timeout),
+        (
+            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_hang(),
+            Timeout,
+        ),
+        (
+            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_close(),
+            BadBody,
+        ),
+        (Reply::raw("").then_close(), Unreachable),
+        (Reply::raw("hello\r\n\r\n").then_close(), BadBody),
+    ] {
+        let server = Server::always(reply.clone()).await;
+        let fetched = hasty_fetcher()
+            .post_json(&server.url("/"), b"{}".to_vec(), &PostOptions::default())
+            .await;
+        assert_eq!(outcome(&fetched), Some(expected), "{reply:?}");
+        // What was sent may have been done, so it is not sent again.
+        assert!(server.requests().len() < 2, "{reply:?}");
+    }
+}
