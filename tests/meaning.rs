@@ -1,6 +1,8 @@
 //! Search by meaning in the whole registry, with an encoder that is scripted: what means the same is written down
 //! here. Encoders of real models have tests of their own.
 
+mod program;
+
 use std::sync::{Arc, Mutex};
 
 use a2a_registry::api::{Act, AgentList};

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
 use governor::{Quota, RateLimiter};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::models;
 use crate::app::{App, AppError, Embedding, Step};
@@ -68,7 +69,14 @@ pub(super) fn start(
 async fn open(app: &App, resolver: &Arc<dyn Resolver>) -> Option<Embedders> {
     loop {
         match models::configured(app, resolver).await {
-            Ok(embedders) => return embedders,
+            Ok(embedders) => {
+                if embedders.is_none() {
+                    tracing::info!(
+                        "searches go by words; `a2a-registry model install FOLDER` has them go by meaning too"
+                    );
+                }
+                return embedders;
+            }
             Err(error) => {
                 tracing::warn!(
                     error,
@@ -82,78 +90,72 @@ async fn open(app: &App, resolver: &Arc<dyn Resolver>) -> Option<Embedders> {
 
 /// Works on the wanted model, and on the one before until the wanted one takes over.
 async fn work_on_all(app: Arc<App>, embedders: Embedders, cancel: CancellationToken) {
-    let former = CancellationToken::new();
-    let mut works = JoinSet::new();
-    if let Some(embedder) = embedders.former {
-        let (app, cancel, former) = (Arc::clone(&app), cancel.clone(), former.clone());
-        works.spawn(async move {
-            tokio::select! {
-                () = former.cancelled() => {}
-                () = work(&app, &embedder, &cancel, || {}) => {}
+    if let Err(error) = app.vectors_left_over() {
+        tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
+    }
+    let Embedders { wanted, former } = embedders;
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = take_over(&app, &wanted, former) => {}
+    }
+}
+
+/// Works on the wanted model for as long as it is let; on the one before too, until the wanted one has come to every
+/// agent.
+async fn take_over(app: &Arc<App>, wanted: &Arc<dyn Embedder>, former: Option<Arc<dyn Embedder>>) {
+    let mut embedding = open_embedding(app, wanted).await;
+    if let Some(former) = former.filter(|_| !embedding.is_complete()) {
+        let work = tokio::spawn({
+            let app = Arc::clone(app);
+            async move {
+                let mut embedding = open_embedding(&app, &former).await;
+                embed(&app, &mut embedding, |_| false).await;
             }
         });
+        // Dropped with this future, it ends too.
+        let work = AbortOnDropHandle::new(work);
+        embed(app, &mut embedding, Embedding::is_complete).await;
+        work.abort();
+        // Only when it has ended can it no longer say that searches go by its model.
+        let _ = work.await;
+        app.embedding_serve(&embedding);
     }
-    works.spawn(async move {
-        work(&app, &embedders.wanted, &cancel, || former.cancel()).await;
-    });
-    works.join_all().await;
-}
-
-/// Works on one model; calls `complete` when it has come to every agent.
-async fn work(
-    app: &App,
-    embedder: &Arc<dyn Embedder>,
-    cancel: &CancellationToken,
-    complete: impl Fn(),
-) {
-    while !cancel.is_cancelled() {
-        let worked = tokio::select! {
-            () = cancel.cancelled() => return,
-            worked = work_on(app, embedder, &complete) => worked,
-        };
-        if let Err(error) = worked {
-            let error = error.internal.unwrap_or(error.public);
-            tracing::warn!(error, "vectors are not made; it is tried again");
-        }
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(PAUSE) => {}
+    embed(app, &mut embedding, Embedding::is_complete).await;
+    tracing::info!(model = embedding.model(), "searches go by meaning");
+    let kept = [embedding.model().to_owned()];
+    loop {
+        match app.models_forget_but(&kept).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => failed(error).await,
         }
     }
+    embed(app, &mut embedding, |_| false).await;
 }
 
-async fn work_on(
-    app: &App,
-    embedder: &Arc<dyn Embedder>,
-    complete: &impl Fn(),
-) -> Result<(), AppError> {
-    let mut embedding = app.embedding_open(Arc::clone(embedder)).await?;
+/// Takes up a model, as often as it takes.
+async fn open_embedding(app: &App, embedder: &Arc<dyn Embedder>) -> Embedding {
+    loop {
+        match app.embedding_open(Arc::clone(embedder)).await {
+            Ok(embedding) => return embedding,
+            Err(error) => failed(error).await,
+        }
+    }
+}
+
+/// Does what a model has to do until `enough`.
+async fn embed(app: &App, embedding: &mut Embedding, enough: impl Fn(&Embedding) -> bool) {
     let mut signal = app.event_signal();
     let pace = NonZeroU32::new(app.config().search.embed_rate)
         .map(|rate| RateLimiter::direct(Quota::per_second(rate)));
     let (mut made, mut told) = (0, 0);
-    let mut was_complete = false;
-    loop {
-        if embedding.is_complete() && !was_complete {
-            was_complete = true;
-            complete();
-            tracing::info!(
-                model = embedder.model().name,
-                made,
-                "searches go by meaning"
-            );
-            forget_others(app, &embedding).await?;
-        }
-        match app.embedding_step(&mut embedding).await? {
-            Step::More(count) => {
+    while !enough(embedding) {
+        match app.embedding_step(embedding).await {
+            Ok(Step::More(count)) => {
                 made += u64::from(count);
                 if made >= told + TOLD_EVERY {
                     told = made;
-                    tracing::info!(
-                        model = embedder.model().name,
-                        made,
-                        "making vectors of agents"
-                    );
+                    tracing::info!(model = embedding.model(), made, "making vectors of agents");
                 }
                 if let Some(pace) = &pace {
                     for _ in 0..count {
@@ -161,18 +163,20 @@ async fn work_on(
                     }
                 }
             }
-            Step::Done => {
+            Ok(Step::Done) => {
                 tokio::select! {
                     _ = signal.changed() => {}
                     () = tokio::time::sleep(POLL) => {}
                 }
             }
+            Err(error) => failed(error).await,
         }
     }
 }
 
-async fn forget_others(app: &App, embedding: &Embedding) -> Result<(), AppError> {
-    let kept = [embedding.model().to_owned()];
-    while app.models_forget_but(&kept).await? {}
-    Ok(())
+/// Says what went wrong, and waits before it is tried again.
+async fn failed(error: AppError) {
+    let error = error.internal.unwrap_or(error.public);
+    tracing::warn!(error, "vectors are not made; it is tried again");
+    tokio::time::sleep(PAUSE).await;
 }

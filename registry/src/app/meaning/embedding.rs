@@ -3,6 +3,7 @@
 //! What is made is kept in the database, so a process that starts goes on where the last one was; each process holds
 //! a copy for its own searches. Several processes may work on one model: whoever comes second finds what is made.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use crate::embed::{EmbedError, Embedder, TextKind};
 use crate::index::Document;
 use crate::store::entity::{agent_vectors, model};
 use crate::store::{events, vectors as rows};
-use crate::vectors::{AgentVectors, Change, Vectors, VectorsError};
+use crate::vectors::{AgentVectors, Change, Vectors, VectorsError, remove_left_over};
 
 /// Agents of one step of the walk.
 const WALK: u64 = 16;
@@ -78,8 +79,7 @@ impl App {
         };
         let dimensions = info.dimensions;
         let row = self.store.model_get_or_put(fresh).await?;
-        let folder = self.config.store.data_dir.join("vectors");
-        let vectors = Arc::new(Vectors::create(&folder, dimensions)?);
+        let vectors = Arc::new(Vectors::create(&self.vectors_folder(), dimensions)?);
         let mut after = None;
         loop {
             let some = rows::vectors_walk(&self.store, &row.id, after).await?;
@@ -97,7 +97,7 @@ impl App {
             vectors,
             row,
         };
-        self.serve(&embedding);
+        self.embedding_serve(&embedding);
         Ok(embedding)
     }
 
@@ -111,12 +111,24 @@ impl App {
         }
         let enough = embedding.vectors.agents() >= calibration::FEWEST;
         if enough && embedding.row.cutoff.is_none() && self.calibrate(embedding).await? {
-            self.serve(embedding);
+            self.embedding_serve(embedding);
         }
         if embedding.vectors.is_wasteful() {
             *embedding = self.embedding_open(Arc::clone(&embedding.embedder)).await?;
         }
         self.follow(embedding).await
+    }
+
+    /// Removes what an earlier process has left where vectors are kept, before the first model is taken up.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read, or a file in it not be removed.
+    pub fn vectors_left_over(&self) -> std::io::Result<()> {
+        remove_left_over(&self.vectors_folder())
+    }
+
+    fn vectors_folder(&self) -> PathBuf {
+        self.config.store.data_dir.join("vectors")
     }
 
     /// The id of another model than this one that has come to every agent, the last one used.
@@ -172,7 +184,7 @@ impl App {
             Some(last) => embedding.row.walked_to = Some(last),
             None => {
                 embedding.row.completed_at = Some(self.now().0);
-                self.serve(embedding);
+                self.embedding_serve(embedding);
             }
         }
         self.tell(embedding);
@@ -280,8 +292,8 @@ impl App {
         Ok(true)
     }
 
-    /// Lets searches go by a model that has come to every agent.
-    fn serve(&self, embedding: &Embedding) {
+    /// Lets searches go by a model, where it has come to every agent.
+    pub fn embedding_serve(&self, embedding: &Embedding) {
         if embedding.is_complete() {
             self.meanings.serving.store(Some(Arc::new(Serving {
                 embedder: Arc::clone(&embedding.embedder),

@@ -1,0 +1,117 @@
+//! The program with the tiny encoder of the tests: installed, served, searched by, from the command line and on the page.
+
+use std::path::Path;
+
+use a2a_registry::api::AgentList;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program, registry};
+use crate::support::served::{ended, text};
+use crate::support::serving::{ADMIN, Api, Setup, eventually};
+use crate::support::stage::card;
+
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny");
+
+async fn model(data: &Path, arguments: &[&str]) -> Finished {
+    let mut command = registry(["model"]);
+    command.args(arguments).arg("--data-dir").arg(data);
+    Program::run(command).await
+}
+
+/// The answer to a search in a mode, once the registry can give one.
+async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
+    let path = format!("/v1/agents?q={query}&mode={mode}&explain=true");
+    let what = format!("an answer in mode {mode}");
+    eventually(&what, || async {
+        let list: AgentList = serde_json::from_value(api.get(&path).await.expect(200)).unwrap();
+        let wings = list.agents.iter().any(|hit| hit.summary.name == "Wings");
+        (list.mode == mode && wings).then_some(list)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_installed_model_is_searched_by() {
+    let folder = TempDir::new().unwrap();
+    let setup = Setup::new(folder.path())
+        .configure("[search]\nembed_timeout = 600000")
+        .argument("--approve-all");
+    let data = setup.data();
+    let none = model(&data, &["status"]).await;
+    assert!(
+        text(&none.stderr).contains("model install")
+            || text(&none.stdout).contains("model install"),
+        "{none:?}"
+    );
+    let bad = model(&data, &["install", folder.path().to_str().unwrap()]).await;
+    ended(&bad, 2, "config.json");
+    let installed = model(&data, &["install", MODEL]).await;
+    assert_eq!(installed.status.code(), Some(0), "{installed:?}");
+    let told = model(&data, &["status", "--json"]).await;
+    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
+    assert!(told.to_string().contains("\"current\":true"), "{told}");
+
+    let serving = setup.start().await;
+    let origin = Origin::start();
+    for (path, name, about) in [
+        ("/bank", "Bureau", "Currency exchange"),
+        ("/wings", "Wings", "Books flights"),
+    ] {
+        origin.answer(path, Reply::json(card(name, about)));
+        serving.api.register(&origin.url(path)).await;
+    }
+    let meant = answered(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
+    let told = serde_json::to_string(&meant.agents).unwrap();
+    assert!(told.contains("similarity of the card"), "{told}");
+    let both = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    assert_eq!(both.agents[0].summary.name, "Wings");
+    let told = serde_json::to_string(&both.agents[0]).unwrap();
+    assert!(
+        told.contains("weight of words") && told.contains("weight of meaning"),
+        "{told}"
+    );
+    let page = serving.api.get("/?q=books+flights+and+seats+for+two").await;
+    assert!(
+        page.text().contains("by words and meaning"),
+        "{}",
+        page.text()
+    );
+    let mut search = registry([
+        "search",
+        "--mode",
+        "semantic",
+        "--json",
+        "books flights and seats",
+    ]);
+    search
+        .env("A2A_REGISTRY_URL", &serving.api.url)
+        .env("A2A_REGISTRY_TOKEN", ADMIN);
+    let found = Program::run(search).await;
+    let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
+    assert_eq!(found.mode, "semantic");
+    let before: Vec<String> = both
+        .agents
+        .iter()
+        .map(|hit| hit.summary.name.clone())
+        .collect();
+
+    // Killed and started again it answers the same.
+    serving.program.kill().await;
+    let serving = setup.start().await;
+    let again = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    assert!(again.agents.iter().map(|hit| &hit.summary.name).eq(&before));
+    serving.stop().await;
+
+    // Without the model it goes by words, as if there had never been one.
+    let setup = setup.configure("model = \"off\"");
+    let serving = setup.start().await;
+    let answer = serving
+        .api
+        .get("/v1/agents?q=books+flights&mode=hybrid")
+        .await
+        .expect(200);
+    assert_eq!(answer["mode"], "lexical");
+    serving.stop().await;
+}
