@@ -2,7 +2,8 @@
 //!
 //! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
 //! agents are ingested for whole searches. Vectors are of `BENCH_DIMENSIONS` (384) numbers and no model is needed: what
-//! a model makes of a text says nothing about how fast it is found.
+//! a model makes of a text says nothing about how fast it is found. Encoding is measured with the model in the folder
+//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape whose weights mean nothing; `BENCH_CARDS` (1000) cards.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,14 +18,16 @@
 mod generator;
 mod load;
 mod report;
+mod shape;
 mod stock;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use a2a_registry::embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry::embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
 use a2a_registry::jobs::{self, Embedders, JobOptions, Models};
 use a2a_registry::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
 use async_trait::async_trait;
@@ -42,6 +45,7 @@ const WORDS: usize = 4;
 
 #[tokio::main]
 async fn main() {
+    encode().await;
     scan(
         size("BENCH_AGENTS", 1_000_000),
         size("BENCH_DIMENSIONS", 384),
@@ -62,6 +66,80 @@ fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
         .collect();
     let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
     values.into_iter().map(|value| value / length).collect()
+}
+
+/// How long a query takes to encode, alone and while cards are encoded, and how many cards are in a second.
+async fn encode() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = std::env::var_os("A2A_REGISTRY_TEST_MODEL").map(PathBuf::from);
+    if named.is_none() {
+        shape::write(folder.path());
+    }
+    let model = named.as_deref().unwrap_or(folder.path());
+    let encoder = Arc::new(Encoder::open(model, EncoderOptions::default()).unwrap());
+    println!(
+        "\nmodel {}, SHA-256 {}",
+        encoder.model().name,
+        encoder.model().id
+    );
+    // Thirty words that are one token each, between the two that stand at either end.
+    let words = "find an agent that book flight to the city with hotel ticket weather forecast translation text language \
+                 invoice payment bank money news test document image music order customer support help";
+    let words: Vec<&str> = words.split(' ').collect();
+    let query = |place: usize| {
+        let mut words = words.clone();
+        let first = place % words.len();
+        words.rotate_left(first);
+        words.join(" ")
+    };
+    let count = size("BENCH_QUERIES", 200);
+    let times = query_times(&encoder, count, query).await;
+    tell(
+        "query of 32 tokens, one thread, ms",
+        "p50 (target 15)",
+        &times,
+    );
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let cards: Vec<String> = (0..size("BENCH_CARDS", 1000))
+        .map(|card| generator.query(card as u64, 90))
+        .collect();
+    let busy = Arc::clone(&encoder);
+    let began = Instant::now();
+    let work = tokio::spawn(async move {
+        for some in cards.chunks(32) {
+            busy.embed(some.to_vec(), TextKind::Card).await.unwrap();
+        }
+        cards.len() as f64 / began.elapsed().as_secs_f64()
+    });
+    let times = query_times(&encoder, count, query).await;
+    tell("the same while cards are encoded, ms", "p50", &times);
+    figure(
+        "texts of 90 words a second, one thread",
+        format!("{:.1}", work.await.unwrap()),
+    );
+}
+
+async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> String) -> Vec<f64> {
+    let mut times = Vec::with_capacity(count);
+    for place in 0..count {
+        let began = Instant::now();
+        let vectors = encoder
+            .embed(vec![query(place)], TextKind::Query)
+            .await
+            .unwrap();
+        black_box(vectors);
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// Prints the middle and the end of times in order.
+fn tell(what: &str, middle: &str, times: &[f64]) {
+    for (name, share) in [(middle, 0.50), ("p99", 0.99)] {
+        let time = times[((times.len() - 1) as f64 * share) as usize];
+        figure(&format!("{what}, {name}"), format!("{time:.2}"));
+    }
 }
 
 fn scan(agents: usize, dimensions: usize) {

@@ -36,7 +36,7 @@ async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
 async fn an_installed_model_is_searched_by() {
     let folder = TempDir::new().unwrap();
     let setup = Setup::new(folder.path())
-        .configure("[search]\nembed_timeout = 600000")
+        .configure("[search]\nembed_timeout = 10000")
         .argument("--approve-all");
     let data = setup.data();
     let none = model(&data, &["status"]).await;

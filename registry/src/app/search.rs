@@ -49,6 +49,8 @@ pub(super) struct SearchCache {
 struct Frozen {
     order: Mutex<Held>,
     total: u64,
+    /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
+    mode: Mode,
 }
 
 /// An order as it is held: to be worked out when a second page is asked for, then as places.
@@ -202,7 +204,7 @@ impl App {
             let total = answer.total;
             self.searches
                 .frozen
-                .insert(key, Arc::new(Frozen { order, total }));
+                .insert(key, Arc::new(Frozen { order, total, mode }));
             (key, answer.hits.len())
         });
         let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
@@ -234,7 +236,6 @@ impl App {
             .and_then(|position| position.frozen)
             .map_or(0, |(key, _)| key);
         let counted = !request.facets.is_empty();
-        let mode = Mode::of(&request);
         let held = Arc::clone(order);
         let (mut answer, places, end) = self
             .run(move |index| {
@@ -267,7 +268,7 @@ impl App {
         let next = position
             .filter(|_| more)
             .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), mode, next))
+        Ok(list(&answer, query.order(), order.mode, next))
     }
 
     /// Completes a prefix over names, skills and tags.

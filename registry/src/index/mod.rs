@@ -22,6 +22,7 @@ mod error;
 mod expansion;
 mod explained;
 mod facets;
+mod fetch;
 mod filter;
 mod frozen;
 mod generation;

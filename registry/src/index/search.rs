@@ -1,11 +1,10 @@
 //! Running a search: filter, text, page, hits.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tantivy::query::{BooleanQuery, EnableScoring, Explanation, Query, Weight};
-use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocAddress, DocSet, Searcher, TantivyDocument};
+use tantivy::schema::Value;
+use tantivy::{Searcher, TantivyDocument};
 
 use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
@@ -15,7 +14,7 @@ use super::error::IndexError;
 use super::expansion::{beginning, expand};
 use super::explained::{Explained, Told};
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
-use super::frozen::{FrozenOrder, FrozenPlace};
+use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
 use super::meaning::{Meant, MeantQuery};
 use super::query::{Asked, FilteredQuery};
@@ -27,9 +26,6 @@ use super::rescore::{Added, RESCORED, Rescorer};
 use super::seen::Seen;
 use super::syntax::{self, Written};
 use super::{Index, Inner, View, facets};
-
-/// The most ids that [`Index::fetch`] takes.
-const MAX_FETCH: usize = 1_000;
 
 /// A query of so many words is one of keywords: who writes two words means them.
 const SHORT_QUERY: usize = 2;
@@ -190,7 +186,7 @@ impl Inner {
     }
 
     /// A hit as it is given. To `explain` it takes what asks for the words, where words are asked for.
-    fn hit(
+    pub(super) fn hit(
         &self,
         searcher: &Searcher,
         entry: Entry,
@@ -349,102 +345,6 @@ impl Index {
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
-    }
-
-    /// The hits of these places of a frozen order, for a page that begins at place `place`, from 0. Agents that the request's filters
-    /// and labels do not allow (any more), that changed since, or that are not there are left out. Scores,
-    /// highlights and matched skills are those of the request's text; an agent that does not match it any more
-    /// is given without a score. Where meaning counted in the order it still does: the request's own is not asked.
-    ///
-    /// # Errors
-    /// As [`search`](Self::search); at most 1 000 ids.
-    pub fn fetch(
-        &self,
-        places: &[FrozenPlace],
-        place: usize,
-        request: &SearchRequest,
-    ) -> Result<Vec<HitRow>, IndexError> {
-        if places.len() > MAX_FETCH {
-            return Err(IndexError::TooMany {
-                what: "ids",
-                limit: MAX_FETCH,
-            });
-        }
-        let inner = &*self.0;
-        let prepared = inner.prepare(&SearchRequest {
-            meaning: None,
-            ..request.clone()
-        })?;
-        let searcher = &prepared.view.searcher;
-        let weight = match &prepared.text {
-            Some(text) => Some(text.weight(EnableScoring::enabled_from_searcher(searcher))?),
-            None => None,
-        };
-        let mut found = HashMap::new();
-        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
-            let bits = prepared.filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.id)?;
-            let mut documents = Vec::new();
-            for FrozenPlace { id, .. } in places {
-                let term = inner.fields.id_term(*id);
-                if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
-                    let living = bits.among(postings);
-                    documents.extend(living.map(|document| (document, *id)));
-                }
-            }
-            if documents.is_empty() {
-                continue;
-            }
-            documents.sort_unstable();
-            let mut scorer = weight
-                .as_ref()
-                .map(|weight| weight.scorer(reader, 1.0))
-                .transpose()?;
-            for (document, id) in documents {
-                let mut score = None;
-                if let Some(scorer) = &mut scorer {
-                    if scorer.doc() < document {
-                        scorer.seek(document);
-                    }
-                    score = (scorer.doc() == document).then(|| scorer.score());
-                }
-                found.insert(id, (DocAddress::new(ordinal, document), score));
-            }
-        }
-        let words = Highlighter::new(&prepared.query.words);
-        let explaining = request.explain && weight.is_some();
-        let mut entries = Vec::with_capacity(found.len());
-        let mut scored = Vec::with_capacity(found.len());
-        for (FrozenPlace { id, blended }, place) in places.iter().zip(place..) {
-            let Some((address, score)) = found.remove(id) else {
-                continue;
-            };
-            scored.push((score.is_some() || blended.is_some(), place));
-            entries.push(Entry {
-                position: SortPosition {
-                    value: SortValue::Score(score.unwrap_or(0.0)),
-                    id: *id,
-                },
-                added: Added::default(),
-                blended: *blended,
-                address,
-            });
-        }
-        if let Some(rescorer) = &prepared.rescorer {
-            let again = scored.partition_point(|(_, place)| *place < RESCORED);
-            rescorer.rescore(searcher, &mut entries[..again])?;
-        }
-        let mut hits = Vec::with_capacity(entries.len());
-        for (mut entry, (scored, _)) in entries.into_iter().zip(scored) {
-            if let Some(blended) = entry.blended {
-                entry.position.value = SortValue::Score(blended.score());
-            }
-            let explain = (explaining && scored).then_some(weight.as_deref());
-            let mut hit = inner.hit(searcher, entry, &words, explain)?;
-            hit.score = hit.score.filter(|_| scored);
-            hits.push(hit);
-        }
-        Ok(hits)
     }
 
     /// The listed agents that carry this key, the most trusted first, then the last changed. Agents that are

@@ -17,7 +17,7 @@ pub(super) struct Place {
 }
 
 /// Up to [`CHUNK`] slots.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Chunk {
     /// The words of one code.
     words: usize,
@@ -28,6 +28,19 @@ pub(super) struct Chunk {
     counts: Vec<u8>,
     at: Vec<u64>,
     vectors: Vec<u8>,
+}
+
+impl Clone for Chunk {
+    /// With room for all its slots: a copy that grew as it is filled would take up to twice the memory.
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.words);
+        copy.ids.extend_from_slice(&self.ids);
+        copy.codes.extend_from_slice(&self.codes);
+        copy.counts.extend_from_slice(&self.counts);
+        copy.at.extend_from_slice(&self.at);
+        copy.vectors.extend_from_slice(&self.vectors);
+        copy
+    }
 }
 
 impl Chunk {
