@@ -30,6 +30,10 @@ enum Mood {
     Away,
     /// It takes what it is given and never answers.
     Silent,
+    /// It takes no text that holds "unspeakable".
+    Choking,
+    /// It takes no text at all.
+    Broken,
 }
 
 /// An encoder that knows [`TOPICS`], and remembers what it was asked.
@@ -99,6 +103,8 @@ impl Embedder for Scripted {
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mood = *self.mood.lock().unwrap();
         match mood {
+            Mood::Choking if !texts.iter().any(|text| text.contains("unspeakable")) => {}
+            Mood::Choking | Mood::Broken => return Err(EmbedError::Failed("it choked".into())),
             Mood::Well => {}
             Mood::Busy => return Err(EmbedError::Busy),
             Mood::Away => return Err(EmbedError::Away("it was unplugged".into())),
@@ -300,6 +306,78 @@ both_databases! {
         assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
     }
 
+    /// A text that the encoder does not take keeps nobody else from being encoded; one that takes none at all is broken,
+    /// and nothing is concluded from that.
+    async fn one_bad_text_stops_nobody(url: &str) {
+        let stage = patient(url).await;
+        let bad = stage.publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem")).await;
+        let [bank, ..] = three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        encoder.feel(Mood::Broken);
+        let mut embedding = open(&stage, &encoder).await;
+        assert!(stage.app.embedding_step(&mut embedding).await.is_err());
+        assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
+        encoder.feel(Mood::Choking);
+        finish(&stage, &mut embedding).await;
+        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+        assert_eq!(stage.app.meaning_progress()[0].agents, 3);
+        // It is known to have none, and is asked again only when it says something else.
+        let again = open(&stage, &encoder).await;
+        assert!(again.is_complete());
+        encoder.feel(Mood::Well);
+        stage.look("bad.agents-test.com", Answer::Card(card("Bad", "A poem"))).await;
+        stage.approve(bad.id).await;
+        stage.settle().await;
+        finish(&stage, &mut embedding).await;
+        assert_eq!(stage.app.meaning_progress()[0].agents, 4);
+    }
+
+    /// Pages of an order by words stay of words when a model comes in between, and an order by meaning that nobody can
+    /// continue begins anew and says so.
+    async fn pages_do_not_mix_scores(url: &str) {
+        let stage = patient(url).await;
+        three(&stage).await;
+        let question = "exchange flights and poems for anything else";
+        let page = async |stage: &Stage, token: Option<String>| {
+            let query = SearchQuery {
+                q: Some(question.into()),
+                page_size: Some(1),
+                page_token: token,
+                ..SearchQuery::default()
+            };
+            let bytes = stage.app.search(&Caller::default(), &query).await.unwrap();
+            serde_json::from_slice::<AgentList>(&bytes).unwrap()
+        };
+        let encoder = Scripted::new("first", 0);
+        let first = page(&stage, None).await;
+        assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
+        // The frozen order is gone with the process; the model serves now.
+        let stage = stage.restart(|_| ()).await;
+        stage.settle().await;
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        drop(embedding);
+        let mut seen = ids(&first);
+        let mut token = first.next_page_token;
+        while let Some(next) = token {
+            let list = page(&stage, Some(next)).await;
+            assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
+            seen.extend(ids(&list));
+            token = list.next_page_token;
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 3);
+
+        let hybrid = page(&stage, None).await;
+        assert_eq!(hybrid.mode, "hybrid");
+        let stage = stage.restart(|_| ()).await;
+        stage.settle().await;
+        let resumed = page(&stage, hybrid.next_page_token).await;
+        assert_eq!((resumed.mode.as_str(), resumed.order.as_str()), ("lexical", "resumed"));
+        assert_eq!(ids(&resumed), ids(&first));
+    }
+
     /// The model before serves until the new one has come to every agent; then what it made is forgotten.
     async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
         let stage = patient(url).await;
@@ -312,9 +390,13 @@ both_databases! {
         finish(&stage, &mut embedding).await;
         assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
         assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (0, 1));
+        // Another process may still use it; an hour later nobody does.
+        assert!(!stage.app.models_forget_but(&["new".into()]).await.unwrap());
+        stage.advance(time::Duration::hours(2));
         while stage.app.models_forget_but(&["new".into()]).await.unwrap() {}
         assert_eq!(vectors::vectors_count(&stage.store, "old").await.unwrap(), 0);
         assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
+        assert_eq!(stage.app.meaning_progress().len(), 1);
         assert_eq!(vectors::vectors_count(&stage.store, "new").await.unwrap(), 3);
     }
 

@@ -23,6 +23,7 @@ impl MigrationTrait for Migration {
                     .col(uuid_null("walked_to"))
                     .col(big_integer_null("completed_at"))
                     .col(double_null("cutoff"))
+                    .col(big_integer("used_at"))
                     .take(),
             )
             .await?;

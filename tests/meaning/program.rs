@@ -91,6 +91,8 @@ async fn an_installed_model_is_searched_by() {
     let found = Program::run(search).await;
     let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
     assert_eq!(found.mode, "semantic");
+    let ready = serving.api.get("/readyz").await.text();
+    assert!(ready.contains("searches go by"), "{ready}");
     let before: Vec<String> = both
         .agents
         .iter()

@@ -87,7 +87,7 @@ impl App {
         Ok(())
     }
 
-    /// Checks database, index, disk and crawler.
+    /// Checks database, index, disk and crawler, and tells of models where there are any.
     pub async fn readiness(&self) -> Readiness {
         let mut checks = Vec::new();
         let mut check = |name: &str, outcome: Result<String, String>| {
@@ -111,6 +111,9 @@ impl App {
         check("index", self.index_lag().await);
         check("disk", self.disk().await);
         check("crawler", Ok(self.crawler_standing()));
+        for progress in self.meaning_progress() {
+            check("model", Ok(progress.sentence()));
+        }
         let ready = checks.iter().all(|check| check.ok);
         Readiness {
             ready,

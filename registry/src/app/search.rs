@@ -25,8 +25,10 @@ use crate::index::{
 const FROZEN: usize = 1000;
 /// How long an order stays frozen.
 const FROZEN_FOR: Duration = Duration::from_secs(300);
-/// Frozen orders kept at once.
+/// Frozen orders kept at once; fewer where they hold what was near, which takes more memory.
 const FROZEN_ORDERS: u64 = 2000;
+/// For how many orders by words one stands that holds what was near.
+const NEAR_WEIGHT: u32 = 4;
 /// Searches that may wait for a thread; beyond that the answer is 503.
 const QUEUE: usize = 256;
 /// Completions of a prefix.
@@ -86,6 +88,8 @@ struct Position {
     frozen: Option<(u64, usize)>,
     /// The last hit shown, for going on without a frozen order.
     last: Last,
+    /// What the scores of that order are of.
+    mode: Mode,
     id: Uuid,
 }
 
@@ -109,6 +113,10 @@ impl SearchCache {
                 .build(),
             frozen: Cache::builder()
                 .max_capacity(FROZEN_ORDERS)
+                .weigher(|_, order: &Arc<Frozen>| match order.mode {
+                    Mode::Lexical => 1,
+                    Mode::Hybrid | Mode::Semantic => NEAR_WEIGHT,
+                })
                 .time_to_live(FROZEN_FOR)
                 .build(),
             pool: Arc::new(Semaphore::new(cores)),
@@ -189,10 +197,17 @@ impl App {
         mut request: SearchRequest,
         position: Option<Position>,
     ) -> Result<Bytes, AppError> {
+        // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
+        // meaning for which there is no meaning any more begins anew.
+        let began = position.as_ref().map(|position| position.mode);
+        if began == Some(Mode::Lexical) {
+            request.meaning = None;
+        }
         let mode = Mode::of(&request);
         let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
         let resumed = by_relevance && position.is_some();
-        request.after = position.map(Position::into_sort);
+        let goes_on = began.is_none_or(|began| began == mode);
+        request.after = position.filter(|_| goes_on).map(Position::into_sort);
         if by_relevance && !resumed {
             request.freeze = true;
         }
@@ -208,8 +223,11 @@ impl App {
             (key, answer.hits.len())
         });
         let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
-            self.signer
-                .token(canonical, caller, &Position::of(&last.position, frozen))
+            self.signer.token(
+                canonical,
+                caller,
+                &Position::of(&last.position, frozen, mode),
+            )
         });
         let order = if resumed { "resumed" } else { query.order() };
         Ok(list(&answer, order, mode, next))
@@ -236,6 +254,10 @@ impl App {
             .and_then(|position| position.frozen)
             .map_or(0, |(key, _)| key);
         let counted = !request.facets.is_empty();
+        let mode = order.mode;
+        if mode == Mode::Lexical {
+            request.meaning = None;
+        }
         let held = Arc::clone(order);
         let (mut answer, places, end) = self
             .run(move |index| {
@@ -258,17 +280,18 @@ impl App {
         let more = order.total > end as u64;
         // The whole page may have been hidden since; the order still says where the next one begins.
         let position = match answer.hits.last() {
-            Some(last) => Some(Position::of(&last.position, Some((key, end)))),
+            Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
             None => places.get(end.wrapping_sub(1)).map(|place| Position {
                 frozen: Some((key, end)),
                 last: Last::Score(0.0),
+                mode,
                 id: place.id,
             }),
         };
         let next = position
             .filter(|_| more)
             .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), order.mode, next))
+        Ok(list(&answer, query.order(), mode, next))
     }
 
     /// Completes a prefix over names, skills and tags.
@@ -367,7 +390,7 @@ impl Drop for Place<'_> {
 }
 
 impl Position {
-    fn of(position: &SortPosition, frozen: Option<(u64, usize)>) -> Self {
+    fn of(position: &SortPosition, frozen: Option<(u64, usize)>, mode: Mode) -> Self {
         let last = match &position.value {
             SortValue::Score(score) => Last::Score(*score),
             SortValue::Name(name) => Last::Name(name.clone()),
@@ -376,6 +399,7 @@ impl Position {
         Self {
             frozen,
             last,
+            mode,
             id: position.id,
         }
     }

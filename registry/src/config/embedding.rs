@@ -13,7 +13,7 @@ use super::validate::ports;
 use super::{AllowPorts, Secret};
 
 /// The most numbers that a vector may have.
-pub const MAX_DIMENSIONS: usize = 8192;
+pub const MAX_DIMENSIONS: usize = 4096;
 /// The longest name of a model, in bytes.
 const MAX_MODEL: usize = 200;
 /// The largest file with a key that is read, in bytes: a key and the end of its line.

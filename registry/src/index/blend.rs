@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Explanation, Query};
 use tantivy::{DocAddress, DocSet, Score, Searcher};
+use uuid::Uuid;
 
 use super::collect::{Collected, Entry, Ids, Order, Page, compare};
 use super::error::IndexError;
@@ -23,7 +24,7 @@ const WORDS_WEIGHT: Score = 0.4;
 
 /// Dividing rounds, so that a position among the scores of words is looked for this much earlier.
 const ROUNDING: Score = 1e-5;
-/// Matches that are read once more for that.
+/// Matches that may be read once more for that.
 const AGAIN: usize = 64;
 
 /// How words and meaning are put together.
@@ -168,45 +169,71 @@ pub(super) fn blended(
     }
     entries.sort_by(|left, right| compare(&left.position, &right.position));
     if let Some(after) = &page.after {
+        let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
         entries.retain(|entry| compare(after, &entry.position).is_lt());
-        let missing = page.top.saturating_sub(entries.len());
-        if missing > 0 && collected.total > read as u64 {
-            let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
-            let nothing = Blended {
-                balance: blend.balance,
-                words: None,
-                best,
-                meaning: None,
-            };
-            let from = match after.value {
-                SortValue::Score(score) => nothing.words_of(score) * (1.0 + ROUNDING),
-                _ => Score::MAX,
-            };
-            let value =
-                SortValue::Score(from.min(deepest.unwrap_or(Score::MAX) * (1.0 + ROUNDING)));
-            let position = SortPosition {
-                value,
-                id: uuid::Uuid::nil(),
-            };
-            let further = by_words(
-                missing + AGAIN + blend.meant.len(),
-                Some(position),
-                Vec::new(),
-            );
-            let mut further = searcher.search(query, &further)?.entries;
-            further.retain(|entry| {
-                !known.contains(&entry.address) && blend.near(searcher, entry).is_none()
-            });
-            further
-                .iter_mut()
-                .for_each(|entry| blend.put_together(searcher, entry, best));
-            further.retain(|entry| compare(after, &entry.position).is_lt());
+        if entries.len() < page.top && collected.total > read as u64 {
+            let deepest = deepest.unwrap_or(Score::MAX);
+            let further = further(
+                searcher,
+                query,
+                blend,
+                (after, page.top),
+                (best, deepest),
+                &known,
+            )?;
             entries.extend(further);
             entries.sort_by(|left, right| compare(&left.position, &right.position));
         }
     }
     entries.truncate(page.top);
     Ok(collected)
+}
+
+/// The first so many matches by words alone after a position, beyond those known; nothing of them is near. Of equal
+/// words ever more are read until there are enough.
+fn further(
+    searcher: &Searcher,
+    query: &FilteredQuery,
+    blend: &Blend,
+    (after, count): (&SortPosition, usize),
+    (best, deepest): (Score, Score),
+    known: &HashSet<DocAddress>,
+) -> Result<Vec<Entry>, IndexError> {
+    let nothing = Blended {
+        balance: blend.balance,
+        words: None,
+        best,
+        meaning: None,
+    };
+    let from = match after.value {
+        SortValue::Score(score) => nothing.words_of(score).min(deepest) * (1.0 + ROUNDING),
+        _ => deepest,
+    };
+    let mut read = count + AGAIN + blend.meant.len();
+    loop {
+        let page = Page {
+            order: Order::Score,
+            top: read,
+            after: Some(SortPosition {
+                value: SortValue::Score(from),
+                id: Uuid::nil(),
+            }),
+            facets: Vec::new(),
+        };
+        let mut entries = searcher.search(query, &page)?.entries;
+        let was_all = entries.len() < read;
+        entries.retain(|entry| {
+            !known.contains(&entry.address) && blend.near(searcher, entry).is_none()
+        });
+        entries
+            .iter_mut()
+            .for_each(|entry| blend.put_together(searcher, entry, best));
+        entries.retain(|entry| compare(after, &entry.position).is_lt());
+        if was_all || entries.len() >= count {
+            return Ok(entries);
+        }
+        read = read.saturating_mul(2);
+    }
 }
 
 /// The score of an entry's words, before it was put together with anything.

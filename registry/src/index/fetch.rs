@@ -87,27 +87,30 @@ impl Index {
             let Some((address, score)) = found.remove(id) else {
                 continue;
             };
-            scored.push((score.is_some() || blended.is_some(), place));
+            let matches_words = score.is_some();
+            scored.push((matches_words || blended.is_some(), matches_words, place));
             entries.push(Entry {
                 position: SortPosition {
                     value: SortValue::Score(score.unwrap_or(0.0)),
                     id: *id,
                 },
                 added: Added::default(),
-                blended: *blended,
+                blended: blended.as_deref().copied(),
                 address,
             });
         }
         if let Some(rescorer) = &prepared.rescorer {
-            let again = scored.partition_point(|(_, place)| *place < RESCORED);
+            let again = scored.partition_point(|(.., place)| *place < RESCORED);
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
         let mut hits = Vec::with_capacity(entries.len());
-        for (mut entry, (scored, _)) in entries.into_iter().zip(scored) {
+        for (mut entry, (scored, matches_words, _)) in entries.into_iter().zip(scored) {
             if let Some(blended) = entry.blended {
                 entry.position.value = SortValue::Score(blended.score());
             }
-            let explain = (explaining && scored).then_some(weight.as_deref());
+            // Its words may have changed since the order was frozen.
+            let words_asked = weight.as_deref().filter(|_| matches_words);
+            let explain = (explaining && scored).then_some(words_asked);
             let mut hit = inner.hit(searcher, entry, &words, explain)?;
             hit.score = hit.score.filter(|_| scored);
             hits.push(hit);

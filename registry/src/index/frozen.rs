@@ -22,12 +22,12 @@ pub struct FrozenOrder {
 }
 
 /// A place of a frozen order.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FrozenPlace {
     /// The agent.
     pub id: Uuid,
     /// How its score was put together, where meaning counted.
-    pub blended: Option<Blended>,
+    pub blended: Option<Box<Blended>>,
 }
 
 impl FrozenOrder {
@@ -70,7 +70,7 @@ impl FrozenOrder {
         let entries = ranked(&self.searcher, &self.query, &page, rescorer, blend)?.entries;
         let places = entries.into_iter().map(|entry| FrozenPlace {
             id: entry.position.id,
-            blended: entry.blended,
+            blended: entry.blended.map(Box::new),
         });
         Ok(places.collect())
     }

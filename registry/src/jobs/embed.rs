@@ -12,12 +12,15 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::models;
 use crate::app::{App, AppError, Embedding, Step};
+use crate::domain::timestamp::HOUR;
 use crate::embed::Embedder;
 
 /// How often the database is asked for events of other processes where nothing has called.
 const POLL: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
+/// How often vectors of models that nobody uses any more are looked for.
+const FORGOTTEN_EVERY: i64 = HOUR;
 /// Agents between two lines in the log while a model comes to all of them.
 const TOLD_EVERY: u64 = 1000;
 
@@ -121,16 +124,17 @@ async fn take_over(app: &Arc<App>, wanted: &Arc<dyn Embedder>, former: Option<Ar
         app.embedding_serve(&embedding);
     }
     embed(app, &mut embedding, Embedding::is_complete).await;
-    tracing::info!(model = embedding.model(), "searches go by meaning");
+    tracing::info!(model = embedding.name(), "searches go by meaning");
     let kept = [embedding.model().to_owned()];
     loop {
         match app.models_forget_but(&kept).await {
-            Ok(true) => {}
-            Ok(false) => break,
+            Ok(true) => continue,
+            Ok(false) => {}
             Err(error) => failed(error).await,
         }
+        let again = app.now().plus(FORGOTTEN_EVERY);
+        embed(app, &mut embedding, |_| app.now() >= again).await;
     }
-    embed(app, &mut embedding, |_| false).await;
 }
 
 /// Takes up a model, as often as it takes.
@@ -155,7 +159,7 @@ async fn embed(app: &App, embedding: &mut Embedding, enough: impl Fn(&Embedding)
                 made += u64::from(count);
                 if made >= told + TOLD_EVERY {
                     told = made;
-                    tracing::info!(model = embedding.model(), made, "making vectors of agents");
+                    tracing::info!(model = embedding.name(), made, "making vectors of agents");
                 }
                 if let Some(pace) = &pace {
                     for _ in 0..count {

@@ -9,6 +9,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::{agent_vectors, model};
+use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
 /// Vectors read from a walk over all at once, about a megabyte and a half.
@@ -101,6 +102,16 @@ impl Store {
         write.commit().await?;
         kept.ok_or_else(|| StoreError(format!("model {id} vanished while it was written")))
     }
+
+    /// Notes that a model is used, in a write of its own.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
+        let write = self.write().await?;
+        write.model_used(model, at).await?;
+        write.commit().await
+    }
 }
 
 impl Write {
@@ -173,16 +184,39 @@ impl Write {
         self.model_change(model, change).await
     }
 
-    /// Keeps how near an agent has to be to match.
+    /// Keeps how near an agent has to be to match, where that is not known yet.
     ///
     /// # Errors
     /// Where the database fails.
     pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
+        model::Entity::update_many()
+            .col_expr(model::Column::Cutoff, Expr::value(cutoff))
+            .filter(model::Column::Id.eq(model))
+            .filter(model::Column::Cutoff.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes that a model is used.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_used(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
-            cutoff: Set(Some(cutoff)),
+            used_at: Set(at),
             ..Default::default()
         };
         self.model_change(model, change).await
+    }
+
+    /// The model of that id, held until the write ends: processes that work on one write one after another.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn model_locked(&self, id: &str) -> Result<Option<model::Model>, StoreError> {
+        let query = model::Entity::find_by_id(id);
+        Ok(locked(self, query).one(self.connection()).await?)
     }
 
     async fn model_change(

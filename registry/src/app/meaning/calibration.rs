@@ -12,7 +12,7 @@ use crate::index::Document;
 use crate::vectors::{SlotBits, Vectors, VectorsError};
 
 /// Agents that are looked at for it.
-pub(super) const SAMPLE: u64 = 256;
+pub(super) const SAMPLE: usize = 256;
 /// With fewer agents nothing can be said.
 pub(super) const FEWEST: usize = 20;
 /// What counts as near until something can be said.
@@ -27,6 +27,8 @@ pub(super) enum CalibrationError {
     Embed(#[from] EmbedError),
     #[error(transparent)]
     Vectors(#[from] VectorsError),
+    #[error("comparing broke off: {0}")]
+    BrokenOff(String),
 }
 
 /// The cutoff, where there are enough agents to say.
@@ -34,36 +36,47 @@ pub(super) enum CalibrationError {
 /// # Errors
 /// Where the encoder or the vectors fail.
 pub(super) async fn cutoff(
-    embedder: &dyn Embedder,
+    embedder: &Arc<dyn Embedder>,
     vectors: &Arc<Vectors>,
     sample: &[Document],
 ) -> Result<Option<f32>, CalibrationError> {
     if sample.len() < FEWEST {
         return Ok(None);
     }
-    let ids: Vec<Uuid> = sample.iter().map(|document| document.id).collect();
-    let slots = vectors.slots_of(ids.into_iter());
-    let snapshot = vectors.snapshot();
-    let mut chance = Vec::new();
-    for (document, own) in sample.iter().zip(&slots) {
+    let mut queries = Vec::with_capacity(sample.len());
+    for document in sample {
         let asked = embedder
             .embed(vec![request(document)], TextKind::Query)
             .await?;
-        let Some(query) = asked.first() else { continue };
-        let mut others = SlotBits::none(snapshot.slots());
-        slots
-            .iter()
-            .filter(|slot| *slot != own)
-            .for_each(|slot| others.insert(*slot));
-        let near = snapshot.nearest(query, &others)?;
-        chance.extend(near.iter().map(|near| near.similarity.mean()));
+        queries.push((document.id, asked.into_iter().next().unwrap_or_default()));
     }
+    let vectors = Arc::clone(vectors);
+    let compared = tokio::task::spawn_blocking(move || compare(&vectors, &queries)).await;
+    let mut chance = compared.map_err(|error| CalibrationError::BrokenOff(error.to_string()))??;
     let rank = chance.len() * FURTHER / 100;
     if rank >= chance.len() {
         return Ok(None);
     }
     let (_, cutoff, _) = chance.select_nth_unstable_by(rank, f32::total_cmp);
     Ok(Some(*cutoff))
+}
+
+/// How near each query is to the other agents than its own.
+fn compare(vectors: &Vectors, queries: &[(Uuid, Vec<f32>)]) -> Result<Vec<f32>, VectorsError> {
+    let slots = vectors.slots_of(queries.iter().map(|(agent, _)| *agent));
+    let snapshot = vectors.snapshot();
+    let mut chance = Vec::new();
+    for ((_, query), own) in queries.iter().zip(&slots) {
+        let mut others = SlotBits::none(snapshot.slots());
+        let other = |slot: &&u32| *slot != own;
+        slots
+            .iter()
+            .filter(other)
+            .for_each(|slot| others.insert(*slot));
+        let near = snapshot.nearest(query, &others)?;
+        chance.extend(near.iter().map(|near| near.similarity.mean()));
+    }
+    Ok(chance)
 }
 
 /// What somebody who looks for this agent might ask.

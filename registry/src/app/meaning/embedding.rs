@@ -8,30 +8,41 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::texts::{digest, texts};
+use super::making::{Made, kept, put};
 use super::{Progress, Serving, calibration};
 use crate::app::{App, AppError};
-use crate::embed::{EmbedError, Embedder, TextKind};
-use crate::index::Document;
-use crate::store::entity::{agent_vectors, model};
+use crate::domain::timestamp::{HOUR, MINUTE};
+use crate::embed::{EmbedError, Embedder};
+use crate::store::entity::model;
 use crate::store::{events, vectors as rows};
-use crate::vectors::{AgentVectors, Change, Vectors, VectorsError, remove_left_over};
+use crate::vectors::{Change, Vectors, VectorsError, remove_left_over};
 
 /// Agents of one step of the walk.
 const WALK: u64 = 16;
 /// Events of one step behind the walk.
 const EVENTS: u64 = 200;
-/// Texts given to the encoder at once: few enough that a step ends soon.
-const TEXTS: usize = 32;
+/// Agents of which are looked at in one step behind the walk.
+const GROUP: usize = 16;
+/// How often a model that is used says so.
+const USED_EVERY: i64 = 10 * MINUTE;
+/// For so long a model that another process uses is not dropped.
+const DROPPED_AFTER: i64 = HOUR;
+/// How long to wait after a calibration that came to nothing.
+const CALIBRATED_AGAIN: i64 = 10 * MINUTE;
 
 /// A model on its way to every agent.
 #[derive(Debug)]
 pub struct Embedding {
-    embedder: Arc<dyn Embedder>,
-    vectors: Arc<Vectors>,
-    row: model::Model,
+    pub(super) embedder: Arc<dyn Embedder>,
+    pub(super) vectors: Arc<Vectors>,
+    pub(super) row: model::Model,
     /// The event up to which this process has seen what happened.
     applied: i64,
+    /// Agents to which something has happened up to another event, and that event.
+    waiting: Vec<Uuid>,
+    up_to: i64,
+    /// When it may be calibrated (again).
+    calibrate_from: i64,
 }
 
 /// What a step has come to.
@@ -47,6 +58,11 @@ impl Embedding {
     /// The id of the model.
     pub fn model(&self) -> &str {
         &self.row.id
+    }
+
+    /// What people call the model.
+    pub fn name(&self) -> &str {
+        &self.row.name
     }
 
     /// Whether it has come to every agent.
@@ -76,9 +92,11 @@ impl App {
             walked_to: None,
             completed_at: None,
             cutoff: None,
+            used_at: self.now().0,
         };
         let dimensions = info.dimensions;
         let row = self.store.model_get_or_put(fresh).await?;
+        self.store.model_use(&row.id, self.now().0).await?;
         let vectors = Arc::new(Vectors::create(&self.vectors_folder(), dimensions)?);
         let mut after = None;
         loop {
@@ -87,12 +105,17 @@ impl App {
             after = Some(last.agent_id);
             put(
                 &vectors,
-                some.into_iter().map(|row| kept(row, dimensions)).collect(),
+                some.into_iter()
+                    .filter_map(|row| kept(row, dimensions))
+                    .collect(),
             )
             .await?;
         }
         let embedding = Embedding {
             applied: row.applied_seq,
+            waiting: Vec::new(),
+            up_to: row.applied_seq,
+            calibrate_from: i64::MIN,
             embedder,
             vectors,
             row,
@@ -110,8 +133,11 @@ impl App {
             return self.walk(embedding).await;
         }
         let enough = embedding.vectors.agents() >= calibration::FEWEST;
-        if enough && embedding.row.cutoff.is_none() && self.calibrate(embedding).await? {
-            self.embedding_serve(embedding);
+        if enough && embedding.row.cutoff.is_none() && embedding.calibrate_from <= self.now().0 {
+            embedding.calibrate_from = self.now().plus(CALIBRATED_AGAIN).0;
+            if self.calibrate(embedding).await? {
+                self.embedding_serve(embedding);
+            }
         }
         if embedding.vectors.is_wasteful() {
             *embedding = self.embedding_open(Arc::clone(&embedding.embedder)).await?;
@@ -141,13 +167,16 @@ impl App {
         Ok(all.pop().map(|row| row.id))
     }
 
-    /// Forgets another model than those named, a part of it; says whether there may be more to forget.
+    /// Forgets another model than those named that nobody has used for an hour, a part of it; says whether there may be more to forget.
     ///
     /// # Errors
     /// Where the database fails.
     pub async fn models_forget_but(&self, kept: &[String]) -> Result<bool, AppError> {
+        self.meanings.forget_but(kept);
         let all = rows::models(&self.store).await?;
-        let Some(old) = all.into_iter().find(|row| !kept.contains(&row.id)) else {
+        let unused = self.now().plus(-DROPPED_AFTER).0;
+        let old = |row: &model::Model| !kept.contains(&row.id) && row.used_at < unused;
+        let Some(old) = all.into_iter().find(old) else {
             return Ok(false);
         };
         let write = self.store.write().await?;
@@ -164,15 +193,21 @@ impl App {
     async fn walk(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
         let (documents, last) = self.documents_walk(embedding.row.walked_to, WALK).await?;
         let made = self.bring(embedding, &documents).await?;
-        let id = &embedding.row.id;
+        let id = embedding.row.id.clone();
         let write = self.store.write().await?;
-        write
-            .vectors_put(made.iter().map(|made| made.row(id)).collect())
-            .await?;
-        match last {
-            Some(last) => write.model_walked(id, last).await?,
-            None => write.model_completed(id, self.now().0).await?,
+        let Some(kept) = write.model_locked(&id).await? else {
+            return self.begin_anew(embedding).await;
+        };
+        // Another process may have ended its walk and gone on: what it has made since is newer.
+        if kept.completed_at.is_none() {
+            let rows = made.iter().map(|made| made.row(&id)).collect();
+            write.vectors_put(rows).await?;
+            match last {
+                Some(last) => write.model_walked(&id, last).await?,
+                None => write.model_completed(&id, self.now().0).await?,
+            }
         }
+        write.model_used(&id, self.now().0).await?;
         write.commit().await?;
         let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
         put(
@@ -191,105 +226,91 @@ impl App {
         Ok(Step::More(count))
     }
 
+    /// Follows the events, some agents at a time: what is made is kept before the next are looked at.
     async fn follow(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        let events = events::events_after(&self.store, embedding.applied, EVENTS).await?;
-        let Some(last) = events.last().map(|event| event.seq) else {
-            return Ok(Step::Done);
-        };
-        let mut agents: Vec<Uuid> = events.iter().filter_map(|event| event.agent_id).collect();
-        agents.sort_unstable();
-        agents.dedup();
-        let (documents, gone) = self.documents(&agents).await?;
+        if embedding.waiting.is_empty() {
+            let events = events::events_after(&self.store, embedding.applied, EVENTS).await?;
+            let Some(last) = events.last().map(|event| event.seq) else {
+                return self.rest(embedding).await;
+            };
+            embedding.waiting = events.iter().filter_map(|event| event.agent_id).collect();
+            embedding.waiting.sort_unstable();
+            embedding.waiting.dedup();
+            embedding.up_to = last;
+        }
+        let left = embedding.waiting.len().saturating_sub(GROUP);
+        let group = embedding.waiting.get(left..).unwrap_or_default().to_vec();
+        let (documents, gone) = self.documents(&group).await?;
         let made = self.bring(embedding, &documents).await?;
-        let id = &embedding.row.id;
+        let id = embedding.row.id.clone();
         let write = self.store.write().await?;
-        write
-            .vectors_put(made.iter().map(|made| made.row(id)).collect())
-            .await?;
-        write.vectors_forget(id, &gone).await?;
-        write.model_applied(id, last).await?;
+        let Some(kept) = write.model_locked(&id).await? else {
+            return self.begin_anew(embedding).await;
+        };
+        // Another process that has come further has kept what is newer.
+        if kept.applied_seq < embedding.up_to {
+            let rows = made.iter().map(|made| made.row(&id)).collect();
+            write.vectors_put(rows).await?;
+            write.vectors_forget(&id, &gone).await?;
+            if left == 0 {
+                write.model_applied(&id, embedding.up_to).await?;
+            }
+        }
+        write.model_used(&id, self.now().0).await?;
         write.commit().await?;
         let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
         let mut changes: Vec<Change> = made.into_iter().map(Made::change).collect();
         changes.extend(gone.into_iter().map(|agent| (agent, None)));
         put(&embedding.vectors, changes).await?;
-        embedding.applied = last;
+        embedding.waiting.truncate(left);
+        if left == 0 {
+            embedding.applied = embedding.up_to;
+        }
         self.tell(embedding);
         Ok(Step::More(count))
     }
 
-    /// The vectors of these agents that are not held yet; those that another process has made are read, the others
-    /// are made.
-    async fn bring(
-        &self,
-        embedding: &Embedding,
-        documents: &[Document],
-    ) -> Result<Vec<Made>, AppError> {
-        let mut missing: Vec<(Uuid, String, Vec<String>)> = Vec::new();
-        for document in documents {
-            let texts = texts(document);
-            let digest = digest(&texts);
-            if embedding.vectors.stamp(document.id) != Some(stamp(&digest)) {
-                missing.push((document.id, digest, texts));
-            }
+    /// Nothing to do: tells others now and then that the model is still used.
+    async fn rest(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
+        let now = self.now();
+        if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
+            let write = self.store.write().await?;
+            write.model_used(&embedding.row.id, now.0).await?;
+            write.commit().await?;
+            embedding.row.used_at = now.0;
         }
-        let ids: Vec<Uuid> = missing.iter().map(|(id, ..)| *id).collect();
-        let known = rows::vectors_of(&self.store, &embedding.row.id, &ids).await?;
-        let (mut found, mut changes) = (Vec::new(), Vec::new());
-        for row in known {
-            let same = |(id, digest, _): &(Uuid, String, _)| {
-                *id == row.agent_id && *digest == row.text_digest
-            };
-            if let Some(place) = missing.iter().position(same) {
-                missing.swap_remove(place);
-                changes.push(kept(row, embedding.vectors.dimensions()));
-            }
-        }
-        put(&embedding.vectors, changes).await?;
-        let all: Vec<String> = missing
-            .iter()
-            .flat_map(|(.., texts)| texts)
-            .cloned()
-            .collect();
-        let mut vectors = Vec::with_capacity(all.len());
-        for some in all.chunks(TEXTS) {
-            vectors.extend(
-                embedding
-                    .embedder
-                    .embed(some.to_vec(), TextKind::Card)
-                    .await?,
-            );
-        }
-        let mut vectors = vectors.into_iter();
-        for (agent, digest, texts) in missing {
-            let own: Vec<Vec<f32>> = vectors.by_ref().take(texts.len()).collect();
-            let vectors =
-                AgentVectors::new(&own).map_err(|error| AppError::internal(error.to_string()))?;
-            found.push(Made {
-                agent,
-                digest,
-                vectors,
-            });
-        }
-        Ok(found)
+        Ok(Step::Done)
+    }
+
+    /// The model is no longer known: another process, which has another one, has forgotten it.
+    async fn begin_anew(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
+        *embedding = self.embedding_open(Arc::clone(&embedding.embedder)).await?;
+        Ok(Step::More(0))
     }
 
     /// Works out how near agents have to be, where there are enough of them; says whether that is known now.
     async fn calibrate(&self, embedding: &mut Embedding) -> Result<bool, AppError> {
-        let (sample, _) = self.documents_walk(None, calibration::SAMPLE).await?;
-        let cutoff = calibration::cutoff(embedding.embedder.as_ref(), &embedding.vectors, &sample)
-            .await
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        let Some(cutoff) = cutoff else {
-            return Ok(false);
+        let id = &embedding.row.id;
+        let mut sample = rows::vectors_walk(&self.store, id, None).await?;
+        sample.truncate(calibration::SAMPLE);
+        let sample: Vec<Uuid> = sample.into_iter().map(|row| row.agent_id).collect();
+        let (documents, _) = self.documents(&sample).await?;
+        let found = calibration::cutoff(&embedding.embedder, &embedding.vectors, &documents).await;
+        let cutoff = match found {
+            Ok(Some(cutoff)) => cutoff,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                tracing::warn!(%error, "how near is near is worked out later");
+                return Ok(false);
+            }
         };
         let write = self.store.write().await?;
-        write
-            .model_cutoff(&embedding.row.id, f64::from(cutoff))
-            .await?;
+        // The first process decides for all.
+        write.model_cutoff(id, f64::from(cutoff)).await?;
+        let kept = write.model_locked(id).await?;
         write.commit().await?;
-        embedding.row.cutoff = Some(f64::from(cutoff));
-        Ok(true)
+        embedding.row.cutoff = kept.and_then(|row| row.cutoff);
+        Ok(embedding.row.cutoff.is_some())
     }
 
     /// Lets searches go by a model, where it has come to every agent.
@@ -314,56 +335,6 @@ impl App {
             serving: embedding.is_complete(),
         });
     }
-}
-
-/// Vectors that were just made.
-struct Made {
-    agent: Uuid,
-    digest: String,
-    vectors: AgentVectors,
-}
-
-impl Made {
-    fn row(&self, model: &str) -> agent_vectors::Model {
-        agent_vectors::Model {
-            model_id: model.to_owned(),
-            agent_id: self.agent,
-            text_digest: self.digest.clone(),
-            vectors: self.vectors.as_bytes().to_vec(),
-        }
-    }
-
-    fn change(self) -> Change {
-        (self.agent, Some((stamp(&self.digest), self.vectors)))
-    }
-}
-
-/// A kept row as a change; one that cannot be read is made again when its agent is next looked at.
-fn kept(row: agent_vectors::Model, dimensions: usize) -> Change {
-    let vectors = AgentVectors::from_bytes(row.vectors, dimensions).ok();
-    (
-        row.agent_id,
-        vectors.map(|vectors| (stamp(&row.text_digest), vectors)),
-    )
-}
-
-/// The first bits of a digest: enough to see that texts are the same as before.
-fn stamp(digest: &str) -> u64 {
-    digest
-        .get(..16)
-        .and_then(|first| u64::from_str_radix(first, 16).ok())
-        .unwrap_or(0)
-}
-
-/// Puts changes in memory and file, where that may block.
-async fn put(vectors: &Arc<Vectors>, changes: Vec<Change>) -> Result<(), AppError> {
-    if changes.is_empty() {
-        return Ok(());
-    }
-    let vectors = Arc::clone(vectors);
-    let put = tokio::task::spawn_blocking(move || vectors.put(&changes)).await;
-    put.map_err(|error| AppError::internal(error.to_string()))?
-        .map_err(AppError::from)
 }
 
 impl From<EmbedError> for AppError {

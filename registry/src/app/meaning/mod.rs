@@ -5,6 +5,7 @@
 
 mod calibration;
 mod embedding;
+mod making;
 mod texts;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
 
 use super::App;
 use crate::embed::{Embedder, TextKind};
@@ -24,7 +26,7 @@ pub use embedding::{Embedding, Step};
 const QUERY_CACHE_MEGABYTES: u64 = 16;
 
 /// How a search asks for meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// By words alone.
     Lexical,
@@ -95,10 +97,26 @@ pub struct Progress {
     pub serving: bool,
 }
 
+impl Progress {
+    /// How far it is, without telling how many agents there are: anyone may read it.
+    pub(super) fn sentence(&self) -> String {
+        match (self.serving, self.cutoff) {
+            (false, _) => format!("{:?} is on its way to every agent", self.name),
+            (true, None) => format!("searches go by {:?}", self.name),
+            (true, Some(cutoff)) => {
+                format!(
+                    "searches go by {:?}; who is nearer than {cutoff:.3} matches",
+                    self.name
+                )
+            }
+        }
+    }
+}
+
 /// What a query means, as a search takes it, and which state of the vectors that is of.
 pub(super) struct Meant {
     pub meaning: Meaning,
-    pub version: (u64, u64),
+    pub version: (u64, u64, u32),
 }
 
 impl Meanings {
@@ -134,6 +152,7 @@ impl Meanings {
             version: (
                 serving.vectors.number(),
                 serving.vectors.snapshot().version(),
+                serving.cutoff.to_bits(),
             ),
             meaning: Meaning {
                 vectors: Arc::clone(&serving.vectors),
@@ -171,6 +190,12 @@ impl Meanings {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.retain(|known| known.model != told.model);
         progress.push(told);
+    }
+
+    /// Tells no more of other models than these.
+    fn forget_but(&self, kept: &[String]) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.retain(|known| kept.contains(&known.model));
     }
 }
 

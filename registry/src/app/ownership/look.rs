@@ -85,7 +85,7 @@ pub(super) async fn look(
     let for_host = permitted && (files || question.proved_before || held);
     looked.asked_host = for_host && question.may_ask_host;
     looked.retry_after = world.retry_after.into_inner();
-    looked.host_rested = for_host && !question.may_ask_host;
+    looked.host_rested = for_host && (!question.may_ask_host || looked.retry_after > 0);
     looked
 }
 

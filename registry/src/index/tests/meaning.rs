@@ -321,3 +321,108 @@ fn a_frozen_order_keeps_what_was_near() {
         );
     }
 }
+
+/// More agents of equal words than one look reads: pages beyond the first look neither end early nor give one twice.
+#[test]
+fn deep_pages_go_through_agents_of_equal_words() {
+    let mut dice = Dice(5);
+    let dir = tempfile::tempdir().unwrap();
+    let agents = 1_400;
+    let all: Vec<Document> = (0..agents)
+        .map(|number| agent(number, "flight to somewhere"))
+        .collect();
+    let index = built(&dir.path().join("index"), all);
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
+    let near: Vec<Change> = (0..40)
+        .map(|number| (id(number * 7), Some(made(&mut dice))))
+        .collect();
+    vectors.put(&near).unwrap();
+    for asked in ["book flight somewhere soon", "flight"] {
+        let mut request = SearchRequest {
+            limit: 60,
+            ..text(asked)
+        };
+        let query: Arc<[f32]> = vector(&mut dice).into();
+        request.meaning = Some(Meaning {
+            vectors: Arc::clone(&vectors),
+            query,
+            cutoff: -1.0,
+            alone: false,
+        });
+        let mut found = Vec::new();
+        loop {
+            let answer = index.search(&request).unwrap();
+            assert_eq!(answer.total, agents);
+            found.extend(ids(&answer));
+            assert_eq!(
+                answer.more,
+                (found.len() as u64) < agents,
+                "after {}",
+                found.len()
+            );
+            let Some(last) = answer.hits.last().filter(|_| answer.more) else {
+                break;
+            };
+            request.after = Some(last.position.clone());
+        }
+        let different: BTreeSet<Uuid> = found.iter().copied().collect();
+        assert_eq!(
+            (found.len() as u64, different.len() as u64),
+            (agents, agents),
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn a_place_whose_words_have_gone_is_explained_by_what_was_near() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(
+        &dir.path().join("index"),
+        (0..5)
+            .map(|number| agent(number, "flight there soon"))
+            .collect(),
+    );
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
+    let mut dice = Dice(8);
+    let near: Vec<Change> = (0..5)
+        .map(|number| (id(number), Some(made(&mut dice))))
+        .collect();
+    vectors.put(&near).unwrap();
+    let mut request = SearchRequest {
+        limit: 2,
+        freeze: true,
+        explain: true,
+        ..text("flight there soon please")
+    };
+    request.meaning = Some(Meaning {
+        vectors,
+        query: vector(&mut dice).into(),
+        cutoff: -1.0,
+        alone: false,
+    });
+    let places = index
+        .search(&request)
+        .unwrap()
+        .frozen
+        .unwrap()
+        .places(10)
+        .unwrap();
+    let changed = places[3].id;
+    let mut other = agent(9, "poems");
+    other.id = changed;
+    index.apply(vec![other], &[], 9).unwrap();
+    let page = index.fetch(&places[2..4], 2, &request).unwrap();
+    let told = page
+        .iter()
+        .find(|hit| hit.id == changed)
+        .unwrap()
+        .explain
+        .clone()
+        .unwrap()
+        .to_string();
+    assert!(
+        told.contains("meaning, from nothing") && !told.contains("words, divided"),
+        "{told}"
+    );
+}

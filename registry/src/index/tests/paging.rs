@@ -202,7 +202,7 @@ fn bounds_are_errors() {
     assert!(index.lookup("x", &public(), 101).is_err());
     assert!(
         index
-            .fetch(&[place(Uuid::nil()); 1_001], 0, &all())
+            .fetch(&vec![place(Uuid::nil()); 1_001], 0, &all())
             .is_err()
     );
     assert_eq!(

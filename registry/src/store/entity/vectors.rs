@@ -26,6 +26,8 @@ pub mod model {
         pub completed_at: Option<i64>,
         /// How near an agent has to be to match, once that is worked out.
         pub cutoff: Option<f64>,
+        /// When a process last said that it uses it.
+        pub used_at: i64,
     }
 
     /// None: joins are written where they are needed.
