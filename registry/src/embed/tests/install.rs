@@ -45,7 +45,7 @@ async fn a_folder_is_installed_once_and_used() {
     );
     let sizes = FILES.map(|file| std::fs::metadata(tiny().join(file)).unwrap().len());
     assert_eq!(about.bytes, sizes.iter().sum::<u64>());
-    assert_eq!(installed(&data).unwrap(), [done.model.clone()]);
+    assert_eq!(installed(&data).unwrap(), std::slice::from_ref(&done.model));
     assert_eq!(current(&data).unwrap(), Some(done.model.clone()));
     let mut expected = ["current", "lock", &about.id[..16]];
     expected.sort_unstable();
