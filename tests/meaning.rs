@@ -358,7 +358,7 @@ both_databases! {
         finish(&stage, &mut embedding).await;
         drop(embedding);
         let mut seen = ids(&first);
-        let mut token = first.next_page_token;
+        let mut token = first.next_page_token.clone();
         while let Some(next) = token {
             let list = page(&stage, Some(next)).await;
             assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
