@@ -11,6 +11,7 @@ pub mod http;
 pub mod index;
 pub mod jobs;
 pub mod metrics;
+mod processor;
 pub mod store;
 pub mod talk;
 pub mod vectors;

@@ -16,21 +16,26 @@ const ROOT: &str = "root";
 
 /// Add a row for a new module. A row names what may be used, so what is not there is forbidden:
 /// `http` reaches no store, `domain` does no input or output, `talk` stands alone.
-const LAYERS: [Layer; 14] = [
+const LAYERS: [Layer; 15] = [
     ("domain", &[], &["a2a_card"]),
     ("api", &["domain"], &["a2a_card"]),
     ("config", &["domain"], &["a2a_crawler"]),
     ("talk", &[], &["a2a_card"]),
-    ("embed", &["domain", "config"], &["a2a_crawler"]),
+    ("processor", &[], &[]),
+    (
+        "embed",
+        &["processor", "domain", "config"],
+        &["a2a_crawler"],
+    ),
     (
         "store",
         &["domain", "api", "config"],
         &["a2a_card", "a2a_crawler", "a2a_migrations"],
     ),
-    ("vectors", &[], &[]),
+    ("vectors", &["processor"], &[]),
     (
         "index",
-        &["vectors", "domain", "api", "config"],
+        &["vectors", "processor", "domain", "api", "config"],
         &["a2a_card"],
     ),
     (

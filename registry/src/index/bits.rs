@@ -4,6 +4,8 @@ use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
+use crate::processor::widened;
+
 /// Postings are decoded in blocks of so many documents, and looking for another block pays only beyond them.
 const POSTINGS_BLOCK: u32 = 128;
 
@@ -107,6 +109,17 @@ impl Bits {
                 }
             }
         })
+    }
+
+    /// How many documents are in both sets.
+    pub fn common(&self, other: &Self) -> u32 {
+        widened(
+            #[inline(always)]
+            || {
+                let words = self.0.iter().zip(&other.0);
+                words.map(|(one, other)| (one & other).count_ones()).sum()
+            },
+        )
     }
 
     /// How many documents are in the set.

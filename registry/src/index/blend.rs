@@ -1,7 +1,8 @@
 //! The order by relevance where meaning counts beside words.
 //!
 //! The score of the words is divided by the query's best, and what an agent's nearness is worth lies between 0 and 1
-//! too: so both can be added. An agent that is near is looked at whatever its words; the others follow each other by
+//! too: so both can be added. Words count the more the more of the query the best match covers: who asks in words that
+//! hardly any agent uses is understood by meaning. An agent that is near is looked at whatever its words; the others follow each other by
 //! their words alone, so the first of all are among those near and the first by words.
 
 use std::collections::HashSet;
@@ -13,14 +14,17 @@ use uuid::Uuid;
 
 use super::collect::{Collected, Entry, Ids, Order, Page, compare};
 use super::error::IndexError;
+use super::facets::Facets;
 use super::meaning::Meant;
 use super::query::FilteredQuery;
 use super::request::{SortPosition, SortValue};
 use super::rescore::{Added, RESCORED, Rescorer};
 use crate::vectors::Similarity;
 
-/// What the words count; meaning counts the rest of 1.
-const WORDS_WEIGHT: Score = 0.4;
+/// What the words count where some agent covers the query; meaning counts the rest of 1.
+const WORDS_WEIGHT: Score = 0.7;
+/// A query is covered by an agent that has this part of what all its words are worth; of less the words count less.
+const COVERED: Score = 0.5;
 
 /// Dividing rounds, so that a position among the scores of words is looked for this much earlier.
 const ROUNDING: Score = 1e-5;
@@ -47,14 +51,34 @@ pub(super) struct Blend {
     pub words: Option<FilteredQuery>,
 }
 
+/// What the words of a query are measured by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scale {
+    /// The best score.
+    best: Score,
+    /// What they count beside meaning.
+    weight: Score,
+}
+
+impl Scale {
+    /// Of the best score and what all the words together are worth.
+    fn new(best: Score, promise: Option<Score>) -> Self {
+        let covered = promise.map_or(1.0, |promise| best / (COVERED * promise));
+        Self {
+            best,
+            weight: WORDS_WEIGHT * covered.min(1.0),
+        }
+    }
+}
+
 /// How the score of an entry was put together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blended {
     balance: Balance,
     /// The score of its words, where it matches by words.
     words: Option<Score>,
-    /// The best such score of the query.
-    best: Score,
+    /// What that is measured by.
+    scale: Scale,
     /// How near it is, and what that is worth, where it is near.
     meaning: Option<(Similarity, Score)>,
 }
@@ -62,11 +86,12 @@ pub struct Blended {
 impl Blended {
     /// The score.
     pub(super) fn score(self) -> Score {
-        let words = self.words.map(|words| words / self.best);
+        let words = self.words.map(|words| words / self.scale.best);
         let meaning = self.meaning.map_or(0.0, |(_, worth)| worth);
         match self.balance {
             Balance::Weighed => {
-                WORDS_WEIGHT * words.unwrap_or(0.0) + (1.0 - WORDS_WEIGHT) * meaning
+                let weight = self.scale.weight;
+                weight * words.unwrap_or(0.0) + (1.0 - weight) * meaning
             }
             Balance::WordsFirst => {
                 words.map_or((1.0 - WORDS_WEIGHT) * meaning, |words| 1.0 + words)
@@ -83,10 +108,10 @@ impl Blended {
     /// The least score of words that comes to at least this whole one, where nothing is near.
     fn words_of(self, score: Score) -> Score {
         let share = match self.balance {
-            Balance::Weighed => score / WORDS_WEIGHT,
+            Balance::Weighed => score / self.scale.weight.max(Score::MIN_POSITIVE),
             Balance::WordsFirst | Balance::MeaningAlone => score - 1.0,
         };
-        share.max(0.0) * self.best
+        share.max(0.0) * self.scale.best
     }
 
     /// The whole with its parts, around the explanation of the words.
@@ -100,19 +125,25 @@ impl Blended {
         if let Some((score, words)) = self.words.zip(words) {
             let mut part = Explanation::new(
                 "words, divided by the best of the query:",
-                score / self.best,
+                score / self.scale.best,
             );
             if self.balance == Balance::Weighed {
-                part.add_detail(Explanation::new("weight of words", WORDS_WEIGHT));
+                part.add_detail(Explanation::new(
+                    "weight of words, less where no agent covers the query",
+                    self.scale.weight,
+                ));
             }
-            part.add_detail(Explanation::new("best score of words", self.best));
+            part.add_detail(Explanation::new("best score of words", self.scale.best));
             part.add_detail(words);
             whole.add_detail(part);
         }
         if let Some((similarity, worth)) = self.meaning {
             let mut part = Explanation::new("meaning, from nothing to 1 for the nearest:", worth);
             if self.balance == Balance::Weighed {
-                part.add_detail(Explanation::new("weight of meaning", 1.0 - WORDS_WEIGHT));
+                part.add_detail(Explanation::new(
+                    "weight of meaning",
+                    1.0 - self.scale.weight,
+                ));
             }
             part.add_detail(Explanation::new("similarity of the card", similarity.card));
             if let Some((skill, value)) = similarity.skill {
@@ -164,8 +195,9 @@ pub(super) fn blended(
         rescorer.rescore(searcher, &mut entries[..by_words_alone])?;
     }
     let best = entries.iter().map(words_of).fold(0.0, Score::max);
+    let scale = Scale::new(best, rescorer.map(Rescorer::promise));
     for entry in entries.iter_mut() {
-        blend.put_together(searcher, entry, best);
+        blend.put_together(searcher, entry, scale);
     }
     entries.sort_by(|left, right| compare(&left.position, &right.position));
     if let Some(after) = &page.after {
@@ -178,7 +210,7 @@ pub(super) fn blended(
                 query,
                 blend,
                 (after, page.top),
-                (best, deepest),
+                (scale, deepest),
                 &known,
             )?;
             entries.extend(further);
@@ -196,13 +228,13 @@ fn further(
     query: &FilteredQuery,
     blend: &Blend,
     (after, count): (&SortPosition, usize),
-    (best, deepest): (Score, Score),
+    (scale, deepest): (Scale, Score),
     known: &HashSet<DocAddress>,
 ) -> Result<Vec<Entry>, IndexError> {
     let nothing = Blended {
         balance: blend.balance,
         words: None,
-        best,
+        scale,
         meaning: None,
     };
     let from = match after.value {
@@ -218,7 +250,7 @@ fn further(
                 value: SortValue::Score(from),
                 id: Uuid::nil(),
             }),
-            facets: Vec::new(),
+            facets: Facets::default(),
         };
         let mut entries = searcher.search(query, &page)?.entries;
         let was_all = entries.len() < read;
@@ -227,7 +259,7 @@ fn further(
         });
         entries
             .iter_mut()
-            .for_each(|entry| blend.put_together(searcher, entry, best));
+            .for_each(|entry| blend.put_together(searcher, entry, scale));
         entries.retain(|entry| compare(after, &entry.position).is_lt());
         if was_all || entries.len() >= count {
             return Ok(entries);
@@ -308,14 +340,14 @@ impl Blend {
     }
 
     /// Puts the score of an entry's words together with what its nearness is worth.
-    fn put_together(&self, searcher: &Searcher, entry: &mut Entry, best: Score) {
+    fn put_together(&self, searcher: &Searcher, entry: &mut Entry, scale: Scale) {
         let words = Some(words_of(entry))
             .filter(|score| *score > 0.0 && self.balance != Balance::MeaningAlone);
         let near = self.near(searcher, entry);
         let blended = Blended {
             balance: self.balance,
             words,
-            best,
+            scale,
             meaning: near.map(|near| (near, self.meant.worth(near.mean()))),
         };
         entry.position.value = SortValue::Score(blended.score());

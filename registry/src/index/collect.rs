@@ -6,12 +6,9 @@ use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
 use super::blend::Blended;
-use super::facets::SegmentFacet;
-use super::request::{FacetName, SortPosition, SortValue};
+use super::facets::{Facets, SegmentMatches};
+use super::request::{SortPosition, SortValue};
 use super::rescore::Added;
-
-/// Matches are handed to the facets in blocks of this size.
-const BLOCK: usize = 512;
 
 /// What the matches are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +19,12 @@ pub(super) enum Order {
     Created,
 }
 
-/// Collects the first `top` matches after `after`, counts all, and counts facets.
+/// Collects the first `top` matches after `after`, counts all, and keeps what facets are counted from.
 pub(super) struct Page {
     pub order: Order,
     pub top: usize,
     pub after: Option<SortPosition>,
-    pub facets: Vec<FacetName>,
+    pub facets: Facets,
 }
 
 /// One match of the page.
@@ -45,8 +42,8 @@ pub(super) struct Entry {
 pub(super) struct Collected {
     pub total: u64,
     pub entries: Vec<Entry>,
-    /// For each facet the counts of every segment.
-    pub facets: Vec<Vec<SegmentFacet>>,
+    /// The matches of each segment, where facets are asked for.
+    pub matches: Vec<SegmentMatches>,
 }
 
 impl Collector for Page {
@@ -69,11 +66,6 @@ impl Collector for Page {
             None => None,
             Some(position) => key.rank_of(position)?,
         };
-        let facets = self
-            .facets
-            .iter()
-            .map(|facet| SegmentFacet::new(reader, facet.as_str()))
-            .collect::<tantivy::Result<Vec<_>>>()?;
         Ok(SegmentPage {
             ordinal,
             key,
@@ -81,8 +73,7 @@ impl Collector for Page {
             after,
             best: Best::new(self.top),
             total: 0,
-            block: Vec::with_capacity(if facets.is_empty() { 0 } else { BLOCK }),
-            facets,
+            matches: self.facets.matches(ordinal, reader)?,
         })
     }
 
@@ -97,16 +88,14 @@ impl Collector for Page {
         let mut collected = Collected {
             total: 0,
             entries: Vec::new(),
-            facets: self.facets.iter().map(|_| Vec::new()).collect(),
+            matches: Vec::new(),
         };
         let mut best = Vec::with_capacity(segments.len());
         for segment in segments {
             let segment = segment?;
             collected.total += segment.total;
             best.push(segment.best);
-            for (all, one) in collected.facets.iter_mut().zip(segment.facets) {
-                all.push(one);
-            }
+            collected.matches.extend(segment.matches);
         }
         // Ranks by name are places in the dictionary of one segment and say nothing beside those of another.
         if self.order != Order::Name {
@@ -357,15 +346,14 @@ pub(super) struct SegmentPage {
     after: Option<(u64, Uuid)>,
     best: Best,
     total: u64,
-    block: Vec<DocId>,
-    facets: Vec<SegmentFacet>,
+    matches: Option<SegmentMatches>,
 }
 
 /// What one segment gives.
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentBest,
-    facets: Vec<SegmentFacet>,
+    matches: Option<SegmentMatches>,
 }
 
 /// The best matches of one segment, of which nothing is read yet but what they are ordered by.
@@ -395,15 +383,6 @@ impl SegmentBest {
     }
 }
 
-impl SegmentPage {
-    fn flush(&mut self) {
-        for facet in &mut self.facets {
-            facet.count(&self.block);
-        }
-        self.block.clear();
-    }
-}
-
 impl SegmentCollector for SegmentPage {
     type Fruit = tantivy::Result<SegmentFruit>;
 
@@ -413,16 +392,12 @@ impl SegmentCollector for SegmentPage {
             let rank = self.key.rank(document, score);
             self.best.offer(rank, document, &self.ids, self.after);
         }
-        if !self.facets.is_empty() {
-            self.block.push(document);
-            if self.block.len() == BLOCK {
-                self.flush();
-            }
+        if let Some(matches) = &mut self.matches {
+            matches.insert(document);
         }
     }
 
-    fn harvest(mut self) -> Self::Fruit {
-        self.flush();
+    fn harvest(self) -> Self::Fruit {
         Ok(SegmentFruit {
             total: self.total,
             best: SegmentBest {
@@ -431,7 +406,7 @@ impl SegmentCollector for SegmentPage {
                 key: self.key,
                 ids: self.ids,
             },
-            facets: self.facets,
+            matches: self.matches,
         })
     }
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::blend::{Blend, Blended};
 use super::collect::{Order, Page};
 use super::error::IndexError;
+use super::facets::Facets;
 use super::query::FilteredQuery;
 use super::ranking::ranked;
 use super::request::MAX_ORDER;
@@ -63,7 +64,7 @@ impl FrozenOrder {
             order: self.order,
             top: limit,
             after: None,
-            facets: Vec::new(),
+            facets: Facets::default(),
         };
         let rescorer = self.rescorer.as_ref();
         let blend = self.blend.as_ref();

@@ -63,6 +63,7 @@ pub use answer::{
 pub use blend::Blended;
 pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
 pub use error::IndexError;
+pub use facets::FacetLimits;
 pub use frozen::{FrozenOrder, FrozenPlace};
 pub use rebuild::Rebuild;
 pub use request::{
@@ -73,6 +74,7 @@ pub use schema::SCHEMA_VERSION;
 pub use search::CompiledQuery;
 pub use syntax::asked_text;
 
+use facets::Frequent;
 use filter::{SharedBits, shared_bits};
 use generation::Generation;
 use meaning::{SlotTables, slot_tables};
@@ -83,12 +85,17 @@ use stamp::Stamp;
 /// How much the index may use.
 #[derive(Debug, Clone)]
 pub struct IndexConfig {
-    /// Memory in bytes that the writer may fill before it flushes, over all its threads; at least 16 MiB each.
+    /// Memory in bytes that everyday changes may fill before they are flushed; at least 16 MiB.
     pub writer_memory: usize,
+    /// The same during a rebuild, over all its threads; at least 16 MiB each. It is used as it is filled, so only by
+    /// large registries. The more there is, the fewer times a document is written again when segments are merged.
+    pub rebuild_memory: usize,
     /// Threads that write during a rebuild, 1 to 8; everyday changes are written by one.
     pub rebuild_threads: usize,
     /// Memory in bytes for sets of agents that filters share.
     pub filter_cache: u64,
+    /// What is kept ready for counting facets.
+    pub facets: FacetLimits,
     /// How many changed agents may wait before [`Index::overlay_full`] asks for a commit. Searches hide up to
     /// sixteen times as many and answer [`IndexError::Behind`] beyond that.
     pub overlay_limit: usize,
@@ -98,8 +105,10 @@ impl Default for IndexConfig {
     fn default() -> Self {
         Self {
             writer_memory: 64 * 1024 * 1024,
+            rebuild_memory: 192 * 1024 * 1024,
             rebuild_threads: 2,
             filter_cache: 32 * 1024 * 1024,
+            facets: FacetLimits::default(),
             overlay_limit: 10_000,
         }
     }
@@ -155,11 +164,14 @@ struct ViewState {
 struct Serving {
     searcher: Searcher,
     applied: i64,
+    frequent: Arc<Frequent>,
 }
 
 /// One consistent state to answer from: a searcher and what to leave out of it.
 struct View {
     searcher: Searcher,
+    /// What is known of the values of its facets.
+    frequent: Arc<Frequent>,
     excluded: Arc<Excluded>,
     generation: u64,
     overlay_version: u64,
@@ -190,11 +202,17 @@ impl Index {
             path: dir.to_owned(),
             source,
         })?;
+        let fields = Fields::build().1;
         let found = Stamp::read(dir).and_then(|stamp| {
             let open = || {
                 let (generation, applied) = Generation::open(dir, stamp.folder)?;
                 let searcher = generation.reload()?;
-                Ok::<_, IndexError>((generation, searcher, applied))
+                let serving = Serving {
+                    frequent: Frequent::of(&searcher, &fields, config.facets, None)?,
+                    searcher,
+                    applied,
+                };
+                Ok::<_, IndexError>((generation, serving))
             };
             // The search library panics on some kinds of damage; that is a damaged index like any other.
             match catch_unwind(AssertUnwindSafe(open)) {
@@ -205,16 +223,16 @@ impl Index {
         let overlay = Overlay::new(config.overlay_limit);
         let shared = shared_bits(config.filter_cache);
         let (live, serving, opened) = match found {
-            Ok((generation, searcher, applied)) => {
+            Ok((generation, serving)) => {
                 stamp::remove_others(dir, &generation.name);
                 let live = Live {
                     generation,
                     writer: None,
                 };
                 let opened = Opened::Ready {
-                    applied_seq: applied,
+                    applied_seq: serving.applied,
                 };
-                (Some(live), Some(Serving { searcher, applied }), opened)
+                (Some(live), Some(serving), opened)
             }
             Err(reason) => (None, None, Opened::Rebuild { reason }),
         };
@@ -225,7 +243,7 @@ impl Index {
         let inner = Inner {
             dir: dir.to_owned(),
             config,
-            fields: Fields::build().1,
+            fields,
             shared,
             slot_tables: slot_tables(),
             view: Mutex::new(ViewState {
@@ -275,7 +293,7 @@ impl Index {
                 return Err(gone());
             }
         }
-        inner.publish(result?, seq);
+        inner.publish(inner.serving(result?, seq)?);
         Ok(())
     }
 
@@ -350,13 +368,27 @@ impl Inner {
         state.generation.reload()
     }
 
+    /// A state of the index with what is kept ready for it.
+    fn serving(&self, searcher: Searcher, applied: i64) -> Result<Serving, IndexError> {
+        let before = lock(&self.view)
+            .serving
+            .as_ref()
+            .map(|before| Arc::clone(&before.frequent));
+        let frequent = Frequent::of(&searcher, &self.fields, self.config.facets, before)?;
+        Ok(Serving {
+            searcher,
+            applied,
+            frequent,
+        })
+    }
+
     /// Lets searches see a new state. Searcher and overlay change together, so that no search combines the old
     /// searcher with an overlay that has forgotten what it must not show.
-    fn publish(&self, searcher: Searcher, applied: i64) {
+    fn publish(&self, serving: Serving) {
         let mut view = lock(&self.view);
-        view.overlay.follow(applied);
+        view.overlay.follow(serving.applied);
         view.generation += 1;
-        let old = view.serving.replace(Serving { searcher, applied });
+        let old = view.serving.replace(serving);
         drop(view);
         drop(old);
     }
@@ -383,6 +415,7 @@ impl Inner {
         Ok(View {
             excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
             searcher: serving.searcher.clone(),
+            frequent: Arc::clone(&serving.frequent),
             generation: state.generation,
             overlay_version: state.overlay.version(),
         })

@@ -6,6 +6,7 @@ use tantivy::{Searcher, TantivyError};
 use super::blend::{Blend, blended};
 use super::collect::{Collected, Order, Page, compare};
 use super::error::IndexError;
+use super::facets::Facets;
 use super::query::FilteredQuery;
 use super::rescore::{RESCORED, Rescorer};
 
@@ -55,7 +56,7 @@ pub(super) fn ranked(
                     true => deepest,
                     false => after.clone(),
                 }),
-                facets: Vec::new(),
+                facets: Facets::default(),
             };
             entries.extend(searcher.search(query, &further)?.entries);
         }

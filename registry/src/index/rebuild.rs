@@ -46,7 +46,7 @@ impl Rebuild {
         let name = fresh_folder(&inner.dir, in_use);
         drop(live);
         let generation = Generation::create(&inner.dir, name)?;
-        let writer = generation.writer(inner.config.rebuild_threads, inner.config.writer_memory);
+        let writer = generation.writer(inner.config.rebuild_threads, inner.config.rebuild_memory);
         rebuild.generation = Some(generation);
         rebuild.writer = Some(writer?);
         Ok(rebuild)
@@ -76,6 +76,7 @@ impl Rebuild {
         let searcher = generation.reload()?;
 
         let inner = Arc::clone(&self.inner);
+        let serving = inner.serving(searcher, seq)?;
         let mut live = lock(&inner.live);
         Stamp::of(&generation.name).write(&inner.dir)?;
         let old = std::mem::replace(
@@ -86,7 +87,7 @@ impl Rebuild {
             }),
         );
         lock(&inner.view).overlay.keep(false);
-        inner.publish(searcher, seq);
+        inner.publish(serving);
         if let Some(Live { generation, writer }) = old {
             drop(writer);
             generation.remove();

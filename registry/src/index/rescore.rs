@@ -154,6 +154,13 @@ impl Rescorer {
         Ok(())
     }
 
+    /// What all words of the query are worth, each standing in an agent as often as counts.
+    pub fn promise(&self) -> Score {
+        let words = self.words.iter().filter(|word| word.kind != Kind::Written);
+        let worths = words.filter_map(|word| word.forms.first());
+        (K1 + 1.0) * worths.map(|(_, worth)| worth).sum::<Score>()
+    }
+
     /// Adds to the scores of these matches what standing where they do is worth. Nothing is ever taken away.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
 use super::expansion::{beginning, expand};
 use super::explained::{Explained, Told};
+use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
@@ -25,7 +26,7 @@ use super::request::{
 use super::rescore::{Added, RESCORED, Rescorer};
 use super::seen::Seen;
 use super::syntax::{self, Written};
-use super::{Index, Inner, View, facets};
+use super::{Index, Inner, View};
 
 /// A query of so many words is one of keywords: who writes two words means them.
 const SHORT_QUERY: usize = 2;
@@ -54,7 +55,7 @@ impl CompiledQuery {
             order: Order::Score,
             top: RESCORED,
             after: None,
-            facets: Vec::new(),
+            facets: Facets::default(),
         };
         Ok(self.searcher.search(&*self.query, &page)?.total)
     }
@@ -276,9 +277,6 @@ impl Index {
         {
             return Err(IndexError::Position);
         }
-        let mut names = request.facets.clone();
-        names.sort_unstable();
-        names.dedup();
         // One more than the page holds tells whether another page follows; without a page all is counting.
         let top = match request.limit {
             0 => 0,
@@ -288,14 +286,14 @@ impl Index {
             order,
             top,
             after: request.after.clone(),
-            facets: names,
+            facets: Facets::new(request.facets.clone(), Arc::clone(&prepared.view.frequent)),
         };
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered();
         let Collected {
             total,
             mut entries,
-            facets,
+            matches,
         } = ranked(
             searcher,
             &query,
@@ -321,12 +319,7 @@ impl Index {
             .into_iter()
             .map(|entry| inner.hit(searcher, entry, &words, explain))
             .collect::<Result<Vec<_>, _>>()?;
-        let facets = page
-            .facets
-            .iter()
-            .zip(facets)
-            .map(|(name, segments)| Ok((*name, facets::merge(&segments, facets::FEW_VALUES)?)))
-            .collect::<Result<_, IndexError>>()?;
+        let facets = page.facets.counts(searcher, &inner.fields, matches)?;
         Ok(SearchAnswer {
             hits,
             more,
@@ -383,7 +376,7 @@ impl Index {
                 order: Order::Updated,
                 top: limit - hits.len(),
                 after: None,
-                facets: Vec::new(),
+                facets: Facets::default(),
             };
             let query = FilteredQuery::new(None, inner.filter(&view, clauses));
             for entry in view.searcher.search(&query, &page)?.entries {

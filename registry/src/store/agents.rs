@@ -1,8 +1,8 @@
 //! Agents and what holds them back.
 
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::OnConflict,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, sea_query::OnConflict,
 };
 use uuid::Uuid;
 
@@ -25,6 +25,14 @@ pub async fn agents_by_ids(
         .filter(agent::Column::Id.is_in(ids.iter().copied()))
         .order_by_asc(agent::Column::Id);
     Ok(locked(on, query).all(on.connection()).await?)
+}
+
+/// How many agents there are.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
+    Ok(agent::Entity::find().count(on.connection()).await?)
 }
 
 /// The agent with that URN.

@@ -1,4 +1,7 @@
 //! Slots: what is in memory of each agent, in chunks that are copied when they change and shared until then.
+//!
+//! The codes of eight slots lie side by side, word by word: so one vector instruction compares a word of several of
+//! them, and nothing has to be summed across a register.
 
 use uuid::Uuid;
 
@@ -6,6 +9,12 @@ use super::codes::MAX_CODES;
 
 /// The slots of one chunk.
 pub(super) const CHUNK: usize = 1024;
+
+/// Slots whose codes lie side by side; a word of [`SlotBits`](super::SlotBits) is a whole number of them.
+const LANES: usize = 8;
+
+/// The distance of a slot that is not compared.
+pub(super) const FAR: u16 = u16::MAX;
 
 /// Where the vectors of an agent lie in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,11 +31,11 @@ pub(super) struct Chunk {
     /// The words of one code.
     words: usize,
     pub ids: Vec<Uuid>,
-    /// Room for [`MAX_CODES`] codes a slot.
+    /// For each [`LANES`] slots their first codes, then their second ones, up to [`MAX_CODES`]; of a code its first
+    /// words, then its second ones. A slot with fewer codes has its first one again in the place of those it lacks.
     codes: Vec<u64>,
-    /// How many codes a slot has; none while its agent has no vectors.
-    counts: Vec<u8>,
     at: Vec<u64>,
+    /// How many vectors a slot has; none while its agent has none.
     vectors: Vec<u8>,
 }
 
@@ -36,7 +45,6 @@ impl Clone for Chunk {
         let mut copy = Self::new(self.words);
         copy.ids.extend_from_slice(&self.ids);
         copy.codes.extend_from_slice(&self.codes);
-        copy.counts.extend_from_slice(&self.counts);
         copy.at.extend_from_slice(&self.at);
         copy.vectors.extend_from_slice(&self.vectors);
         copy
@@ -50,7 +58,6 @@ impl Chunk {
             words,
             ids: Vec::with_capacity(CHUNK),
             codes: Vec::with_capacity(CHUNK * MAX_CODES * words),
-            counts: Vec::with_capacity(CHUNK),
             at: Vec::with_capacity(CHUNK),
             vectors: Vec::with_capacity(CHUNK),
         }
@@ -58,20 +65,25 @@ impl Chunk {
 
     /// Adds a slot without vectors.
     pub fn add(&mut self, id: Uuid) {
+        if self.ids.len().is_multiple_of(LANES) {
+            let group = LANES * MAX_CODES * self.words;
+            self.codes.extend(std::iter::repeat_n(0, group));
+        }
         self.ids.push(id);
-        self.codes
-            .extend(std::iter::repeat_n(0, MAX_CODES * self.words));
-        self.counts.push(0);
         self.at.push(0);
         self.vectors.push(0);
     }
 
     /// Sets what a slot holds; without codes it holds nothing.
     pub fn set(&mut self, slot: usize, codes: &[u64], place: Place) {
-        let stride = MAX_CODES * self.words;
-        let count = codes.len() / self.words;
-        self.codes[slot * stride..][..codes.len()].copy_from_slice(codes);
-        self.counts[slot] = u8::try_from(count).unwrap_or(0);
+        let group = slot / LANES * MAX_CODES * self.words;
+        if let Some(first) = codes.get(..self.words) {
+            let codes = codes.chunks_exact(self.words);
+            let codes = codes.chain(std::iter::repeat(first)).take(MAX_CODES);
+            for (row, word) in (group..).zip(codes.flatten()) {
+                self.codes[row * LANES + slot % LANES] = *word;
+            }
+        }
         (self.at[slot], self.vectors[slot]) = (place.at, place.count);
     }
 
@@ -87,78 +99,89 @@ impl Chunk {
     pub fn size(&self) -> usize {
         self.ids.capacity() * size_of::<Uuid>()
             + (self.codes.capacity() + self.at.capacity()) * size_of::<u64>()
-            + self.counts.capacity()
             + self.vectors.capacity()
     }
 
-    /// Calls back with the slot and the distance of its nearest code, for each allowed slot that has one.
+    /// Sets the distance of the nearest code of each allowed slot that has one, and leaves the others as they are.
     #[inline(always)]
-    pub fn distances(&self, query: &[u64], allowed: &[u64], mut found: impl FnMut(usize, u32)) {
+    pub fn distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words {
-            6 => self.each::<6>(query, allowed, &mut found),
-            8 => self.each::<8>(query, allowed, &mut found),
-            12 => self.each::<12>(query, allowed, &mut found),
-            16 => self.each::<16>(query, allowed, &mut found),
-            _ => self.each_of_any(query, allowed, &mut found),
+            6 => self.each::<6>(query, allowed, distances),
+            8 => self.each::<8>(query, allowed, distances),
+            12 => self.each::<12>(query, allowed, distances),
+            16 => self.each::<16>(query, allowed, distances),
+            _ => {
+                let (rows, _) = self.codes.as_chunks::<LANES>();
+                self.compare(allowed, distances, |group| {
+                    let stride = MAX_CODES * self.words;
+                    let codes = rows.get(group * stride..)?.get(..stride)?;
+                    Some(nearest(codes.chunks_exact(self.words), query))
+                });
+            }
         }
     }
 
     /// With the length known the compiler unrolls what it compares.
     #[inline(always)]
-    fn each<const WORDS: usize>(
-        &self,
-        query: &[u64],
-        allowed: &[u64],
-        found: &mut impl FnMut(usize, u32),
-    ) {
-        let (Some(query), (codes, [])) = (
-            query.first_chunk::<WORDS>(),
-            self.codes.as_chunks::<WORDS>(),
-        ) else {
+    fn each<const WORDS: usize>(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
+        let Some(query) = query.first_chunk::<WORDS>() else {
             return;
         };
-        let (slots, _) = codes.as_chunks::<MAX_CODES>();
-        for_each(allowed, |slot| {
-            let (Some(codes), Some(count)) = (slots.get(slot), self.counts.get(slot)) else {
-                return;
-            };
-            let codes = codes.iter().take(usize::from(*count));
-            let distances = codes.map(|code| {
-                let words = code.iter().zip(query);
-                words
-                    .map(|(code, query)| (code ^ query).count_ones())
-                    .sum::<u32>()
-            });
-            if let Some(nearest) = distances.min() {
-                found(slot, nearest);
-            }
+        let (rows, _) = self.codes.as_chunks::<LANES>();
+        let (codes, _) = rows.as_chunks::<WORDS>();
+        let (groups, _) = codes.as_chunks::<MAX_CODES>();
+        self.compare(allowed, distances, |group| {
+            Some(nearest(groups.get(group)?.iter(), query))
         });
     }
 
+    /// Goes over the groups of slots of which any is allowed.
     #[inline(always)]
-    fn each_of_any(&self, query: &[u64], allowed: &[u64], found: &mut impl FnMut(usize, u32)) {
-        let stride = MAX_CODES * self.words;
-        for_each(allowed, |slot| {
-            let Some(count) = self.counts.get(slot) else {
+    fn compare(
+        &self,
+        allowed: &[u64],
+        distances: &mut [u16],
+        nearest: impl Fn(usize) -> Option<[u64; LANES]>,
+    ) {
+        let (vectors, distances) = (self.vectors.chunks(LANES), distances.chunks_mut(LANES));
+        for (group, (vectors, distances)) in vectors.zip(distances).enumerate() {
+            let word = allowed.get(group * LANES / u64::BITS as usize);
+            let allowed = word.map_or(0, |word| word >> (group * LANES % u64::BITS as usize));
+            if allowed & ((1 << LANES) - 1) == 0 {
+                continue;
+            }
+            let Some(nearest) = nearest(group) else {
                 return;
             };
-            let codes = self.codes[slot * stride..][..usize::from(*count) * self.words]
-                .chunks_exact(self.words);
-            if let Some(nearest) = codes.map(|code| super::codes::differing(code, query)).min() {
-                found(slot, nearest);
+            for (lane, ((distance, vectors), nearest)) in
+                distances.iter_mut().zip(vectors).zip(nearest).enumerate()
+            {
+                if allowed >> lane & 1 == 1 && *vectors > 0 {
+                    // At most as many bits differ as a vector has numbers.
+                    *distance = nearest as u16;
+                }
             }
-        });
+        }
     }
 }
 
-/// Calls back with each bit that is set.
+/// For each slot of a group the distance of the nearest of its codes.
 #[inline(always)]
-fn for_each(bits: &[u64], mut call: impl FnMut(usize)) {
-    for (index, word) in bits.iter().enumerate() {
-        let mut rest = *word;
-        while rest != 0 {
-            call(index * u64::BITS as usize + rest.trailing_zeros() as usize);
-            rest &= rest - 1;
+fn nearest<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
+where
+    C: AsRef<[[u64; LANES]]> + ?Sized + 'a,
+{
+    let mut nearest = [u64::MAX; LANES];
+    for code in codes {
+        let mut differing = [0; LANES];
+        for (words, query) in code.as_ref().iter().zip(query) {
+            for lane in 0..LANES {
+                differing[lane] += u64::from((words[lane] ^ query).count_ones());
+            }
+        }
+        for lane in 0..LANES {
+            nearest[lane] = nearest[lane].min(differing[lane]);
         }
     }
+    nearest
 }

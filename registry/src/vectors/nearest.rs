@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::chunk::{CHUNK, Chunk};
+use super::chunk::{CHUNK, Chunk, FAR};
 use super::codes;
 use super::error::VectorsError;
 use super::file::VectorFile;
 use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, similarity, stride};
 use super::slots::SlotBits;
 use super::split;
+use crate::processor::widened;
 
 /// The most agents that are compared by their vectors.
 pub const MAX_NEAREST: usize = 1000;
-
-/// The distance of a slot that is not compared.
-const FAR: u16 = u16::MAX;
 
 /// The vectors as one search sees them.
 #[derive(Debug, Clone)]
@@ -59,8 +57,7 @@ impl Snapshot {
         }
         let code = codes::query_code(query);
         let mut distances = vec![FAR; self.slots()];
-        // Compiled once for every processor there is and once for those that count bits in hardware.
-        pulp::Arch::new().dispatch(
+        widened(
             #[inline(always)]
             || self.distances(&code, allowed, &mut distances),
         );
@@ -72,10 +69,7 @@ impl Snapshot {
         let chunks = self.chunks.iter().zip(distances.chunks_mut(CHUNK));
         for (index, (chunk, distances)) in chunks.enumerate() {
             let allowed = allowed.words(index * CHUNK, CHUNK);
-            chunk.distances(code, allowed, |slot, distance| {
-                // At most as many bits differ as a vector has numbers.
-                distances[slot] = distance as u16;
-            });
+            chunk.distances(code, allowed, distances);
         }
     }
 
@@ -118,13 +112,12 @@ impl Snapshot {
     fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
         let stride = stride(self.dimensions);
         let mut bytes = vec![0; MAX_VECTORS * stride];
-        let arch = pulp::Arch::new();
         let near = slots.into_iter().map(|slot| {
             let (chunk, place) = split(slot);
             let place = self.chunks[chunk].place(place);
             let bytes = &mut bytes[..usize::from(place.count).min(MAX_VECTORS) * stride];
             self.file.read(bytes, place.at)?;
-            let similarity = arch.dispatch(
+            let similarity = widened(
                 #[inline(always)]
                 || similarity(bytes, query),
             );

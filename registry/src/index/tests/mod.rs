@@ -4,6 +4,7 @@
 mod analysis;
 mod bits;
 mod durability;
+mod facets;
 mod hints;
 mod labels;
 mod meaning;
@@ -61,8 +62,18 @@ fn text(text: &str) -> SearchRequest {
     }
 }
 
+/// Facets are counted by sets wherever they can be, however few agents there are.
 fn config() -> IndexConfig {
-    IndexConfig::default()
+    IndexConfig {
+        facets: FacetLimits {
+            least_agents: 1,
+            values: 8,
+            memory: 100,
+            sparse: u64::MAX,
+            ..FacetLimits::default()
+        },
+        ..IndexConfig::default()
+    }
 }
 
 /// An index of these agents, built as a server builds its first one.

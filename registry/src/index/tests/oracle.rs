@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::index::analysis::{asked_pieces, pieces, query_text};
 use crate::index::collect::{Order, Page};
+use crate::index::facets::{Facets, Frequent};
 use crate::index::schema::TELL_NOTHING;
 
 pub(super) const WORDS: [&str; 12] = [
@@ -353,6 +354,43 @@ fn searches_equal_a_naive_scan() {
     }
 }
 
+/// Every way of counting facets: all or some segments by sets, with all or a few values known, with and without memory
+/// for sets; all one by one, comparing the most frequent values first.
+fn facet_limits() -> [FacetLimits; 6] {
+    let by_sets = FacetLimits {
+        least_agents: 1,
+        sparse: u64::MAX,
+        ..FacetLimits::default()
+    };
+    [
+        by_sets,
+        FacetLimits {
+            values: 60,
+            memory: 0,
+            ..by_sets
+        },
+        FacetLimits {
+            values: 700,
+            memory: 4_096,
+            ..by_sets
+        },
+        FacetLimits {
+            least_agents: 1_500,
+            values: 300,
+            ..by_sets
+        },
+        FacetLimits {
+            values: 0,
+            ..by_sets
+        },
+        FacetLimits {
+            least_agents: u32::MAX,
+            few_values: 0,
+            ..by_sets
+        },
+    ]
+}
+
 /// Large enough for shared sets, few-candidate walks and facets that cannot be told from the first look.
 #[test]
 fn large_segments_equal_a_naive_scan() {
@@ -363,6 +401,10 @@ fn large_segments_equal_a_naive_scan() {
         let mut agent = random_agent(&mut dice, number);
         // Far more values than are shown, with near-equal counts in every segment.
         agent.tags.push(format!("tag{}", dice.below(700)));
+        // And as many that nobody shares.
+        agent
+            .skill_ids
+            .push(format!("skill{}", number * 7_919 % 6_000));
         if dice.below(200) == 0 {
             agent.labels = vec!["team=a".to_owned()];
         } else {
@@ -402,21 +444,28 @@ fn large_segments_equal_a_naive_scan() {
                 "{facet:?} of {request:?}"
             );
         }
-        // Both ways of counting facets come to the same.
-        let page = Page {
-            order: Order::Updated,
-            top: 0,
-            after: None,
-            facets: FacetName::ALL.to_vec(),
-        };
         let compiled = index.compiled_query(&request).unwrap();
-        let collected = compiled.searcher.search(&*compiled.query, &page).unwrap();
-        for (facet, segments) in FacetName::ALL.into_iter().zip(&collected.facets) {
-            assert!(segments.len() > 1);
-            assert_eq!(
-                facets::merge(segments, 0).unwrap(),
-                counted(&expected, facet)
-            );
+        for limits in facet_limits() {
+            let frequent = Frequent::of(&compiled.searcher, &index.0.fields, limits, None).unwrap();
+            let page = Page {
+                order: Order::Updated,
+                top: 0,
+                after: None,
+                facets: Facets::new(FacetName::ALL.to_vec(), frequent),
+            };
+            let collected = compiled.searcher.search(&*compiled.query, &page).unwrap();
+            assert!(collected.matches.len() > 1);
+            let counts = page
+                .facets
+                .counts(&compiled.searcher, &index.0.fields, collected.matches)
+                .unwrap();
+            for facet in FacetName::ALL {
+                assert_eq!(
+                    counts[&facet],
+                    counted(&expected, facet),
+                    "{facet:?} of {request:?} with {limits:?}"
+                );
+            }
         }
         // The same through the library's own collectors, which use other ways through the query object.
         let count = compiled

@@ -96,6 +96,37 @@ fn the_nearest_of_many_are_those_of_a_naive_comparison() {
     }
 }
 
+#[test]
+fn of_a_few_allowed_slots_only_those_are_found() {
+    // Of each length that has a loop of its own and of others; the last chunk, and its last group of slots, is not full.
+    for dimensions in [1, 65, 384, 512, 768, 1024] {
+        let (_folder, vectors) = empty(dimensions);
+        let agents: BTreeMap<Uuid, AgentVectors> = (0..1037)
+            .map(|number| (id(number), agent(number, 1 + number % 5, dimensions)))
+            .collect();
+        let changes: Vec<_> = agents
+            .iter()
+            .map(|(id, agent)| (*id, Some((1, agent.clone()))))
+            .collect();
+        // They have a slot and nothing in it.
+        vectors.slots_of((2000..2003).map(id));
+        vectors.put(&changes).unwrap();
+        let query = vector(u64::MAX / 5, dimensions);
+        for every in [1, 2, 7, 64, 300, 5000] {
+            let few: BTreeMap<Uuid, AgentVectors> = agents
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| place % every == every / 2)
+                .map(|(_, (id, agent))| (*id, agent.clone()))
+                .collect();
+            let empty_slots = (2000..2003).map(id);
+            let bits = allowed(&vectors, few.keys().copied().chain(empty_slots));
+            let found = vectors.snapshot().nearest(&query, &bits).unwrap();
+            assert_eq!(found, naive(&vectors, &few, &query), "{dimensions} {every}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -1,19 +1,16 @@
-//! Facet counts over everything that matches.
+//! Counting a facet match by match, by the column of its values.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 use std::io;
 
 use tantivy::columnar::StrColumn;
 use tantivy::{DocId, SegmentReader};
 
-use super::answer::{FACET_VALUES, FacetCounts};
+use super::super::answer::{FACET_VALUES, FacetCounts};
+use super::shown::Shown;
 
 /// How many values of each segment are looked at before all of them are.
 const FIRST_LOOK: usize = 256;
-
-/// With no more counted values than this over all segments, it pays to look at all of them from the start.
-pub(super) const FEW_VALUES: usize = 50_000;
 
 /// The counts of one facet in one segment, by the ordinal of the value.
 pub(super) struct SegmentFacet {
@@ -60,6 +57,39 @@ impl SegmentFacet {
                 *count += 1;
             }
         }
+    }
+
+    /// How many values were counted, each as often as it was.
+    pub fn sum(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// How often a value was counted.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn count_of(&self, value: &[u8]) -> io::Result<u64> {
+        let Some(column) = &self.column else {
+            return Ok(0);
+        };
+        let ordinal = column.dictionary().term_ord(value)?;
+        let at = ordinal.and_then(|ordinal| usize::try_from(ordinal).ok());
+        let count = at.and_then(|at| self.counts.get(at));
+        Ok(count.map_or(0, |count| u64::from(*count)))
+    }
+
+    /// Calls back with the most frequent values, and gives the largest count left out.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn most_frequent(&self, limit: usize, mut found: impl FnMut(&[u8])) -> io::Result<u64> {
+        let (counted, left) = self.top(limit);
+        let mut texts = self.texts(counted)?;
+        while let Some((text, _)) = texts.peek() {
+            found(text);
+            texts.next += 1;
+        }
+        Ok(u64::from(left))
     }
 
     /// The most frequent values, equal ones by value, as (ordinal, count); and the largest count left out.
@@ -120,11 +150,7 @@ impl Texts {
 
 /// The counts over all segments; with more than `few` counted values by a shorter way where there is one.
 pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
-    let sum: u64 = segments
-        .iter()
-        .flat_map(|segment| &segment.counts)
-        .map(|count| u64::from(*count))
-        .sum();
+    let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
     let values = match segments {
         [one] => summed(std::slice::from_ref(one), FACET_VALUES)?.0,
         _ => {
@@ -149,13 +175,9 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     let mut bound = 0;
     let mut candidates: BTreeSet<Vec<u8>> = BTreeSet::new();
     for segment in segments {
-        let (counted, left) = segment.top(FIRST_LOOK);
-        bound += u64::from(left);
-        let mut texts = segment.texts(counted)?;
-        while let Some((text, _)) = texts.peek() {
+        bound += segment.most_frequent(FIRST_LOOK, |text| {
             candidates.insert(text.to_owned());
-            texts.next += 1;
-        }
+        })?;
     }
     if candidates.len() < FACET_VALUES || bound == 0 {
         return Ok(None);
@@ -163,16 +185,8 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     // What was left out of one segment's candidates still counts for values that another brought in.
     let mut shown = Shown::default();
     for value in candidates {
-        let mut count = 0;
-        for segment in segments {
-            if let Some(column) = &segment.column
-                && let Some(ordinal) = column.dictionary().term_ord(&value)?
-            {
-                let at = usize::try_from(ordinal).unwrap_or(usize::MAX);
-                count += u64::from(segment.counts.get(at).copied().unwrap_or(0));
-            }
-        }
-        shown.offer(&value, count);
+        let counts = segments.iter().map(|segment| segment.count_of(&value));
+        shown.offer(&value, counts.sum::<io::Result<u64>>()?);
     }
     let certain = shown.least().is_some_and(|least| least > bound);
     Ok(certain.then(|| shown.finish()))
@@ -212,37 +226,4 @@ fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<(Vec<(String, u
         shown.offer(&value, count);
     }
     Ok((shown.finish(), bound))
-}
-
-/// The most frequent values of those offered in ascending order, equal ones by value.
-#[derive(Default)]
-struct Shown(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
-
-impl Shown {
-    fn offer(&mut self, value: &[u8], count: u64) {
-        if self.0.len() == FACET_VALUES {
-            // Offered later, a value of the same count is the larger one.
-            if self.least().is_some_and(|least| count <= least) {
-                return;
-            }
-            self.0.pop();
-        }
-        self.0.push(Reverse((count, Reverse(value.to_owned()))));
-    }
-
-    /// The smallest count shown, once there are as many values as are shown.
-    fn least(&self) -> Option<u64> {
-        let Reverse((count, _)) = self.0.peek()?;
-        (self.0.len() == FACET_VALUES).then_some(*count)
-    }
-
-    fn finish(self) -> Vec<(String, u64)> {
-        let ascending = self.0.into_sorted_vec();
-        ascending
-            .into_iter()
-            .map(|Reverse((count, Reverse(value)))| {
-                (String::from_utf8_lossy(&value).into_owned(), count)
-            })
-            .collect()
-    }
 }

@@ -1,0 +1,200 @@
+//! Facet counts over everything that matches. Few matches are counted one by one, by the columns of the index; many
+//! are counted as sets, beginning with the values that most agents carry.
+
+mod column;
+mod frequent;
+mod sets;
+mod shown;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader, Term};
+
+use super::answer::FacetCounts;
+use super::bits::Bits;
+use super::request::FacetName;
+use super::schema::Fields;
+use column::SegmentFacet;
+use sets::LargeMatches;
+
+pub use frequent::FacetLimits;
+pub(super) use frequent::Frequent;
+
+/// Matches are counted in blocks of this size.
+const BLOCK: usize = 512;
+
+/// The facets that are asked for.
+#[derive(Clone, Default)]
+pub(super) struct Facets {
+    names: Vec<FacetName>,
+    frequent: Arc<Frequent>,
+}
+
+impl Facets {
+    /// These facets, each once, with what is known of the state of the index that is searched.
+    pub fn new(mut names: Vec<FacetName>, frequent: Arc<Frequent>) -> Self {
+        names.sort_unstable();
+        names.dedup();
+        Self { names, frequent }
+    }
+
+    /// Takes the matches of a segment; nothing where no facet is asked for.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn matches(
+        &self,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<Option<SegmentMatches>> {
+        if self.names.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(match self.frequent.place_of(reader) {
+            Some(segment) => SegmentMatches::Large(Large {
+                ordinal,
+                segment,
+                agents: Bits::none(reader.max_doc()),
+            }),
+            None => SegmentMatches::Counted(Counted::new(reader, &self.names)?),
+        }))
+    }
+
+    /// The counts over the matches of all segments.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn counts(
+        &self,
+        searcher: &Searcher,
+        fields: &Fields,
+        segments: Vec<SegmentMatches>,
+    ) -> tantivy::Result<BTreeMap<FacetName, FacetCounts>> {
+        let mut large = Vec::with_capacity(self.frequent.segments());
+        let mut counted: Vec<Vec<SegmentFacet>> = self.names.iter().map(|_| Vec::new()).collect();
+        for segment in segments {
+            match segment {
+                SegmentMatches::Large(matches) => large.push(matches),
+                SegmentMatches::Counted(segment) => {
+                    for (all, one) in counted.iter_mut().zip(segment.finish()) {
+                        all.push(one);
+                    }
+                }
+            }
+        }
+        let matches = large.iter().map(|one| u64::from(one.agents.len())).sum();
+        let as_sets = !large.is_empty() && !self.frequent.is_sparse(matches);
+        let mut counts = BTreeMap::new();
+        for (name, mut counted) in self.names.iter().zip(counted) {
+            let values = self.frequent.values(*name).filter(|_| as_sets);
+            let by_sets = match values {
+                None => None,
+                Some(values) => {
+                    let field = fields.exact(*name);
+                    let large = large
+                        .iter()
+                        .map(|one| {
+                            let reader = searcher.segment_reader(one.ordinal);
+                            Ok(LargeMatches {
+                                segment: one.segment,
+                                agents: &one.agents,
+                                index: reader.inverted_index(field)?,
+                            })
+                        })
+                        .collect::<tantivy::Result<Vec<_>>>()?;
+                    let term = |value: &str| Term::from_field_text(field, value);
+                    sets::counts(values, &large, &counted, term)?
+                }
+            };
+            let found = match by_sets {
+                Some(found) => found,
+                None => {
+                    for one in &large {
+                        let reader = searcher.segment_reader(one.ordinal);
+                        counted.push(one.counted(reader, *name)?);
+                    }
+                    column::merge(&counted, self.frequent.few_values())?
+                }
+            };
+            counts.insert(*name, found);
+        }
+        Ok(counts)
+    }
+}
+
+/// The matches of one segment, for its facets.
+pub(super) enum SegmentMatches {
+    /// Counted while they come.
+    Counted(Counted),
+    /// Kept until all are there.
+    Large(Large),
+}
+
+impl SegmentMatches {
+    /// Takes the next match; they ascend.
+    pub fn insert(&mut self, document: DocId) {
+        match self {
+            Self::Counted(counted) => counted.insert(document),
+            Self::Large(large) => large.agents.insert(document),
+        }
+    }
+}
+
+/// The matches of a large segment.
+pub(super) struct Large {
+    ordinal: SegmentOrdinal,
+    /// Which of the large segments it is.
+    segment: usize,
+    agents: Bits,
+}
+
+impl Large {
+    /// One facet of them, counted one by one.
+    fn counted(&self, reader: &SegmentReader, name: FacetName) -> tantivy::Result<SegmentFacet> {
+        let mut counted = Counted::new(reader, &[name])?;
+        for document in self.agents.iter() {
+            counted.insert(document);
+        }
+        let facet = counted.finish().into_iter().next();
+        facet.map_or_else(|| SegmentFacet::new(reader, name.as_str()), Ok)
+    }
+}
+
+/// Matches that are counted while they come.
+pub(super) struct Counted {
+    block: Vec<DocId>,
+    facets: Vec<SegmentFacet>,
+}
+
+impl Counted {
+    fn new(reader: &SegmentReader, names: &[FacetName]) -> tantivy::Result<Self> {
+        let facets = names
+            .iter()
+            .map(|name| SegmentFacet::new(reader, name.as_str()))
+            .collect::<tantivy::Result<_>>()?;
+        Ok(Self {
+            block: Vec::with_capacity(BLOCK),
+            facets,
+        })
+    }
+
+    fn insert(&mut self, document: DocId) {
+        self.block.push(document);
+        if self.block.len() == BLOCK {
+            self.count();
+        }
+    }
+
+    fn count(&mut self) {
+        for facet in &mut self.facets {
+            facet.count(&self.block);
+        }
+        self.block.clear();
+    }
+
+    fn finish(mut self) -> Vec<SegmentFacet> {
+        self.count();
+        self.facets
+    }
+}

@@ -1,0 +1,117 @@
+//! Counting a facet over sets of matches, with what is known of its values beforehand.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tantivy::{InvertedIndexReader, Term};
+
+use super::super::answer::FacetCounts;
+use super::super::bits::Bits;
+use super::column::SegmentFacet;
+use super::frequent::{Value, Values, among};
+use super::shown::Shown;
+
+/// How many values of all counted segments together are looked for in the large ones.
+const CANDIDATES: usize = 4_096;
+
+/// The matches of a large segment.
+pub(super) struct LargeMatches<'a> {
+    /// Which of the large segments it is.
+    pub segment: usize,
+    pub agents: &'a Bits,
+    /// The terms of the facet.
+    pub index: Arc<InvertedIndexReader>,
+}
+
+/// The counts over large segments, given as sets, and small ones, which are counted already. Nothing where so little
+/// is known that a value not looked at might belong to those shown.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn counts(
+    values: &Values,
+    large: &[LargeMatches<'_>],
+    small: &[SegmentFacet],
+    term: impl Fn(&str) -> Term,
+) -> tantivy::Result<Option<FacetCounts>> {
+    let (candidates, most_elsewhere) = candidates(small)?;
+    let mut shown = Shown::default();
+    let mut looked_at: BTreeSet<&[u8]> = BTreeSet::new();
+    let mut ranked = values.ranked.iter();
+    let next = loop {
+        let Some(value) = ranked.next() else {
+            let left_out = values.left_out.as_ref();
+            break left_out.map(|(text, agents)| (text.as_slice(), *agents));
+        };
+        if shown.certain(value.agents + most_elsewhere, &value.text) {
+            break Some((value.text.as_slice(), value.agents));
+        }
+        let count = in_large(value, large)? + in_small(&value.text, small)?;
+        shown.offer(&value.text, count);
+        if candidates.contains(&value.text) {
+            looked_at.insert(&value.text);
+        }
+    };
+    let most_in_large = next.map_or(0, |(_, agents)| agents);
+    for candidate in &candidates {
+        if looked_at.contains(candidate.as_slice()) {
+            continue;
+        }
+        let mut count = in_small(candidate, small)?;
+        if shown.certain(count + most_in_large, candidate) {
+            continue;
+        }
+        // Values are text, because they are indexed as such.
+        let term = term(&String::from_utf8_lossy(candidate));
+        for matches in large {
+            if let Some(info) = matches.index.get_term_info(&term)? {
+                count += among(&info, matches.agents, &matches.index)?;
+            }
+        }
+        shown.offer(candidate, count);
+    }
+    // What was not looked at is in no counted segment more often than `most_elsewhere`.
+    let certain = match next {
+        Some((text, agents)) => shown.certain(agents + most_elsewhere, text),
+        None => most_elsewhere == 0 || shown.certain(most_elsewhere, &[]),
+    };
+    if !certain {
+        return Ok(None);
+    }
+    let in_sets = large.iter().filter_map(|matches| {
+        let carried = values.carried.get(matches.segment)?;
+        Some(carried.sum(matches.agents))
+    });
+    let sum = in_sets.sum::<u64>() + small.iter().map(SegmentFacet::sum).sum::<u64>();
+    let values = shown.finish();
+    let in_shown: u64 = values.iter().map(|(_, count)| count).sum();
+    Ok(Some(FacetCounts {
+        values,
+        other_count: sum - in_shown,
+    }))
+}
+
+/// The most frequent values of each counted segment, and how often any other is in them together at most.
+fn candidates(small: &[SegmentFacet]) -> std::io::Result<(BTreeSet<Vec<u8>>, u64)> {
+    let mut candidates = BTreeSet::new();
+    let mut most_elsewhere = 0;
+    // Mostly that is all of them, so that nothing remains of which only a bound is known.
+    let limit = CANDIDATES / small.len().max(1);
+    for segment in small {
+        most_elsewhere += segment.most_frequent(limit, |text| {
+            candidates.insert(text.to_owned());
+        })?;
+    }
+    Ok((candidates, most_elsewhere))
+}
+
+fn in_large(value: &Value, large: &[LargeMatches<'_>]) -> tantivy::Result<u64> {
+    let counts = large
+        .iter()
+        .map(|matches| value.among(matches.segment, matches.agents, &matches.index));
+    counts.sum()
+}
+
+fn in_small(value: &[u8], small: &[SegmentFacet]) -> std::io::Result<u64> {
+    small.iter().map(|segment| segment.count_of(value)).sum()
+}
