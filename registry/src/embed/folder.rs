@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::config::{BertConfig, CONFIG, MIN_POSITIONS};
 use super::error::ModelError;
 use super::pooling::{self, Pooling};
+use super::prompts::{PROMPTS, Prompts};
 
 /// The file with the vocabulary and how words are cut.
 pub(super) const TOKENIZER: &str = "tokenizer.json";
@@ -54,6 +55,8 @@ pub(super) struct ModelFiles {
     pub max_length: usize,
     /// Whether texts are written small before anything else.
     pub lowercase: bool,
+    /// What is written before texts.
+    pub prompts: Prompts,
     /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
     pub id: String,
     /// What it is called, in at most [`MAX_NAME`] visible characters.
@@ -117,6 +120,10 @@ impl ModelFiles {
                 .map_err(|error| ModelError::malformed(&length_path, error))?,
             None => Length::default(),
         };
+        let prompts = match optional(PROMPTS)? {
+            Some(bytes) => Prompts::read(&bytes)?,
+            None => Prompts::default(),
+        };
         let max_length = length.max_seq_length.unwrap_or(config.positions);
         let max_length = max_length.min(config.positions);
         if max_length < MIN_POSITIONS {
@@ -138,6 +145,7 @@ impl ModelFiles {
             pooling,
             max_length,
             lowercase: length.do_lower_case == Some(true),
+            prompts,
             id: String::new(),
             name,
             tokenizer,

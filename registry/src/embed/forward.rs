@@ -1,20 +1,19 @@
 //! The network itself: tokens through the layers of a BERT.
 //!
-//! candle multiplies the matrices; what lies between is in [`super::rows`], which also says why. The texts of a batch
-//! stand one after the other without any padding: the dense layers go over the tokens of all of them at once, and
-//! attention over each text by itself. So no text can tell what else is in its batch, and none pays for a longer one.
+//! All of it stays on the thread that asks: candle, which reads the weights, would split its products and whatever lies
+//! between them over threads of its own that nobody can bound or stop. The products are in [`super::product`], and what
+//! lies between in [`super::rows`].
 //!
-//! candle splits a large product over the rayon pool of the thread that asks for it, so whoever calls this must be on a
-//! thread of a pool of its own ([`super::pool`]); elsewhere it would start the pool that the whole process shares.
+//! The texts of a batch stand one after the other without any padding: the dense layers go over the tokens of all of
+//! them at once, and attention over each text by itself. So no text can tell what else is in its batch, and none pays
+//! for a longer one.
 
 use std::ops::Range;
 
-use candle_core::{D, Device, Error, Result as Computed, Tensor};
-
 use super::config::{Activation, BertConfig};
 use super::error::ModelError;
-use super::folder::WEIGHTS;
-use super::rows::{Bias, Norm, Shares};
+use super::product::{Matrix, Rows};
+use super::rows::{Bias, Norm, share};
 use super::tokens::Token;
 use super::weights::Weights;
 
@@ -42,8 +41,9 @@ struct Layer {
 
 /// A product with a matrix, and one number more for each column.
 struct Dense {
-    /// By input and output, in one piece: turned round at each product it takes twice as long for a short text.
-    weight: Tensor,
+    inputs: usize,
+    outputs: usize,
+    weight: Matrix,
     bias: Bias,
 }
 
@@ -72,35 +72,34 @@ impl Bert {
     ///
     /// # Errors
     /// Where a token is unknown or a text too long for this network.
-    pub fn rows(&self, texts: &[Vec<Token>]) -> Computed<Vec<f32>> {
+    pub fn rows(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut total = 0;
         for text in texts {
             spans.push(total..total + text.len());
             total += text.len();
         }
-        let first = self.first_rows(texts)?;
-        let mut rows = Tensor::from_vec(first, (total, self.hidden), &Device::Cpu)?;
+        let mut rows = self.first_rows(texts)?;
         for layer in &self.layers {
-            rows = layer.forward(&rows, &spans, self.heads)?;
+            rows = layer.forward(&rows, &spans, self.heads);
         }
-        rows.flatten_all()?.to_vec1()
+        Ok(rows)
     }
 
     /// For each token the sum of its own row and those of its place and kind.
-    fn first_rows(&self, texts: &[Vec<Token>]) -> Computed<Vec<f32>> {
+    fn first_rows(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let row = |table: &'_ [f32], index: usize| -> Option<Range<usize>> {
             let begin = index.checked_mul(self.hidden)?;
             let end = begin.checked_add(self.hidden)?;
             (end <= table.len()).then_some(begin..end)
         };
-        let outside = || Error::Msg("a token or its place is in none of the tables".to_owned());
+        let outside = "a token or its place is in none of the tables";
         let mut rows = Vec::new();
         for text in texts {
             for (place, token) in text.iter().enumerate() {
-                let word = row(&self.words, token.id as usize).ok_or_else(outside)?;
-                let place = row(&self.places, place).ok_or_else(outside)?;
-                let kind = row(&self.kinds, token.kind as usize).ok_or_else(outside)?;
+                let word = row(&self.words, token.id as usize).ok_or(outside)?;
+                let place = row(&self.places, place).ok_or(outside)?;
+                let kind = row(&self.kinds, token.kind as usize).ok_or(outside)?;
                 let parts = self.words[word].iter().zip(&self.places[place]);
                 let sums = parts.zip(&self.kinds[kind]);
                 rows.extend(sums.map(|((word, place), kind)| word + kind + place));
@@ -130,54 +129,85 @@ impl Layer {
         })
     }
 
-    fn forward(&self, rows: &Tensor, spans: &[Range<usize>], heads: usize) -> Computed<Tensor> {
-        let asked = self.asking.forward(rows)?;
-        let mixed = spans
-            .iter()
-            .map(|span| attend(&asked.narrow(0, span.start, span.len())?, heads))
-            .collect::<Computed<Vec<_>>>()?;
-        let mixed = self.mixing.forward(&Tensor::cat(&mixed, 0)?)?;
-        mixed.inplace_op2(rows, &self.mixing_norm)?;
-        let wide = self.widening.forward(&mixed)?;
-        let narrow = self.narrowing.forward(&wide)?;
-        narrow.inplace_op2(&mixed, &self.narrowing_norm)?;
-        Ok(narrow)
+    fn forward(&self, rows: &[f32], spans: &[Range<usize>], heads: usize) -> Vec<f32> {
+        let asked = self.asking.forward(rows);
+        let mut mixed = vec![0.0; rows.len()];
+        let hidden = self.mixing.outputs;
+        for span in spans {
+            attend(
+                &asked[span.start * 3 * hidden..span.end * 3 * hidden],
+                &mut mixed[span.start * hidden..span.end * hidden],
+                hidden,
+                heads,
+            );
+        }
+        let mut mixed = self.mixing.forward(&mixed);
+        self.mixing_norm.add_and_apply(&mut mixed, rows);
+        let wide = self.widening.forward(&mixed);
+        let mut narrow = self.narrowing.forward(&wide);
+        self.narrowing_norm.add_and_apply(&mut narrow, &mixed);
+        narrow
     }
 }
 
 /// Attention within one text: from queries, keys and values side by side to what each token makes of all of them.
-fn attend(asked: &Tensor, heads: usize) -> Computed<Tensor> {
-    let (length, columns) = asked.dims2()?;
-    let width = columns / 3 / heads;
-    let parts = asked.reshape((length, 3, heads, width))?;
-    let part = |index| parts.narrow(1, index, 1)?.squeeze(1)?.transpose(0, 1);
-    let scores = part(0)?.matmul(&part(1)?.transpose(D::Minus1, D::Minus2)?)?;
-    scores.inplace_op1(&Shares {
-        factor: (width as f32).sqrt().recip(),
-    })?;
-    let mixed = scores.matmul(&part(2)?)?.transpose(0, 1)?;
-    mixed.reshape((length, heads * width))
+fn attend(asked: &[f32], mixed: &mut [f32], hidden: usize, heads: usize) {
+    let width = hidden / heads;
+    let stride = 3 * hidden;
+    let length = mixed.len() / hidden;
+    let mut scores = vec![0.0; length * length];
+    for first in (0..heads).map(|head| head * width) {
+        let keys = Matrix::new(width, length, |number, token| {
+            asked[token * stride + hidden + first + number]
+        });
+        let values = Matrix::new(length, width, |token, number| {
+            asked[token * stride + 2 * hidden + first + number]
+        });
+        let queries = Rows {
+            numbers: asked.get(first..).unwrap_or_default(),
+            stride,
+        };
+        let all = Rows {
+            numbers: scores.as_mut_slice(),
+            stride: length,
+        };
+        keys.multiply(queries, length, all);
+        share(&mut scores, length, (width as f32).sqrt().recip());
+        let shares = Rows {
+            numbers: scores.as_slice(),
+            stride: length,
+        };
+        let mixed = Rows {
+            numbers: mixed.get_mut(first..).unwrap_or_default(),
+            stride: hidden,
+        };
+        values.multiply(shares, length, mixed);
+    }
 }
 
 impl Dense {
-    /// Several of the same inputs and outputs side by side.
+    /// Several of the same inputs and of `columns` outputs each, side by side.
     fn load(
         weights: &Weights,
         names: &[String],
         inputs: usize,
-        outputs: usize,
+        columns: usize,
         activation: Option<Activation>,
     ) -> Result<Self, ModelError> {
         let mut matrices = Vec::with_capacity(names.len());
-        let mut numbers = Vec::with_capacity(names.len() * outputs);
+        let outputs = columns * names.len();
+        let mut numbers = Vec::with_capacity(outputs);
         for name in names {
-            matrices.push(weights.matrix(&format!("{name}.weight"), outputs, inputs)?);
-            numbers.extend(weights.vector(&format!("{name}.bias"), outputs)?);
+            matrices.push(weights.table(&format!("{name}.weight"), columns, inputs)?);
+            numbers.extend(weights.vector(&format!("{name}.bias"), columns)?);
         }
-        let weight = Tensor::cat(&matrices, 0)
-            .and_then(|matrix| matrix.t()?.contiguous())
-            .map_err(|error| ModelError::malformed(WEIGHTS, error))?;
+        // Stored by output and input.
+        let weight = Matrix::new(inputs, outputs, |input, output| {
+            matrices[output / columns][output % columns * inputs + input]
+        });
         Ok(Self {
+            inputs,
+            outputs,
             weight,
             bias: Bias {
                 numbers,
@@ -186,10 +216,20 @@ impl Dense {
         })
     }
 
-    fn forward(&self, rows: &Tensor) -> Computed<Tensor> {
-        let product = rows.matmul(&self.weight)?;
-        product.inplace_op1(&self.bias)?;
-        Ok(product)
+    fn forward(&self, rows: &[f32]) -> Vec<f32> {
+        let count = rows.len() / self.inputs;
+        let mut products = vec![0.0; count * self.outputs];
+        let read = Rows {
+            numbers: rows,
+            stride: self.inputs,
+        };
+        let written = Rows {
+            numbers: products.as_mut_slice(),
+            stride: self.outputs,
+        };
+        self.weight.multiply(read, count, written);
+        self.bias.apply(&mut products);
+        products
     }
 }
 

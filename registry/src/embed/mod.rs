@@ -19,6 +19,8 @@ mod installed;
 mod model;
 mod pool;
 mod pooling;
+mod product;
+mod prompts;
 mod rows;
 mod tokens;
 mod weights;
@@ -35,6 +37,7 @@ pub use install::{Installation, install};
 pub use installed::{About, InstalledModel, MAX_LISTED, current, installed};
 pub use model::QUERY_TOKENS;
 pub use pooling::Pooling;
+pub use prompts::MAX_PROMPT_BYTES;
 pub use tokens::MAX_TEXT_BYTES;
 
 /// What an embedder turns texts into vectors with. Vectors of different models cannot be compared.

@@ -1,10 +1,13 @@
 //! A loaded model: texts in, vectors of unit length out, on the thread that asks.
 
+use std::borrow::Cow;
+
 use super::config::BertConfig;
-use super::error::{ModelError, first_line};
+use super::error::ModelError;
 use super::folder::ModelFiles;
 use super::forward::Bert;
 use super::pooling::Pooling;
+use super::prompts::Prompts;
 use super::tokens::{Token, Tokens};
 use super::weights::Weights;
 use super::{EmbedError, ModelInfo, TextKind};
@@ -27,6 +30,7 @@ pub(super) struct Model {
     pub max_length: usize,
     /// How the vectors of tokens become one.
     pub pooling: Pooling,
+    prompts: Prompts,
     tokens: Tokens,
     network: Bert,
 }
@@ -48,6 +52,7 @@ impl Model {
             },
             max_length: files.max_length,
             pooling: files.pooling,
+            prompts: files.prompts,
             tokens,
             network,
         };
@@ -79,7 +84,12 @@ impl Model {
             if given_up() {
                 return Err(EmbedError::Away("nobody waits any more".to_owned()));
             }
-            let tokens = self.tokens.of(text, longest).map_err(EmbedError::Failed)?;
+            let text = match self.prompts.before(kind) {
+                "" => Cow::Borrowed(text),
+                prompt => Cow::Owned(format!("{prompt}{text}")),
+            };
+            let tokens = self.tokens.of(&text, longest);
+            let tokens = tokens.map_err(EmbedError::Failed)?;
             let waiting: usize = batch.iter().map(Vec::len).sum();
             if waiting + tokens.len() > BATCH_TOKENS {
                 self.finish(&mut batch, &mut vectors)?;
@@ -101,7 +111,7 @@ impl Model {
         let rows = self
             .network
             .rows(batch)
-            .map_err(|error| EmbedError::Failed(first_line(&error.to_string())))?;
+            .map_err(|error| EmbedError::Failed(error.to_owned()))?;
         let width = self.info.dimensions;
         let mut rest = rows.as_slice();
         for tokens in batch.drain(..) {

@@ -1,8 +1,8 @@
 //! Threads that work for callers who wait: so many, with so much waiting, and none of it for those who have gone.
 //!
-//! What runs here may use rayon, as candle does: every thread is alone in a rayon pool of its own, so whatever is split
-//! up stays on it and the pool that the process shares is never started. The work is one long job of that pool, not
-//! a job each time: a thread that waits for its own parts would begin the next job meanwhile.
+//! What runs here may use rayon, as libraries of arithmetic do: every thread is alone in a rayon pool of its own, so
+//! whatever is split up stays on it and the pool that the process shares is never started. The work is one long job of
+//! that pool, not a job each time: a thread that waits for its own parts would begin the next job meanwhile.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;

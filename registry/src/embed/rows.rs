@@ -1,12 +1,10 @@
 //! Arithmetic on rows of numbers in place: what lies between two products of matrices.
-//!
-//! candle has all of it ready made, and gives whatever is longer than 65,536 numbers to threads of its own, one for each
-//! core but one, that wait in a busy loop, serve one caller at a time and never end. Here it stays on the thread that
-//! asked for it.
-
-use candle_core::{CpuStorage, Error, InplaceOp1, InplaceOp2, Layout, Result};
 
 use super::config::Activation;
+use crate::processor::widened;
+
+/// Sums that are made side by side, so that the compiler can use wide registers.
+const LANES: usize = 16;
 
 /// Adds one number to each column, and bends the sums.
 pub(super) struct Bias {
@@ -16,23 +14,25 @@ pub(super) struct Bias {
     pub activation: Option<Activation>,
 }
 
-impl InplaceOp1 for Bias {
-    fn name(&self) -> &'static str {
-        "bias"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let numbers = numbers_mut(storage, layout)?;
-        for row in numbers.chunks_exact_mut(self.numbers.len()) {
-            row.iter_mut().zip(&self.numbers).for_each(|(x, b)| *x += b);
-        }
-        match self.activation {
-            None => {}
-            Some(Activation::Gelu) => numbers.iter_mut().for_each(|x| *x = gelu(*x)),
-            Some(Activation::GeluByTanh) => numbers.iter_mut().for_each(|x| *x = gelu_by_tanh(*x)),
-            Some(Activation::Relu) => numbers.iter_mut().for_each(|x| *x = x.max(0.0)),
-        }
-        Ok(())
+impl Bias {
+    /// Adds and bends.
+    pub fn apply(&self, numbers: &mut [f32]) {
+        widened(
+            #[inline(always)]
+            || {
+                for row in numbers.chunks_exact_mut(self.numbers.len()) {
+                    row.iter_mut().zip(&self.numbers).for_each(|(x, b)| *x += b);
+                }
+                match self.activation {
+                    None => {}
+                    Some(Activation::Gelu) => numbers.iter_mut().for_each(|x| *x = gelu(*x)),
+                    Some(Activation::GeluByTanh) => {
+                        numbers.iter_mut().for_each(|x| *x = gelu_by_tanh(*x));
+                    }
+                    Some(Activation::Relu) => numbers.iter_mut().for_each(|x| *x = x.max(0.0)),
+                }
+            },
+        );
     }
 }
 
@@ -49,10 +49,24 @@ pub(super) struct Norm {
 impl Norm {
     /// Norms rows.
     pub fn apply(&self, numbers: &mut [f32]) {
+        widened(
+            #[inline(always)]
+            || self.norm(numbers),
+        );
+    }
+
+    /// Adds what went into a layer to what came out of it, and norms the sums.
+    pub fn add_and_apply(&self, numbers: &mut [f32], added: &[f32]) {
+        numbers.iter_mut().zip(added).for_each(|(x, y)| *x += y);
+        self.apply(numbers);
+    }
+
+    #[inline(always)]
+    fn norm(&self, numbers: &mut [f32]) {
         let width = self.scale.len();
         for row in numbers.chunks_exact_mut(width) {
-            let mean = row.iter().sum::<f32>() / width as f32;
-            let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / width as f32;
+            let mean = sum(row, |x| x) / width as f32;
+            let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
             let factor = (variance + self.epsilon).sqrt().recip();
             let columns = self.scale.iter().zip(&self.shift);
             for (x, (scale, shift)) in row.iter_mut().zip(columns) {
@@ -62,67 +76,32 @@ impl Norm {
     }
 }
 
-/// Adds what went into a layer to what came out of it, and norms the sum.
-impl InplaceOp2 for Norm {
-    fn name(&self) -> &'static str {
-        "add-and-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        storage: &mut CpuStorage,
-        layout: &Layout,
-        added: &CpuStorage,
-        added_layout: &Layout,
-    ) -> Result<()> {
-        let added = match (added, added_layout.contiguous_offsets()) {
-            (CpuStorage::F32(all), Some((begin, end))) => &all[begin..end],
-            _ => return Err(unexpected()),
-        };
-        let numbers = numbers_mut(storage, layout)?;
-        numbers.iter_mut().zip(added).for_each(|(x, y)| *x += y);
-        self.apply(numbers);
-        Ok(())
-    }
-}
-
-/// Turns each row of scores into shares of one.
-pub(super) struct Shares {
-    /// What the scores are multiplied with before.
-    pub factor: f32,
-}
-
-impl InplaceOp1 for Shares {
-    fn name(&self) -> &'static str {
-        "shares"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let width = layout.dims().last().copied().unwrap_or_default();
-        for row in numbers_mut(storage, layout)?.chunks_exact_mut(width.max(1)) {
-            let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let mut total = 0.0;
-            for x in row.iter_mut() {
-                *x = ((*x - highest) * self.factor).exp();
-                total += *x;
-            }
-            row.iter_mut().for_each(|x| *x /= total);
+/// Turns each row of `width` scores into shares of one; the scores are multiplied with `factor` before.
+pub(super) fn share(numbers: &mut [f32], width: usize, factor: f32) {
+    for row in numbers.chunks_exact_mut(width.max(1)) {
+        let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut total = 0.0;
+        for x in row.iter_mut() {
+            *x = ((*x - highest) * factor).exp();
+            total += *x;
         }
-        Ok(())
+        row.iter_mut().for_each(|x| *x /= total);
     }
 }
 
-fn numbers_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [f32]> {
-    match (storage, layout.contiguous_offsets()) {
-        (CpuStorage::F32(all), Some((begin, end))) => Ok(&mut all[begin..end]),
-        _ => Err(unexpected()),
+#[inline(always)]
+fn sum(row: &[f32], of: impl Fn(f32) -> f32) -> f32 {
+    let mut sums = [0.0; LANES];
+    let (whole, rest) = row.as_chunks::<LANES>();
+    for numbers in whole {
+        for lane in 0..LANES {
+            sums[lane] += of(numbers[lane]);
+        }
     }
+    sums.iter().sum::<f32>() + rest.iter().map(|x| of(*x)).sum::<f32>()
 }
 
-fn unexpected() -> Error {
-    Error::Msg("numbers of 32 bits in one piece were expected".to_owned())
-}
-
+#[inline(always)]
 fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
@@ -134,6 +113,7 @@ fn gelu_by_tanh(x: f32) -> f32 {
 
 /// The error function, at most 1e-6 off: a quotient of polynomials in the place of branches, so that the compiler turns
 /// the loop around it into vector instructions.
+#[inline(always)]
 fn erf(x: f32) -> f32 {
     const ABOVE: [f32; 7] = [
         -2.726_142_3e-10,

@@ -32,20 +32,10 @@ impl Weights {
         Ok(Self { stored, prefix })
     }
 
-    /// A matrix of so many rows and columns.
+    /// The numbers of a matrix of so many rows and columns, row after row.
     ///
     /// # Errors
     /// Where it is missing, of another shape, or holds what is no number.
-    pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, ModelError> {
-        let tensor = self.get(name, &[rows, columns])?;
-        numbers(name, &tensor)?;
-        Ok(tensor)
-    }
-
-    /// The numbers of a matrix, row after row.
-    ///
-    /// # Errors
-    /// As [`Self::matrix`].
     pub fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>, ModelError> {
         numbers(name, &self.get(name, &[rows, columns])?)
     }
@@ -53,7 +43,7 @@ impl Weights {
     /// So many numbers.
     ///
     /// # Errors
-    /// As [`Self::matrix`].
+    /// As [`Self::table`].
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
         numbers(name, &self.get(name, &[length])?)
     }

@@ -1,7 +1,8 @@
 //! How near an agent has to be to a query to match: worked out once for each model, from the agents themselves.
 //!
 //! What agents give as examples of requests stands for queries. How near such a query is to the other agents is what
-//! chance alone brings about; nearer than nineteen of twenty of them is near.
+//! chance alone brings about; nearer than four of five of them is near. It is no more than that because the order tells
+//! better who fits, and whoever is cut off is not found at all.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub(super) const FEWEST: usize = 20;
 /// What counts as near until something can be said.
 pub(super) const UNKNOWN: f32 = 0.25;
 /// Of a hundred agents that a query is not about so many are further away than the cutoff.
-const FURTHER: usize = 95;
+const FURTHER: usize = 80;
 
 /// Why a cutoff was not worked out.
 #[derive(Debug, thiserror::Error)]

@@ -185,6 +185,28 @@ fn pooling_must_be_one_that_is_understood() {
 }
 
 #[test]
+fn prompts_must_be_there_and_short() {
+    let file = "config_sentence_transformers.json";
+    for (written, word) in [
+        (json!([]), file),
+        (json!({"prompts": {"query": 1}}), file),
+        (
+            json!({"default_prompt_name": "query"}),
+            "default_prompt_name",
+        ),
+        (json!({"prompts": {"query": "x".repeat(129)}}), "128"),
+    ] {
+        assert_refused(|copy| copy.write(file, written.to_string()), &[word]);
+    }
+    let copy = Altered::new();
+    copy.write(
+        file,
+        json!({"prompts": {"query": "x".repeat(128)}}).to_string(),
+    );
+    copy.open();
+}
+
+#[test]
 fn a_tokenizer_must_load_and_belong_to_the_network() {
     assert_refused(
         |copy| copy.write("tokenizer.json", r#"{"version": "1.0"}"#),

@@ -139,6 +139,34 @@ async fn texts_are_written_small_where_the_model_asks_for_it() {
 }
 
 #[tokio::test]
+async fn texts_stand_behind_the_prompts_of_the_model() {
+    let plain = open(&tiny());
+    let copy = Altered::new();
+    let file = "config_sentence_transformers.json";
+    for (written, query, card) in [
+        (json!({}), "", ""),
+        (json!({"prompts": {}, "default_prompt_name": null}), "", ""),
+        (
+            json!({"prompts": {"query": "search: ", "passage": "report: ", "corpus": "table"}}),
+            "search: ",
+            "report: ",
+        ),
+        (
+            json!({"prompts": {"document": "data ", "news": "news "}, "default_prompt_name": "news"}),
+            "news ",
+            "data ",
+        ),
+    ] {
+        copy.write(file, written.to_string());
+        let prompted = copy.open();
+        for (kind, prompt) in [(TextKind::Query, query), (TextKind::Card, card)] {
+            let expected = vector(&plain, &format!("{prompt}a flight"), kind).await;
+            assert_same(&vector(&prompted, "a flight", kind).await, &expected);
+        }
+    }
+}
+
+#[tokio::test]
 async fn pooling_is_what_the_files_say() {
     let text = "find an agent that books flights";
     let mean = vector(&open(&tiny()), text, TextKind::Card).await;

@@ -37,6 +37,11 @@ fn the_id_follows_the_files_that_decide_the_vectors() {
     assert_new(&copy);
     copy.write("1_Pooling/config.json", r#"{"pooling_mode": "cls"}"#);
     assert_new(&copy);
+    copy.write(
+        "config_sentence_transformers.json",
+        r#"{"prompts": {"query": "find "}}"#,
+    );
+    assert_new(&copy);
     copy.remove("modules.json");
     assert_new(&copy);
 }

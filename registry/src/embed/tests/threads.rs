@@ -13,8 +13,8 @@ fn names() -> Vec<String> {
     names.map(|name| name.trim_end().to_owned()).collect()
 }
 
-/// Whatever is long enough to be split up is, here: the products over rayon, and candle's own arithmetic over threads
-/// that it starts and never ends.
+/// Long enough that a library would split it up: products over rayon, and what lies between over threads that candle
+/// starts and never ends.
 #[tokio::test]
 async fn nothing_starts_threads_that_the_whole_process_shares() {
     let encoder = open(&tiny());

@@ -1,0 +1,237 @@
+//! Products of matrices on the thread that asks for them.
+//!
+//! A matrix is stored as the loop reads it, in panels of some columns each, so that a product reads it once from one end
+//! to the other. Each number is summed up in the order of the inputs whatever rows stand beside it, so no row can tell
+//! what else is multiplied.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Registers side by side that hold the sums of one row.
+const REGISTERS: usize = 3;
+
+/// A matrix to multiply rows with.
+pub(super) struct Matrix {
+    inputs: usize,
+    outputs: usize,
+    /// Columns of a panel; the last panel is filled up with zeros.
+    width: usize,
+    /// Panel by panel, and in each of them input by input.
+    panels: Vec<f32>,
+    arch: Arch,
+}
+
+/// Rows that lie in a larger table: its numbers from the first of the first row on, and how far it is from a row to the
+/// next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<T> {
+    pub numbers: T,
+    pub stride: usize,
+}
+
+impl Matrix {
+    /// A matrix of these numbers by input and output.
+    pub fn new(inputs: usize, outputs: usize, number: impl Fn(usize, usize) -> f32) -> Self {
+        Self::for_level(Arch::new(), inputs, outputs, number)
+    }
+
+    /// The same for a level of processors, which this one has to have.
+    fn for_level(
+        arch: Arch,
+        inputs: usize,
+        outputs: usize,
+        number: impl Fn(usize, usize) -> f32,
+    ) -> Self {
+        let width = REGISTERS * arch.dispatch(Lanes);
+        let mut panels = Vec::with_capacity(outputs.div_ceil(width) * inputs * width);
+        for first in (0..outputs).step_by(width) {
+            for input in 0..inputs {
+                let columns = (first..first + width).map(|output| match output < outputs {
+                    true => number(input, output),
+                    false => 0.0,
+                });
+                panels.extend(columns);
+            }
+        }
+        Self {
+            inputs,
+            outputs,
+            width,
+            panels,
+            arch,
+        }
+    }
+
+    /// Sets `products` to the products of so many rows with this matrix.
+    pub fn multiply(&self, rows: Rows<&[f32]>, count: usize, products: Rows<&mut [f32]>) {
+        self.arch.dispatch(Product {
+            matrix: self,
+            rows,
+            count,
+            products,
+        });
+    }
+}
+
+/// How many numbers a register holds.
+struct Lanes;
+
+impl WithSimd for Lanes {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        S::F32_LANES
+    }
+}
+
+struct Product<'a> {
+    matrix: &'a Matrix,
+    rows: Rows<&'a [f32]>,
+    count: usize,
+    products: Rows<&'a mut [f32]>,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            matrix,
+            rows,
+            count,
+            products: Rows { numbers, stride },
+        } = self;
+        let size = (matrix.inputs * matrix.width).max(1);
+        let firsts = (0..matrix.outputs).step_by(matrix.width);
+        for (first, panel) in firsts.zip(matrix.panels.chunks_exact(size)) {
+            let columns = matrix.width.min(matrix.outputs - first);
+            let mut row = 0;
+            while row < count {
+                let read = &rows.numbers[row * rows.stride..];
+                let written = &mut numbers[row * stride + first..];
+                let (read, written) = ((read, rows.stride), (written, stride));
+                // As many rows at once as there are registers for their sums.
+                row += match count - row {
+                    8.. if S::REGISTER_COUNT >= 32 => {
+                        block::<S, 8>(simd, panel, read, written, columns)
+                    }
+                    4.. => block::<S, 4>(simd, panel, read, written, columns),
+                    _ => block::<S, 1>(simd, panel, read, written, columns),
+                };
+            }
+        }
+    }
+}
+
+/// Multiplies some rows with a panel, and says how many rows.
+#[inline(always)]
+fn block<S: Simd, const ROWS: usize>(
+    simd: S,
+    panel: &[f32],
+    (rows, row_stride): (&[f32], usize),
+    (products, product_stride): (&mut [f32], usize),
+    columns: usize,
+) -> usize {
+    let (registers, _) = S::as_simd_f32s(panel);
+    let (inputs, _) = registers.as_chunks::<REGISTERS>();
+    let rows: [&[f32]; ROWS] = std::array::from_fn(|row| &rows[row * row_stride..][..inputs.len()]);
+    let mut sums = [[simd.splat_f32s(0.0); REGISTERS]; ROWS];
+    for (place, input) in inputs.iter().enumerate() {
+        for row in 0..ROWS {
+            let number = simd.splat_f32s(rows[row][place]);
+            for register in 0..REGISTERS {
+                sums[row][register] =
+                    simd.mul_add_e_f32s(number, input[register], sums[row][register]);
+            }
+        }
+    }
+    for (row, sums) in sums.iter().enumerate() {
+        let products = &mut products[row * product_stride..][..columns];
+        for (products, sums) in products.chunks_mut(S::F32_LANES).zip(sums) {
+            simd.partial_store_f32s(products, *sums);
+        }
+    }
+    ROWS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number between -1 and 1 that looks like any other.
+    fn number(row: usize, column: usize) -> f32 {
+        ((row * 31 + column * 17 + row * column) % 97) as f32 / 48.0 - 1.0
+    }
+
+    /// The levels that this processor has.
+    fn levels() -> Vec<Arch> {
+        let mut levels = vec![Arch::Scalar, Arch::new()];
+        #[cfg(target_arch = "x86_64")]
+        levels.extend(pulp::x86::V3::try_new().map(Arch::V3));
+        levels
+    }
+
+    fn check(level: Arch, inputs: usize, outputs: usize) {
+        let matrix = Matrix::for_level(level, inputs, outputs, number);
+        for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 21] {
+            let (stride, wide) = (inputs + 3, outputs + 2);
+            let rows: Vec<f32> = (0..(count + 1) * stride)
+                .map(|place| number(place / stride, place % stride))
+                .collect();
+            let mut products = vec![7.0; (count + 1) * wide];
+            let read = Rows {
+                numbers: rows.as_slice(),
+                stride,
+            };
+            let written = Rows {
+                numbers: products.as_mut_slice(),
+                stride: wide,
+            };
+            matrix.multiply(read, count, written);
+            for (place, product) in products.iter().enumerate() {
+                let (row, output) = (place / wide, place % wide);
+                let sum = match row < count && output < outputs {
+                    true => (0..inputs)
+                        .map(|input| rows[row * stride + input] * number(input, output))
+                        .sum(),
+                    false => 7.0,
+                };
+                assert!((product - sum).abs() < 1e-4, "{inputs}x{outputs} {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_plain_sums_and_nothing_else_is_written() {
+        for level in levels() {
+            for (inputs, outputs) in [(1, 1), (5, 47), (32, 48), (33, 49), (64, 100), (7, 193)] {
+                check(level, inputs, outputs);
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_cannot_tell_which_others_are_multiplied() {
+        let (inputs, outputs, count) = (77, 60, 23);
+        let matrix = Matrix::new(inputs, outputs, number);
+        let rows: Vec<f32> = (0..count * inputs).map(|place| number(place, 3)).collect();
+        let products = |rows: &[f32]| {
+            let count = rows.len() / inputs;
+            let mut products = vec![0.0; count * outputs];
+            let written = Rows {
+                numbers: products.as_mut_slice(),
+                stride: outputs,
+            };
+            let read = Rows {
+                numbers: rows,
+                stride: inputs,
+            };
+            matrix.multiply(read, count, written);
+            products
+        };
+        let all = products(&rows);
+        let alone: Vec<f32> = rows.chunks(inputs).flat_map(products).collect();
+        assert_eq!(all, alone);
+    }
+}

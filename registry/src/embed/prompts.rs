@@ -1,0 +1,74 @@
+//! What a model wants written before a text, by its `config_sentence_transformers.json`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::TextKind;
+use super::error::ModelError;
+
+/// The file.
+pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
+
+/// The longest prompt, in bytes: of a query's tokens most are to be the query's own.
+pub const MAX_PROMPT_BYTES: usize = 128;
+
+/// The names under which sentence-transformers looks for what goes before a query and before a document; the first
+/// that is there counts.
+const QUERY: &[&str] = &["query"];
+const DOCUMENT: &[&str] = &["document", "passage", "corpus"];
+
+/// What goes before each kind of text; nothing, for most models.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Prompts {
+    query: String,
+    card: String,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+struct Written {
+    prompts: Option<BTreeMap<String, String>>,
+    default_prompt_name: Option<String>,
+}
+
+impl Prompts {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, names a prompt that it does not have, or has one that is too long.
+    pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
+        let written: Written =
+            serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(PROMPTS, error))?;
+        let prompts = written.prompts.unwrap_or_default();
+        let by_default = match written.default_prompt_name {
+            None => "",
+            Some(name) => prompts.get(&name).ok_or_else(|| {
+                ModelError::unsupported(PROMPTS, "default_prompt_name is none of its prompts")
+            })?,
+        };
+        let first = |names: &[&str]| -> Result<String, ModelError> {
+            let prompt = names.iter().find_map(|name| prompts.get(*name));
+            let prompt = prompt.map_or(by_default, String::as_str);
+            if prompt.len() > MAX_PROMPT_BYTES {
+                return Err(ModelError::unsupported(
+                    PROMPTS,
+                    format!("a prompt is longer than {MAX_PROMPT_BYTES} bytes"),
+                ));
+            }
+            Ok(prompt.to_owned())
+        };
+        Ok(Self {
+            query: first(QUERY)?,
+            card: first(DOCUMENT)?,
+        })
+    }
+
+    /// What goes before a text of this kind.
+    pub fn before(&self, kind: TextKind) -> &str {
+        match kind {
+            TextKind::Query => &self.query,
+            TextKind::Card => &self.card,
+        }
+    }
+}
