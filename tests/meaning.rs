@@ -292,6 +292,27 @@ both_databases! {
         assert_eq!((found.mode.as_str(), found.agents[0].summary.id), ("hybrid", bank));
     }
 
+    /// Vectors that cannot be read any more cost a search its meaning, too.
+    async fn without_readable_vectors_words_count_alone(url: &str) {
+        let stage = patient(url).await;
+        let [_, travel, _] = three(&stage).await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        let question = "who books flights abroad";
+        let found = asked(&stage, question, None).await;
+        assert_eq!(found.mode, "hybrid");
+        let folder = stage.app.config().store.data_dir.join("vectors");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let file = std::fs::File::options().write(true).open(entry.unwrap().path());
+            file.unwrap().set_len(0).unwrap();
+        }
+        for mode in [None, Some("semantic")] {
+            let found = asked(&stage, &format!("{question} please"), mode).await;
+            assert_eq!((found.mode.as_str(), ids(&found)), ("lexical", vec![travel]), "{mode:?}");
+        }
+    }
+
     /// A step that fails is tried again, and loses nothing.
     async fn an_encoder_that_comes_back_goes_on(url: &str) {
         let stage = patient(url).await;

@@ -51,6 +51,7 @@ async fn an_installed_model_is_searched_by() {
     let told = model(&data, &["status", "--json"]).await;
     let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
     assert!(told.to_string().contains("\"current\":true"), "{told}");
+    assert_eq!(told["models"][0]["agents"], Value::Null, "{told}");
 
     let serving = setup.start().await;
     let origin = Origin::start();
@@ -92,6 +93,17 @@ async fn an_installed_model_is_searched_by() {
     let found = Program::run(search).await;
     let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
     assert_eq!(found.mode, "semantic");
+    let told = model(&data, &["status", "--json"]).await;
+    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
+    assert_eq!(told["agents"], 2, "{told}");
+    let progress = &told["models"][0]["agents"];
+    assert_eq!(
+        (&progress["embedded"], &progress["complete"]),
+        (&2.into(), &true.into()),
+        "{told}"
+    );
+    let told = text(&model(&data, &["status"]).await.stdout);
+    assert!(told.contains("AGENTS") && told.contains("2, all"), "{told}");
     let ready = serving.api.get("/readyz").await.text();
     assert!(ready.contains("searches go by"), "{ready}");
     let before: Vec<String> = both
@@ -116,5 +128,13 @@ async fn an_installed_model_is_searched_by() {
         .await
         .expect(200);
     assert_eq!(answer["mode"], "lexical");
+    for (query, says_so) in [
+        ("books+flights&mode=hybrid", true),
+        ("books+flights&mode=lexical", false),
+        ("books+flights", false),
+    ] {
+        let page = serving.api.get(&format!("/?q={query}")).await.text();
+        assert_eq!(page.contains("by words alone"), says_so, "{query}: {page}");
+    }
     serving.stop().await;
 }

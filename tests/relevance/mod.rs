@@ -12,6 +12,7 @@ use std::sync::Arc;
 use a2a_registry::api::AgentList;
 use a2a_registry::app::{Caller, SearchQuery, Step};
 use a2a_registry::embed::Embedder;
+use a2a_registry::index::asked_text;
 
 use crate::stock::Stock;
 
@@ -158,7 +159,10 @@ async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
     };
     let found = stock.app.search(&Caller::default(), &query).await.unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
-    assert_eq!(found.mode, mode);
+    // Some card's example is no text at all, and asks for nothing that could mean anything.
+    if asked_text(query.q.as_deref().unwrap_or_default()).is_some() {
+        assert_eq!(found.mode, mode);
+    }
     let names = found.agents.into_iter().map(|hit| hit.summary.name);
     names.collect()
 }

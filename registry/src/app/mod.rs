@@ -54,7 +54,9 @@ pub use health::{Check, Readiness};
 pub use housekeeping::BODY_RETENTION;
 pub use indexing::IndexingError;
 pub use meaning::{Embedding, Mode, Progress, Step};
-pub use offline::{migrate, ping_database, reindex, reset_admin_token};
+pub use offline::{
+    Embedded, EmbeddedModel, embedded, migrate, ping_database, reindex, reset_admin_token,
+};
 pub use page::PageRequest;
 pub use query::{LookupQuery, SearchQuery, SuggestQuery};
 pub use start::{BOOTSTRAP_TOKEN, StartError, Started};

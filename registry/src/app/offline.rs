@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
+use serde::Serialize;
 
 use super::start::{shown_url, store_options};
 use super::{App, DataDir, StartError, tokens};
 use crate::config::Config;
 use crate::domain::ids::Entropy;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreOptions, agents, vectors};
 
 /// Replaces a lost bootstrap admin token; answers the new one.
 ///
@@ -72,11 +73,8 @@ pub async fn reindex(
 /// # Errors
 /// Where it does not answer, or there is none yet.
 pub async fn ping_database(config: &Config) -> Result<String, StartError> {
-    let mut options = store_options(config);
-    // A database that does not exist yet is not to be made by asking after it.
-    options.url = options.url.replace("?mode=rwc", "?mode=ro");
     let failed = |error| failed(config, &error);
-    let store = Store::connect(&options).await.map_err(failed)?;
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
     store.ping().await.map_err(failed)?;
     let missing = store.migrations_pending().await.map_err(failed)?;
     let engine = if store.is_postgres() {
@@ -89,6 +87,64 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
         0 => format!("{engine} answers, with the schema of this program"),
         count => format!("{engine} answers; {count} migrations run at the next start"),
     })
+}
+
+/// How far sentence encoders have come, by what the database knows.
+#[derive(Debug, Clone, Default)]
+pub struct Embedded {
+    /// Agents that there are.
+    pub agents: u64,
+    /// The models that have begun.
+    pub models: Vec<EmbeddedModel>,
+}
+
+/// How far one of them has come.
+#[derive(Debug, Clone, Serialize)]
+pub struct EmbeddedModel {
+    /// Its id.
+    #[serde(skip)]
+    pub id: String,
+    /// Agents that have vectors.
+    pub embedded: u64,
+    /// Whether it has seen every agent, so that searches can go by it.
+    pub complete: bool,
+    /// How near an agent has to be to match, once that is worked out.
+    pub cutoff: Option<f64>,
+}
+
+/// Asks the database how far sentence encoders have come, without changing anything.
+///
+/// # Errors
+/// Where it does not answer, or there is none yet.
+pub async fn embedded(config: &Config) -> Result<Embedded, StartError> {
+    let failed = |error| failed(config, &error);
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
+    let known = known_of_models(&store).await;
+    store.close().await.map_err(failed)?;
+    known.map_err(failed)
+}
+
+async fn known_of_models(store: &Store) -> Result<Embedded, StoreError> {
+    let mut known = Embedded {
+        agents: agents::agents_count(store).await?,
+        models: Vec::new(),
+    };
+    for row in vectors::models(store).await? {
+        known.models.push(EmbeddedModel {
+            embedded: vectors::vectors_count(store, &row.id).await?,
+            complete: row.completed_at.is_some(),
+            cutoff: row.cutoff,
+            id: row.id,
+        });
+    }
+    Ok(known)
+}
+
+/// How to open the database without making one that does not exist yet.
+fn unchanged(config: &Config) -> StoreOptions {
+    let mut options = store_options(config);
+    options.url = options.url.replace("?mode=rwc", "?mode=ro");
+    options
 }
 
 fn take(config: &Config) -> Result<DataDir, StartError> {

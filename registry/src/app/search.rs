@@ -18,7 +18,7 @@ use crate::api::{Lookup, SuggestionView, Suggestions};
 use crate::domain::ids::random_number;
 use crate::index::{
     FrozenOrder, FrozenPlace, Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition,
-    SortValue,
+    SortValue, asked_text,
 };
 
 /// Ids of a relevance order that are frozen with its first page.
@@ -125,6 +125,23 @@ impl SearchCache {
     }
 }
 
+/// Searches as asked, or by words alone where the vectors of agents cannot be read; answers by what it was.
+fn by_words_at_least(
+    index: &Index,
+    mut request: SearchRequest,
+) -> Result<(SearchAnswer, Mode), IndexError> {
+    match index.search(&request) {
+        Err(IndexError::Vectors(error)) => {
+            tracing::warn!(%error, "a search goes by words alone");
+            request.meaning = None;
+            // A place among scores of words and meaning is none among scores of words.
+            request.after = None;
+        }
+        answer => return Ok((answer?, Mode::of(&request))),
+    }
+    Ok((index.search(&request)?, Mode::Lexical))
+}
+
 impl App {
     /// Searches and lists agents; the answer is an [`AgentList`](crate::api::AgentList), rendered as JSON.
     ///
@@ -168,18 +185,32 @@ impl App {
             .as_ref()
             .and_then(|position| self.frozen_at(position));
         request.limit = size;
-        let answer = match (&position, frozen) {
+        match (&position, frozen) {
             (Some(_), Some((order, offset))) => {
-                self.frozen_page(caller, query, &canonical, request, &order, offset)
-                    .await?
+                let answer = self
+                    .frozen_page(caller, query, &canonical, request, &order, offset)
+                    .await?;
+                self.searches.answers.insert(key, answer.clone());
+                Ok(answer)
             }
             _ => {
-                self.live_page(caller, query, &canonical, request, position)
-                    .await?
+                let (answer, by) = self
+                    .live_page(caller, query, &canonical, request, position)
+                    .await?;
+                // What had to do without the vectors of agents is not kept: the next search may have them again.
+                if by == mode || mode == Mode::Lexical {
+                    self.searches.answers.insert(key, answer.clone());
+                }
+                Ok(answer)
             }
-        };
-        self.searches.answers.insert(key, answer.clone());
-        Ok(answer)
+        }
+    }
+
+    /// Whether a search asks for meaning, by its mode or because the registry has a model.
+    pub fn asks_meaning(&self, query: &SearchQuery) -> bool {
+        let mode = query.mode(self.meanings.serves());
+        let text = query.q.as_deref().and_then(asked_text);
+        text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
     }
 
     fn frozen_at(&self, position: &Position) -> Option<(Arc<Frozen>, usize)> {
@@ -188,7 +219,7 @@ impl App {
         (offset < order.len()).then_some((order, offset))
     }
 
-    /// A page straight from the index: the first one, or one after a position.
+    /// A page straight from the index: the first one, or one after a position; and by what it was found.
     async fn live_page(
         &self,
         caller: &Caller,
@@ -196,22 +227,24 @@ impl App {
         canonical: &str,
         mut request: SearchRequest,
         position: Option<Position>,
-    ) -> Result<Bytes, AppError> {
+    ) -> Result<(Bytes, Mode), AppError> {
         // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
         // meaning for which there is no meaning any more begins anew.
         let began = position.as_ref().map(|position| position.mode);
         if began == Some(Mode::Lexical) {
             request.meaning = None;
         }
-        let mode = Mode::of(&request);
+        let asked = Mode::of(&request);
         let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
         let resumed = by_relevance && position.is_some();
-        let goes_on = began.is_none_or(|began| began == mode);
+        let goes_on = began.is_none_or(|began| began == asked);
         request.after = position.filter(|_| goes_on).map(Position::into_sort);
         if by_relevance && !resumed {
             request.freeze = true;
         }
-        let mut answer = self.run(move |index| index.search(&request)).await?;
+        let (mut answer, mode) = self
+            .run(move |index| by_words_at_least(index, request))
+            .await?;
         let more = answer.more;
         let frozen = answer.frozen.take().map(|order| {
             let key = random_number(self.entropy.as_ref());
@@ -230,7 +263,7 @@ impl App {
             )
         });
         let order = if resumed { "resumed" } else { query.order() };
-        Ok(list(&answer, order, mode, next))
+        Ok((list(&answer, order, mode, next), mode))
     }
 
     /// A page of a frozen order.

@@ -9,6 +9,8 @@ use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::local::LocalArgs;
 use super::table;
+use crate::app::{self, Embedded, EmbeddedModel};
+use crate::config::Config;
 use crate::embed::{self, InstalledModel};
 
 /// Shown of an id in a table.
@@ -45,6 +47,8 @@ struct ModelView {
     /// What it is.
     #[serde(flatten)]
     about: Option<embed::About>,
+    /// How far it has come with the agents; nothing before a server has begun.
+    agents: Option<EmbeddedModel>,
 }
 
 impl From<InstalledModel> for ModelView {
@@ -54,6 +58,7 @@ impl From<InstalledModel> for ModelView {
             damaged: model.about.is_none(),
             folder: model.folder,
             about: model.about,
+            agents: None,
         }
     }
 }
@@ -65,7 +70,7 @@ impl From<InstalledModel> for ModelView {
 pub async fn run(command: &ModelCommand, console: &Console) -> Result<Outcome, Failure> {
     match command {
         ModelCommand::Install(arguments) => install(arguments, console).await,
-        ModelCommand::Status(local) => status(local, console),
+        ModelCommand::Status(local) => status(local, console).await,
     }
 }
 
@@ -103,8 +108,9 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
-    let data_dir = local.load()?.store.data_dir;
+async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+    let config = local.load()?;
+    let data_dir = config.store.data_dir.clone();
     let failed = |error: embed::ModelError| Failure::new(error.to_string());
     let models = embed::installed(&data_dir).map_err(failed)?;
     let outcome = match models.is_empty() {
@@ -112,8 +118,16 @@ fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
         false => Outcome::Done,
     };
     if console.json {
-        let models: Vec<_> = models.into_iter().map(ModelView::from).collect();
-        console.json(&serde_json::json!({ "models": models }))?;
+        let known = known(&config).await.unwrap_or_default();
+        let models = models.into_iter().map(|model| {
+            let agents = of(&known, &model).cloned();
+            ModelView {
+                agents,
+                ..ModelView::from(model)
+            }
+        });
+        let models: Vec<_> = models.collect();
+        console.json(&serde_json::json!({ "models": models, "agents": known.agents }))?;
         return Ok(outcome);
     }
     if models.is_empty() {
@@ -122,17 +136,47 @@ fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
         )?;
         return Ok(outcome);
     }
+    let known = known(&config).await;
     let header = [
-        "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE",
+        "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE", "AGENTS",
     ];
-    let rows: Vec<_> = models.iter().map(row).collect();
+    let rows: Vec<_> = models
+        .iter()
+        .map(|model| row(model, known.as_ref()))
+        .collect();
     table::print(console, &header, &rows)?;
     // What is in use cannot be used where it is damaged or not known.
     embed::current(&data_dir).map_err(failed)?;
     Ok(outcome)
 }
 
-fn row(model: &InstalledModel) -> Vec<String> {
+/// What the database knows; nothing where there is none yet, or it does not answer.
+async fn known(config: &Config) -> Option<Embedded> {
+    app::embedded(config).await.ok()
+}
+
+fn of<'a>(known: &'a Embedded, model: &InstalledModel) -> Option<&'a EmbeddedModel> {
+    let id = &model.about.as_ref()?.id;
+    known.models.iter().find(|known| known.id == *id)
+}
+
+/// With how many of the agents it is done.
+fn progress(known: Option<&Embedded>, model: &InstalledModel) -> String {
+    match known.and_then(|known| Some((known.agents, of(known, model)?))) {
+        None => "not begun".to_owned(),
+        Some((
+            _,
+            EmbeddedModel {
+                embedded,
+                complete: true,
+                ..
+            },
+        )) => format!("{embedded}, all"),
+        Some((agents, EmbeddedModel { embedded, .. })) => format!("{embedded} of {agents}"),
+    }
+}
+
+fn row(model: &InstalledModel, known: Option<&Embedded>) -> Vec<String> {
     let in_use = if model.current { "yes" } else { "" }.to_owned();
     let Some(about) = &model.about else {
         let folder = model.folder.display().to_string();
@@ -147,6 +191,7 @@ fn row(model: &InstalledModel) -> Vec<String> {
         about.max_length.to_string(),
         about.pooling.as_str().to_owned(),
         megabytes(about.bytes),
+        progress(known, model),
     ]
 }
 

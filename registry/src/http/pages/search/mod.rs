@@ -35,6 +35,9 @@ const SORTS: [(&str, &str); 4] = [
     ("newest", "Newest"),
 ];
 
+/// How agents were found where meaning was asked for and no model answered, or none in time.
+const WORDS_ALONE: &str = "by words alone: no model answered in time";
+
 /// The page.
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -75,7 +78,7 @@ struct Found {
     hits: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
-    /// How the agents were found, where not by words alone.
+    /// How the agents were found, where not by words as was asked.
     found_by: Option<&'static str>,
     hints: Vec<String>,
     next: Option<String>,
@@ -97,7 +100,13 @@ pub(super) async fn show(
                 serde_json::from_slice(&bytes)
                     .map_err(|error| AppError::internal(format!("search answer: {error}")))
             });
-            SearchPage::new(frame, &query, answer, &registry)
+            let (status, mut page) = SearchPage::new(frame, &query, answer, &registry);
+            if let Outcome::Found(found) = &mut page.outcome
+                && app.asks_meaning(&query)
+            {
+                found.found_by.get_or_insert(WORDS_ALONE);
+            }
+            (status, page)
         }
         Err(error) => SearchPage::new(frame, &SearchQuery::default(), Err(error), &registry),
     };
