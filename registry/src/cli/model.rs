@@ -118,16 +118,17 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure
         false => Outcome::Done,
     };
     if console.json {
-        let known = known(&config).await.unwrap_or_default();
+        let known = known(&config).await;
         let models = models.into_iter().map(|model| {
-            let agents = of(&known, &model).cloned();
+            let agents = known.as_ref().and_then(|known| of(known, &model)).cloned();
             ModelView {
                 agents,
                 ..ModelView::from(model)
             }
         });
         let models: Vec<_> = models.collect();
-        console.json(&serde_json::json!({ "models": models, "agents": known.agents }))?;
+        let agents = known.map(|known| known.agents);
+        console.json(&serde_json::json!({ "models": models, "agents": agents }))?;
         return Ok(outcome);
     }
     if models.is_empty() {

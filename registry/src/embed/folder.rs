@@ -33,7 +33,7 @@ pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 /// The longest name of a model, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// What every id begins with. It names the arithmetic too: whoever changes that changes this.
+/// What every id begins with. It names the arithmetic too: whoever changes that by more than rounding changes this.
 const ID_DOMAIN: &[u8] = b"a2a-registry sentence encoder 1\n";
 
 /// What is done about symbolic links.

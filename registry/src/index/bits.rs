@@ -36,6 +36,14 @@ impl Bits {
         }
     }
 
+    /// Adds the documents of these postings, from where they stand.
+    pub fn insert_all(&mut self, mut postings: SegmentPostings) {
+        while postings.doc() != TERMINATED {
+            self.insert(postings.doc());
+            postings.advance();
+        }
+    }
+
     /// Takes a document out.
     pub fn remove(&mut self, document: DocId) {
         if let Some(word) = self.0.get_mut(document as usize / 64) {

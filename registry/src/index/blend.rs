@@ -2,23 +2,23 @@
 //!
 //! The score of the words is divided by the query's best, and what an agent's nearness is worth lies between 0 and 1
 //! too: so both can be added. Words count the more the more of the query the best match covers: who asks in words that
-//! hardly any agent uses is understood by meaning. An agent that is near is looked at whatever its words; the others follow each other by
-//! their words alone, so the first of all are among those near and the first by words.
+//! hardly any agent uses is understood by meaning. An agent that is near is looked at whatever its words; the others
+//! follow each other by their words alone, so the first of all are among those near and the first by words.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query};
-use tantivy::{DocAddress, DocSet, Score, Searcher};
+use tantivy::query::Explanation;
+use tantivy::{DocAddress, Score, Searcher};
 use uuid::Uuid;
 
-use super::collect::{Collected, Entry, Ids, Order, Page, compare};
+use super::collect::{Collected, Entry, Order, Page, compare};
 use super::error::IndexError;
 use super::facets::Facets;
+use super::filtered::FilteredQuery;
 use super::meaning::Meant;
-use super::query::FilteredQuery;
 use super::request::{SortPosition, SortValue};
-use super::rescore::{Added, RESCORED, Rescorer};
+use super::rescore::{RESCORED, Rescorer};
 use crate::vectors::Similarity;
 
 /// What the words count where some agent covers the query; meaning counts the rest of 1.
@@ -47,8 +47,6 @@ pub(super) enum Balance {
 pub(super) struct Blend {
     pub meant: Arc<Meant>,
     pub balance: Balance,
-    /// The words under the search's filter, where any are asked for.
-    pub words: Option<FilteredQuery>,
 }
 
 /// What the words of a query are measured by.
@@ -170,22 +168,19 @@ pub(super) fn blended(
     rescorer: Option<&Rescorer>,
     blend: &Blend,
 ) -> Result<Collected, IndexError> {
-    let by_words = |top, after, facets| Page {
+    let first = Page {
         order: Order::Score,
-        top,
-        after,
-        facets,
+        top: page.top.max(RESCORED),
+        after: None,
+        facets: page.facets.clone(),
+        apart: Some(Arc::clone(&blend.meant)),
     };
-    let first = by_words(
-        page.top.max(RESCORED) + blend.meant.len(),
-        None,
-        page.facets.clone(),
-    );
     let mut collected = searcher.search(query, &first)?;
-    let read = collected.entries.len();
     let deepest = collected.entries.last().map(words_of);
     let entries = &mut collected.entries;
-    add_missing(searcher, blend, entries)?;
+    entries.append(&mut collected.apart);
+    let read = entries.len();
+    entries.sort_by(|left, right| compare(&left.position, &right.position));
     let by_words_alone = entries
         .iter()
         .take(RESCORED)
@@ -241,7 +236,7 @@ fn further(
         SortValue::Score(score) => nothing.words_of(score).min(deepest) * (1.0 + ROUNDING),
         _ => deepest,
     };
-    let mut read = count + AGAIN + blend.meant.len();
+    let mut read = count + AGAIN;
     loop {
         let page = Page {
             order: Order::Score,
@@ -251,12 +246,12 @@ fn further(
                 id: Uuid::nil(),
             }),
             facets: Facets::default(),
+            // Who is near is known already.
+            apart: Some(Arc::clone(&blend.meant)),
         };
         let mut entries = searcher.search(query, &page)?.entries;
         let was_all = entries.len() < read;
-        entries.retain(|entry| {
-            !known.contains(&entry.address) && blend.near(searcher, entry).is_none()
-        });
+        entries.retain(|entry| !known.contains(&entry.address));
         entries
             .iter_mut()
             .for_each(|entry| blend.put_together(searcher, entry, scale));
@@ -276,61 +271,12 @@ fn words_of(entry: &Entry) -> Score {
     }
 }
 
-/// Adds those near that are not among the entries, with the scores of their words, behind them.
-fn add_missing(
-    searcher: &Searcher,
-    blend: &Blend,
-    entries: &mut Vec<Entry>,
-) -> Result<(), IndexError> {
-    let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
-    let mut missing = blend.meant.addresses(searcher);
-    missing.retain(|address| !known.contains(address));
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let scoring = EnableScoring::enabled_from_searcher(searcher);
-    let words = blend
-        .words
-        .as_ref()
-        .map(|words| words.weight(scoring))
-        .transpose()?;
-    let mut added = Vec::with_capacity(missing.len());
-    for segment in missing.chunk_by(|left, right| left.segment_ord == right.segment_ord) {
-        let reader = searcher.segment_reader(segment[0].segment_ord);
-        let ids = Ids::open(reader)?;
-        let mut scorer = words
-            .as_ref()
-            .map(|words| words.scorer(reader, 1.0))
-            .transpose()?;
-        for address in segment {
-            let score = scorer.as_mut().map_or(0.0, |scorer| {
-                if scorer.doc() < address.doc_id {
-                    scorer.seek(address.doc_id);
-                }
-                if scorer.doc() == address.doc_id {
-                    scorer.score()
-                } else {
-                    0.0
-                }
-            });
-            let position = SortPosition {
-                value: SortValue::Score(score),
-                id: ids.get(address.doc_id),
-            };
-            added.push(Entry {
-                position,
-                added: Added::default(),
-                blended: None,
-                address: *address,
-            });
-        }
-    }
-    added.sort_by(|left, right| compare(&left.position, &right.position));
-    entries.extend(added);
-    Ok(())
-}
-
 impl Blend {
+    /// Whether words count at all.
+    pub fn counts_words(&self) -> bool {
+        self.balance != Balance::MeaningAlone
+    }
+
     /// How near an entry is.
     fn near(&self, searcher: &Searcher, entry: &Entry) -> Option<Similarity> {
         let segment = searcher
@@ -341,8 +287,7 @@ impl Blend {
 
     /// Puts the score of an entry's words together with what its nearness is worth.
     fn put_together(&self, searcher: &Searcher, entry: &mut Entry, scale: Scale) {
-        let words = Some(words_of(entry))
-            .filter(|score| *score > 0.0 && self.balance != Balance::MeaningAlone);
+        let words = Some(words_of(entry)).filter(|score| *score > 0.0 && self.counts_words());
         let near = self.near(searcher, entry);
         let blended = Blended {
             balance: self.balance,

@@ -1,5 +1,7 @@
 //! One pass over all matches: the page, the exact total and the facets.
 
+use std::sync::Arc;
+
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
@@ -7,6 +9,7 @@ use uuid::Uuid;
 
 use super::blend::Blended;
 use super::facets::{Facets, SegmentMatches};
+use super::meaning::{Meant, NearDocuments};
 use super::request::{SortPosition, SortValue};
 use super::rescore::Added;
 
@@ -25,6 +28,8 @@ pub(super) struct Page {
     pub top: usize,
     pub after: Option<SortPosition>,
     pub facets: Facets,
+    /// Matches that are collected whatever their place, beside the others and not among them.
+    pub apart: Option<Arc<Meant>>,
 }
 
 /// One match of the page.
@@ -41,7 +46,10 @@ pub(super) struct Entry {
 /// What was collected.
 pub(super) struct Collected {
     pub total: u64,
+    /// In their order.
     pub entries: Vec<Entry>,
+    /// Those that were to be kept apart, in any order.
+    pub apart: Vec<Entry>,
     /// The matches of each segment, where facets are asked for.
     pub matches: Vec<SegmentMatches>,
 }
@@ -72,6 +80,13 @@ impl Collector for Page {
             ids: Ids::open(reader)?,
             after,
             best: Best::new(self.top),
+            apart: Apart {
+                near: match &self.apart {
+                    Some(meant) => meant.documents(reader.segment_id()),
+                    None => NearDocuments::default(),
+                },
+                ..Apart::default()
+            },
             total: 0,
             matches: self.facets.matches(ordinal, reader)?,
         })
@@ -88,12 +103,14 @@ impl Collector for Page {
         let mut collected = Collected {
             total: 0,
             entries: Vec::new(),
+            apart: Vec::new(),
             matches: Vec::new(),
         };
         let mut best = Vec::with_capacity(segments.len());
         for segment in segments {
             let segment = segment?;
             collected.total += segment.total;
+            collected.apart.extend(segment.best.entries(segment.apart)?);
             best.push(segment.best);
             collected.matches.extend(segment.matches);
         }
@@ -101,8 +118,9 @@ impl Collector for Page {
         if self.order != Order::Name {
             leave_out_the_worse(&mut best, self.top);
         }
-        for segment in best {
-            collected.entries.extend(segment.entries()?);
+        for mut segment in best {
+            let kept = std::mem::take(&mut segment.kept);
+            collected.entries.extend(segment.entries(kept)?);
         }
         collected
             .entries
@@ -338,6 +356,32 @@ impl Best {
     }
 }
 
+/// Matches of one segment that are kept apart.
+#[derive(Default)]
+struct Apart {
+    /// Which ones.
+    near: NearDocuments,
+    /// The first of them that did not come yet.
+    next: usize,
+    kept: Vec<Ranked>,
+}
+
+impl Apart {
+    /// Whether this match, which comes after all before it, is one of them.
+    fn is_next(&mut self, document: DocId) -> bool {
+        while let Some((near, _)) = self.near.get(self.next) {
+            if *near > document {
+                break;
+            }
+            self.next += 1;
+            if *near == document {
+                return true;
+            }
+        }
+        false
+    }
+}
+
 /// The page of one segment.
 pub(super) struct SegmentPage {
     ordinal: SegmentOrdinal,
@@ -345,6 +389,7 @@ pub(super) struct SegmentPage {
     ids: Ids,
     after: Option<(u64, Uuid)>,
     best: Best,
+    apart: Apart,
     total: u64,
     matches: Option<SegmentMatches>,
 }
@@ -353,6 +398,7 @@ pub(super) struct SegmentPage {
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentBest,
+    apart: Vec<Ranked>,
     matches: Option<SegmentMatches>,
 }
 
@@ -365,19 +411,18 @@ struct SegmentBest {
 }
 
 impl SegmentBest {
-    fn entries(mut self) -> tantivy::Result<impl Iterator<Item = Entry>> {
-        self.kept.sort_unstable_by_key(|ranked| ranked.rank);
-        let values = self.key.values(&self.kept)?;
-        let Self {
-            ordinal, ids, kept, ..
-        } = self;
-        Ok(kept.into_iter().zip(values).map(move |(ranked, value)| {
-            let id = ids.get(ranked.document);
+    /// What these matches of the segment are as entries, in the order of their ranks.
+    fn entries(&self, mut matches: Vec<Ranked>) -> tantivy::Result<impl Iterator<Item = Entry>> {
+        matches.sort_unstable_by_key(|ranked| ranked.rank);
+        let values = self.key.values(&matches)?;
+        let entries = matches.into_iter().zip(values);
+        Ok(entries.map(|(ranked, value)| {
+            let id = self.ids.get(ranked.document);
             Entry {
                 position: SortPosition { value, id },
                 added: Added::default(),
                 blended: None,
-                address: DocAddress::new(ordinal, ranked.document),
+                address: DocAddress::new(self.ordinal, ranked.document),
             }
         }))
     }
@@ -390,7 +435,10 @@ impl SegmentCollector for SegmentPage {
         self.total += 1;
         if self.best.top > 0 {
             let rank = self.key.rank(document, score);
-            self.best.offer(rank, document, &self.ids, self.after);
+            match self.apart.is_next(document) {
+                true => self.apart.kept.push(Ranked { rank, document }),
+                false => self.best.offer(rank, document, &self.ids, self.after),
+            }
         }
         if let Some(matches) = &mut self.matches {
             matches.insert(document);
@@ -406,6 +454,7 @@ impl SegmentCollector for SegmentPage {
                 key: self.key,
                 ids: self.ids,
             },
+            apart: self.apart.kept,
             matches: self.matches,
         })
     }

@@ -9,7 +9,7 @@ use moka::sync::Cache;
 use tantivy::index::SegmentId;
 use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, Opstamp, SegmentReader, TERMINATED, Term};
+use tantivy::{Opstamp, SegmentReader, Term};
 
 use super::analysis::asked_pieces;
 use super::bits::Bits;
@@ -158,16 +158,15 @@ impl Filter {
             target.unite(&bits);
             return Ok(());
         }
-        let mut postings = terms.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
-        let mut own = key.is_some().then(|| Bits::none(reader.max_doc()));
-        while postings.doc() != TERMINATED {
-            own.as_mut().unwrap_or(target).insert(postings.doc());
-            postings.advance();
-        }
-        if let (Some(key), Some(own)) = (key, own) {
-            target.unite(&own);
-            self.shared.insert(key, Arc::new(own));
-        }
+        let postings = terms.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+        let Some(key) = key else {
+            target.insert_all(postings);
+            return Ok(());
+        };
+        let mut own = Bits::none(reader.max_doc());
+        own.insert_all(postings);
+        target.unite(&own);
+        self.shared.insert(key, Arc::new(own));
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::blend::{Blend, Blended};
 use super::collect::{Order, Page};
 use super::error::IndexError;
 use super::facets::Facets;
-use super::query::FilteredQuery;
+use super::filtered::FilteredQuery;
 use super::ranking::ranked;
 use super::request::MAX_ORDER;
 use super::rescore::Rescorer;
@@ -65,6 +65,7 @@ impl FrozenOrder {
             top: limit,
             after: None,
             facets: Facets::default(),
+            apart: None,
         };
         let rescorer = self.rescorer.as_ref();
         let blend = self.blend.as_ref();

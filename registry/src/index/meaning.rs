@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use moka::sync::Cache;
 use tantivy::index::SegmentId;
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{
-    DocAddress, DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, TantivyError,
-};
+use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::{DocId, Score, Searcher, SegmentReader};
 
 use super::bits::Bits;
 use super::error::IndexError;
@@ -54,11 +52,14 @@ fn slots(
     Ok(slots)
 }
 
+/// Documents of one segment with how near they are, ascending.
+pub(super) type NearDocuments = Arc<[(DocId, Similarity)]>;
+
 /// The agents near to a query, as documents of one state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meant {
-    /// For each segment those near, ascending.
-    segments: HashMap<SegmentId, Vec<(DocId, Similarity)>>,
+    /// Those near, where a segment has any.
+    segments: HashMap<SegmentId, NearDocuments>,
     /// How near the nearest is, the one of [`FAR_RANK`] or the last before it, and how near one has to be at all.
     best: f32,
     far: f32,
@@ -117,7 +118,7 @@ impl Meant {
             let documents = bits
                 .iter()
                 .filter(|document| chosen.contains(slot(&slots, *document)));
-            let found: Vec<_> = documents
+            let found: NearDocuments = documents
                 .filter_map(|document| Some((document, *by_slot.get(&slot(&slots, document))?)))
                 .collect();
             if !found.is_empty() {
@@ -139,9 +140,9 @@ impl Meant {
         }
     }
 
-    /// How many there are; at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
-    pub fn len(&self) -> usize {
-        self.segments.values().map(Vec::len).sum()
+    /// Those of a segment. Of all segments together they are at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
+    pub fn documents(&self, segment: SegmentId) -> NearDocuments {
+        self.segments.get(&segment).cloned().unwrap_or_default()
     }
 
     /// How near a document is, where it is near.
@@ -151,21 +152,6 @@ impl Meant {
             .binary_search_by_key(&document, |(document, _)| *document)
             .ok()?;
         found.get(place).map(|(_, similarity)| *similarity)
-    }
-
-    /// All of them, segment by segment, ascending.
-    pub fn addresses(&self, searcher: &Searcher) -> Vec<DocAddress> {
-        let readers = (0..).zip(searcher.segment_readers());
-        let found = readers.filter_map(|(ordinal, reader)| {
-            Some((ordinal, self.segments.get(&reader.segment_id())?))
-        });
-        found
-            .flat_map(|(ordinal, found)| {
-                found
-                    .iter()
-                    .map(move |(document, _)| DocAddress::new(ordinal, *document))
-            })
-            .collect()
     }
 
     /// What a similarity is worth beside the others of this query, 0 to 1: 1 for the nearest, almost nothing for the
@@ -194,74 +180,4 @@ fn matches(weight: &dyn Weight, reader: &SegmentReader) -> tantivy::Result<Bits>
         documents.iter().for_each(|document| bits.insert(*document))
     })?;
     Ok(bits)
-}
-
-/// The agents near to a query, as a query that adds nothing to a score.
-#[derive(Debug, Clone)]
-pub(super) struct MeantQuery(pub Arc<Meant>);
-
-impl Query for MeantQuery {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl Weight for MeantQuery {
-    fn scorer(&self, reader: &SegmentReader, _: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let found = self.0.segments.get(&reader.segment_id());
-        let documents = found
-            .into_iter()
-            .flatten()
-            .map(|(document, _)| *document)
-            .collect();
-        Ok(Box::new(Listed {
-            documents,
-            place: 0,
-        }))
-    }
-
-    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
-        match self.0.get(reader.segment_id(), document) {
-            Some(_) => Ok(Explanation::new("near in meaning", 0.0)),
-            None => Err(TantivyError::InvalidArgument(format!(
-                "document #{document} does not match"
-            ))),
-        }
-    }
-}
-
-/// Documents in a list.
-struct Listed {
-    documents: Vec<DocId>,
-    place: usize,
-}
-
-impl DocSet for Listed {
-    fn advance(&mut self) -> DocId {
-        self.place += 1;
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        let rest = self.documents.get(self.place..).unwrap_or_default();
-        self.place += rest.partition_point(|document| *document < target);
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        self.documents
-            .get(self.place)
-            .copied()
-            .unwrap_or(TERMINATED)
-    }
-
-    fn size_hint(&self) -> u32 {
-        u32::try_from(self.documents.len()).unwrap_or(u32::MAX)
-    }
-}
-
-impl Scorer for Listed {
-    fn score(&mut self) -> Score {
-        0.0
-    }
 }

@@ -24,6 +24,7 @@ mod explained;
 mod facets;
 mod fetch;
 mod filter;
+mod filtered;
 mod frozen;
 mod generation;
 mod highlight;

@@ -7,7 +7,7 @@ use super::blend::{Blend, blended};
 use super::collect::{Collected, Order, Page, compare};
 use super::error::IndexError;
 use super::facets::Facets;
-use super::query::FilteredQuery;
+use super::filtered::FilteredQuery;
 use super::rescore::{RESCORED, Rescorer};
 
 /// The first `page.top` matches after `page.after`, the total and the facets.
@@ -34,6 +34,7 @@ pub(super) fn ranked(
             top: page.top.max(RESCORED),
             after: None,
             facets: page.facets.clone(),
+            apart: None,
         },
     )?;
     let entries = &mut collected.entries;
@@ -57,6 +58,7 @@ pub(super) fn ranked(
                     false => after.clone(),
                 }),
                 facets: Facets::default(),
+                apart: None,
             };
             entries.extend(searcher.search(query, &further)?.entries);
         }

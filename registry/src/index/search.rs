@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, EnableScoring, Explanation, Query, Weight};
+use tantivy::query::{EnableScoring, Explanation, Query, Weight};
 use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
 
@@ -12,13 +12,14 @@ use super::blend::{Balance, Blend, Blended};
 use super::collect::{Collected, Entry, Order, Page};
 use super::error::IndexError;
 use super::expansion::{beginning, expand};
-use super::explained::{Explained, Told};
+use super::explained::Told;
 use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
+use super::filtered::FilteredQuery;
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
-use super::meaning::{Meant, MeantQuery};
-use super::query::{Asked, FilteredQuery};
+use super::meaning::Meant;
+use super::query::Asked;
 use super::ranking::ranked;
 use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue,
@@ -56,6 +57,7 @@ impl CompiledQuery {
             top: RESCORED,
             after: None,
             facets: Facets::default(),
+            apart: None,
         };
         Ok(self.searcher.search(&*self.query, &page)?.total)
     }
@@ -77,23 +79,23 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// What matches.
     pub fn filtered(&self) -> FilteredQuery {
-        let words = self.text.as_ref().map(|text| text.box_clone());
-        let text =
-            match (&self.blend, words) {
-                (None, words) => words,
-                (Some(blend), words) => {
-                    let meant = Box::new(MeantQuery(Arc::clone(&blend.meant)));
-                    match words.filter(|_| blend.balance != Balance::MeaningAlone) {
-                        None => Some(meant as Box<dyn Query>),
-                        Some(words) => Some(Box::new(BooleanQuery::union(vec![
-                            Box::new(Explained(words)),
-                            meant,
-                        ])) as Box<dyn Query>),
-                    }
-                }
-            };
-        FilteredQuery::new(text, self.filter.clone())
+        let Some(blend) = &self.blend else {
+            return self.words();
+        };
+        let words = self.text.as_ref().filter(|_| blend.counts_words());
+        FilteredQuery::or_near(
+            words.map(|words| words.box_clone()),
+            Arc::clone(&blend.meant),
+            self.filter.clone(),
+        )
+    }
+
+    /// What matches by words, or everybody where none are asked for.
+    fn words(&self) -> FilteredQuery {
+        let words = self.text.as_ref().map(|words| words.box_clone());
+        FilteredQuery::new(words, self.filter.clone())
     }
 }
 
@@ -151,12 +153,9 @@ impl Inner {
                 let tables = &self.slot_tables;
                 let meant =
                     Meant::find(&view.searcher, &filter, demands.as_deref(), meaning, tables)?;
-                let words = text.as_ref().filter(|_| !meaning.alone);
                 Some(Blend {
                     meant: Arc::new(meant),
                     balance,
-                    words: words
-                        .map(|words| FilteredQuery::new(Some(words.box_clone()), filter.clone())),
                 })
             }
             None => None,
@@ -164,7 +163,7 @@ impl Inner {
         Ok(Prepared {
             filter,
             text,
-            rescorer: rescorer.filter(|_| blend.as_ref().is_none_or(|blend| blend.words.is_some())),
+            rescorer: rescorer.filter(|_| blend.as_ref().is_none_or(Blend::counts_words)),
             blend,
             written,
             cut_prefixes,
@@ -287,6 +286,7 @@ impl Index {
             top,
             after: request.after.clone(),
             facets: Facets::new(request.facets.clone(), Arc::clone(&prepared.view.frequent)),
+            apart: None,
         };
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered();
@@ -294,6 +294,7 @@ impl Index {
             total,
             mut entries,
             matches,
+            ..
         } = ranked(
             searcher,
             &query,
@@ -307,8 +308,8 @@ impl Index {
         let words = Highlighter::new(&prepared.query.words);
         let words_alone = match &prepared.blend {
             // Only the order by relevance is put together of both.
-            Some(blend) if order == Order::Score => blend.words.as_ref(),
-            _ => Some(&query),
+            Some(blend) if order == Order::Score => blend.counts_words().then(|| prepared.words()),
+            _ => Some(query.clone()),
         };
         let explaining = request.explain && prepared.text.is_some();
         let scoring = EnableScoring::enabled_from_searcher(searcher);
@@ -377,6 +378,7 @@ impl Index {
                 top: limit - hits.len(),
                 after: None,
                 facets: Facets::default(),
+                apart: None,
             };
             let query = FilteredQuery::new(None, inner.filter(&view, clauses));
             for entry in view.searcher.search(&query, &page)?.entries {

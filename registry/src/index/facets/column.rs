@@ -152,14 +152,14 @@ impl Texts {
 pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
     let values = match segments {
-        [one] => summed(std::slice::from_ref(one), FACET_VALUES)?.0,
+        [one] => summed(std::slice::from_ref(one), FACET_VALUES)?,
         _ => {
             let counted = segments.iter().flat_map(|segment| &segment.counts);
             let many = counted.filter(|count| **count > 0).nth(few).is_some();
             let sure = if many { likely(segments)? } else { None };
             match sure {
                 Some(values) => values,
-                None => summed(segments, usize::MAX)?.0,
+                None => summed(segments, usize::MAX)?,
             }
         }
     };
@@ -192,15 +192,11 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     Ok(certain.then(|| shown.finish()))
 }
 
-/// The shown values among the most frequent `limit` of each segment, and a bound for all the others.
-fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<(Vec<(String, u64)>, u64)> {
-    let mut bound = 0;
-    let mut lists = Vec::with_capacity(segments.len());
-    for segment in segments {
-        let (counted, left) = segment.top(limit);
-        bound += u64::from(left);
-        lists.push(segment.texts(counted)?);
-    }
+/// The shown values among the most frequent `limit` of each segment.
+fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<Vec<(String, u64)>> {
+    let lists = segments.iter();
+    let lists = lists.map(|segment| segment.texts(segment.top(limit).0));
+    let mut lists = lists.collect::<io::Result<Vec<_>>>()?;
     let mut shown = Shown::default();
     let mut value = Vec::new();
     loop {
@@ -225,5 +221,5 @@ fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<(Vec<(String, u
         }
         shown.offer(&value, count);
     }
-    Ok((shown.finish(), bound))
+    Ok(shown.finish())
 }

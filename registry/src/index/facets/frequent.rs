@@ -13,7 +13,7 @@ use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::termdict::TermMerger;
-use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
+use tantivy::{InvertedIndexReader, Searcher, SegmentReader};
 
 use super::super::bits::Bits;
 use super::super::request::FacetName;
@@ -33,6 +33,9 @@ pub struct FacetLimits {
     pub least_agents: u32,
     /// How many values of each facet are known, the most frequent ones.
     pub values: usize,
+    /// The same times the large segments: who carries a value is known segment by segment, in 48 bytes each. With more
+    /// segments fewer values are known.
+    pub holders: usize,
     /// The most memory in bytes for sets of agents that carry a value. Beyond it, postings are read.
     pub memory: usize,
     /// Fewer matches than one in so many agents are looked at one by one.
@@ -46,6 +49,7 @@ impl Default for FacetLimits {
         Self {
             least_agents: 4_096,
             values: 4_096,
+            holders: 65_536,
             memory: 64 * 1024 * 1024,
             sparse: 32,
             few_values: 50_000,
@@ -65,7 +69,7 @@ pub(in crate::index) struct Frequent {
 
 /// The values of one facet, over all large segments.
 #[derive(Default)]
-pub(super) struct Values {
+pub(in crate::index) struct Values {
     /// The most frequent first, equal ones by value.
     pub ranked: Vec<Value>,
     /// The first that is not among them, and how many agents carry it at most.
@@ -75,7 +79,7 @@ pub(super) struct Values {
 }
 
 /// A value and who carries it.
-pub(super) struct Value {
+pub(in crate::index) struct Value {
     pub text: Vec<u8>,
     /// How many agents carry it, deleted ones included.
     pub agents: u64,
@@ -90,7 +94,7 @@ enum Holders {
 }
 
 /// How many values each agent of a segment carries.
-pub(super) enum Carried {
+pub(in crate::index) enum Carried {
     /// One.
     One,
     /// The numbers bit by bit: the first set has those whose number is odd.
@@ -120,10 +124,16 @@ impl Frequent {
             return Ok(before);
         }
         // Without large segments there is nothing to know.
-        let names = FacetName::ALL.iter().filter(|_| !segments.is_empty());
-        let facets = names
-            .map(|facet| Values::of(&large, fields.exact(*facet), facet.as_str(), limits.values))
-            .collect::<tantivy::Result<Vec<_>>>()?;
+        let facets = match limits.holders.checked_div(segments.len()) {
+            None => Vec::new(),
+            Some(most) => {
+                let most = most.min(limits.values);
+                let names = FacetName::ALL.iter();
+                names
+                    .map(|facet| Values::of(&large, fields.exact(*facet), facet.as_str(), most))
+                    .collect::<tantivy::Result<_>>()?
+            }
+        };
         let agents = large.iter().map(|reader| u64::from(reader.max_doc())).sum();
         let mut frequent = Self {
             segments,
@@ -164,12 +174,7 @@ impl Frequent {
             left = rest;
             let index = reader.inverted_index(fields.exact(FacetName::ALL[facet]))?;
             if let Holders::Postings(info) = holders {
-                let mut postings =
-                    index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-                while postings.doc() != TERMINATED {
-                    bits.insert(postings.doc());
-                    postings.advance();
-                }
+                bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
                 *holders = Holders::Bits(bits);
             }
         }
@@ -197,7 +202,8 @@ impl Frequent {
         self.limits.few_values
     }
 
-    pub(super) fn values(&self, facet: FacetName) -> Option<&Values> {
+    /// What is known of the values of a facet; nothing without a large segment.
+    pub fn values(&self, facet: FacetName) -> Option<&Values> {
         self.facets.get(facet as usize)
     }
 }
@@ -265,13 +271,8 @@ pub(super) fn among(
     agents: &Bits,
     index: &InvertedIndexReader,
 ) -> tantivy::Result<u64> {
-    let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-    let mut count = 0;
-    while postings.doc() != TERMINATED {
-        count += u64::from(agents.contains(postings.doc()));
-        postings.advance();
-    }
-    Ok(count)
+    let postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+    Ok(agents.among(postings).count() as u64)
 }
 
 impl Carried {

@@ -33,10 +33,15 @@ fn tags(index: &Index, request: SearchRequest) -> FacetCounts {
 #[test]
 fn what_is_known_stays_while_the_large_segments_do() {
     let dir = tempfile::tempdir().unwrap();
-    let index = built(dir.path(), tagged(200));
+    let mut config = config();
+    config.facets.least_agents = 50;
+    let (index, _) = Index::open(dir.path(), config).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(tagged(200)).unwrap();
+    rebuild.finish(1).unwrap();
     let first = frequent(&index);
     assert!(first.segments() > 0);
-    // A deletion takes nothing out of a segment, and one agent makes no large one beside 200.
+    // A deletion takes nothing out of a segment, and one agent makes no large one.
     index.apply(Vec::new(), &[id(3)], 2).unwrap();
     index.apply(vec![agent(1_000, "Agent")], &[], 3).unwrap();
     assert!(Arc::ptr_eq(&first, &frequent(&index)));
@@ -66,6 +71,33 @@ fn an_index_that_is_opened_again_knows_as_much() {
     let (index, _) = Index::open(dir.path(), config()).unwrap();
     assert!(frequent(&index).segments() > 0);
     assert_eq!(tags(&index, all()), counts);
+}
+
+#[test]
+fn fewer_values_are_known_of_many_segments() {
+    let known = |segments: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        (config.facets.values, config.facets.holders) = (8, 12);
+        let (index, _) = Index::open(dir.path(), config).unwrap();
+        index.begin_rebuild().unwrap().finish(1).unwrap();
+        for segment in 0..segments {
+            let agents = tagged(20).into_iter().map(|agent| Document {
+                id: id(segment * 100 + agent.id.as_u64_pair().1),
+                ..agent
+            });
+            index.apply(agents.collect(), &[], 2).unwrap();
+        }
+        let frequent = frequent(&index);
+        assert_eq!(frequent.segments() as u64, segments);
+        let counts = tags(&index, all());
+        assert_eq!(counts.values[0], ("all".to_owned(), segments * 20));
+        assert_eq!(counts.values[3], ("own000".to_owned(), segments));
+        frequent.values(FacetName::Tag).unwrap().ranked.len()
+    };
+    assert_eq!(known(1), 8);
+    assert_eq!(known(2), 6);
+    assert_eq!(known(3), 4);
 }
 
 #[test]

@@ -371,6 +371,7 @@ fn facet_limits() -> [FacetLimits; 6] {
         },
         FacetLimits {
             values: 700,
+            holders: 500,
             memory: 4_096,
             ..by_sets
         },
@@ -452,6 +453,7 @@ fn large_segments_equal_a_naive_scan() {
                 top: 0,
                 after: None,
                 facets: Facets::new(FacetName::ALL.to_vec(), frequent),
+                apart: None,
             };
             let collected = compiled.searcher.search(&*compiled.query, &page).unwrap();
             assert!(collected.matches.len() > 1);

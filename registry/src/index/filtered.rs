@@ -1,0 +1,277 @@
+//! What a search matches: a text, or being near in meaning, among the documents that a filter lets through.
+
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{
+    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term,
+};
+
+use super::explained::Explained;
+use super::filter::Filter;
+use super::meaning::Meant;
+
+/// With fewer candidates than one document of so many, the text is asked about each candidate instead of every
+/// match of the text about the candidates.
+const FEW_CANDIDATES: u32 = 64;
+
+/// A text, or everything, among the documents that a filter lets through; and those near beside it.
+#[derive(Debug)]
+pub(super) struct FilteredQuery {
+    text: Option<Box<dyn Query>>,
+    near: Option<Arc<Meant>>,
+    filter: Filter,
+}
+
+impl FilteredQuery {
+    /// Matches of `text`, or everything without one, that pass `filter`.
+    pub fn new(text: Option<Box<dyn Query>>, filter: Filter) -> Self {
+        Self {
+            text,
+            near: None,
+            filter,
+        }
+    }
+
+    /// Matches of `text`, and those near, which pass `filter`. Being near adds nothing to a score.
+    pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<Meant>, filter: Filter) -> Self {
+        Self {
+            // The text has to be explained also where only meaning matches.
+            text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
+            near: Some(near),
+            filter,
+        }
+    }
+}
+
+impl Clone for FilteredQuery {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.as_ref().map(|text| text.box_clone()),
+            near: self.near.clone(),
+            filter: self.filter.clone(),
+        }
+    }
+}
+
+impl Query for FilteredQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let text = self
+            .text
+            .as_ref()
+            .map(|text| text.weight(scoring))
+            .transpose()?;
+        Ok(Box::new(FilteredWeight {
+            text,
+            near: self.near.clone(),
+            filter: self.filter.clone(),
+        }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        if let Some(text) = &self.text {
+            text.query_terms(visitor);
+        }
+    }
+}
+
+struct FilteredWeight {
+    text: Option<Box<dyn Weight>>,
+    near: Option<Arc<Meant>>,
+    filter: Filter,
+}
+
+impl FilteredWeight {
+    /// Calls back for each match, ascending; `score` says whether scores are wanted.
+    fn visit(
+        &self,
+        reader: &SegmentReader,
+        score: bool,
+        callback: &mut dyn FnMut(DocId, Score),
+    ) -> tantivy::Result<()> {
+        let near = self.near.as_ref();
+        let near = near.map(|near| near.documents(reader.segment_id()));
+        let near = near.unwrap_or_default();
+        let mut near = near.iter().map(|(document, _)| *document).peekable();
+        let Some(text) = &self.text else {
+            match &self.near {
+                Some(_) => near.for_each(|document| callback(document, 0.0)),
+                None => {
+                    let bits = self.filter.bits(reader)?;
+                    bits.iter().for_each(|document| callback(document, 1.0));
+                }
+            }
+            return Ok(());
+        };
+        // Those near that the text does not match come in their places between its matches.
+        let mut matched = |document, score| {
+            while let Some(near) = near.next_if(|near| *near <= document) {
+                if near < document {
+                    callback(near, 0.0);
+                }
+            }
+            callback(document, score);
+        };
+        let bits = self.filter.bits(reader)?;
+        if bits.len() < reader.max_doc() / FEW_CANDIDATES {
+            let mut scorer = text.scorer(reader, 1.0)?;
+            for document in bits.iter() {
+                if scorer.doc() < document {
+                    scorer.seek(document);
+                }
+                if scorer.doc() == document {
+                    matched(document, if score { scorer.score() } else { 1.0 });
+                }
+            }
+        } else if score {
+            text.for_each(reader, &mut |document, score| {
+                if bits.contains(document) {
+                    matched(document, score);
+                }
+            })?;
+        } else {
+            text.for_each_no_score(reader, &mut |documents| {
+                for document in documents {
+                    if bits.contains(*document) {
+                        matched(*document, 1.0);
+                    }
+                }
+            })?;
+        }
+        near.for_each(|document| callback(document, 0.0));
+        Ok(())
+    }
+}
+
+impl Weight for FilteredWeight {
+    /// All matches are worked out at once: searches ask for each of them, and nobody for a few.
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut matches = Vec::new();
+        self.visit(reader, true, &mut |document, score| {
+            matches.push((document, score * boost));
+        })?;
+        Ok(Box::new(Matches { matches, place: 0 }))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let no_match = || {
+            let message = format!("document #{document} does not match");
+            TantivyError::InvalidArgument(message)
+        };
+        if !self.filter.bits(reader)?.contains(document) {
+            return Err(no_match());
+        }
+        let near = self.near.as_ref();
+        let is_near = near.is_some_and(|near| near.get(reader.segment_id(), document).is_some());
+        match &self.text {
+            None if self.near.is_none() => Ok(Explanation::new("every agent", 1.0)),
+            None if !is_near => Err(no_match()),
+            None => Ok(near_in_meaning()),
+            Some(text) => match text.explain(reader, document) {
+                Err(_) if is_near => Ok(near_in_meaning()),
+                explained => explained,
+            },
+        }
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        if self.text.is_none() && self.near.is_none() {
+            return Ok(self.filter.bits(reader)?.len());
+        }
+        let mut count = 0;
+        self.visit(reader, false, &mut |_, _| count += 1)?;
+        Ok(count)
+    }
+
+    fn for_each(
+        &self,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(DocId, Score),
+    ) -> tantivy::Result<()> {
+        self.visit(reader, true, callback)
+    }
+
+    fn for_each_no_score(
+        &self,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(&[DocId]),
+    ) -> tantivy::Result<()> {
+        let mut block = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let mut filled = 0;
+        self.visit(reader, false, &mut |document, _| {
+            block[filled] = document;
+            filled += 1;
+            if filled == block.len() {
+                callback(&block);
+                filled = 0;
+            }
+        })?;
+        callback(&block[..filled]);
+        Ok(())
+    }
+
+    fn for_each_pruning(
+        &self,
+        threshold: Score,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(DocId, Score) -> Score,
+    ) -> tantivy::Result<()> {
+        let mut threshold = threshold;
+        match &self.text {
+            Some(text) if self.near.is_none() => {
+                let bits = self.filter.bits(reader)?;
+                text.for_each_pruning(threshold, reader, &mut |document, score| {
+                    if bits.contains(document) {
+                        threshold = callback(document, score);
+                    }
+                    threshold
+                })
+            }
+            _ => self.visit(reader, true, &mut |document, score| {
+                if score > threshold {
+                    threshold = callback(document, score);
+                }
+            }),
+        }
+    }
+}
+
+fn near_in_meaning() -> Explanation {
+    Explanation::new("near in meaning", 0.0)
+}
+
+/// Matches in a list.
+struct Matches {
+    matches: Vec<(DocId, Score)>,
+    place: usize,
+}
+
+impl DocSet for Matches {
+    fn advance(&mut self) -> DocId {
+        self.place += 1;
+        self.doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        let rest = self.matches.get(self.place..).unwrap_or_default();
+        self.place += rest.partition_point(|(document, _)| *document < target);
+        self.doc()
+    }
+
+    fn doc(&self) -> DocId {
+        let here = self.matches.get(self.place);
+        here.map_or(TERMINATED, |(document, _)| *document)
+    }
+
+    fn size_hint(&self) -> u32 {
+        u32::try_from(self.matches.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Scorer for Matches {
+    fn score(&mut self) -> Score {
+        self.matches
+            .get(self.place)
+            .map_or(0.0, |(_, score)| *score)
+    }
+}
