@@ -124,8 +124,11 @@ impl Bits {
         widened(
             #[inline(always)]
             || {
-                let words = self.0.iter().zip(&other.0);
-                words.map(|(one, other)| (one & other).count_ones()).sum()
+                let mut common = 0;
+                for (one, other) in self.0.iter().zip(&other.0) {
+                    common += (one & other).count_ones();
+                }
+                common
             },
         )
     }

@@ -112,11 +112,16 @@ impl Chunk {
             16 => self.each::<16>(query, allowed, distances),
             _ => {
                 let (rows, _) = self.codes.as_chunks::<LANES>();
-                self.compare(allowed, distances, |group| {
-                    let stride = MAX_CODES * self.words;
-                    let codes = rows.get(group * stride..)?.get(..stride)?;
-                    Some(nearest(codes.chunks_exact(self.words), query))
-                });
+                self.compare(
+                    allowed,
+                    distances,
+                    #[inline(always)]
+                    |group| {
+                        let stride = MAX_CODES * self.words;
+                        let codes = rows.get(group * stride..)?.get(..stride)?;
+                        Some(nearest(codes.chunks_exact(self.words), query))
+                    },
+                );
             }
         }
     }
@@ -130,9 +135,12 @@ impl Chunk {
         let (rows, _) = self.codes.as_chunks::<LANES>();
         let (codes, _) = rows.as_chunks::<WORDS>();
         let (groups, _) = codes.as_chunks::<MAX_CODES>();
-        self.compare(allowed, distances, |group| {
-            Some(nearest(groups.get(group)?.iter(), query))
-        });
+        self.compare(
+            allowed,
+            distances,
+            #[inline(always)]
+            |group| Some(nearest(groups.get(group)?.iter(), query)),
+        );
     }
 
     /// Goes over the groups of slots of which any is allowed.

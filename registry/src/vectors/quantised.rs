@@ -107,13 +107,22 @@ pub(super) fn stride(dimensions: usize) -> usize {
 /// How near the vectors in these bytes are to a query of unit length.
 #[inline(always)]
 pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
-    let mut vectors = bytes.chunks_exact(stride(query.len()));
-    let card = vectors.next().map_or(0.0, |vector| product(vector, query));
-    let skills = vectors.map(|vector| product(vector, query)).enumerate();
-    Similarity {
-        card,
-        skill: skills.max_by(|left, right| left.1.total_cmp(&right.1).then(right.0.cmp(&left.0))),
+    // Written as a loop: the closure of an iterator may be compiled on its own, for all processors.
+    let mut similarity = Similarity {
+        card: 0.0,
+        skill: None,
+    };
+    let vectors = bytes.chunks_exact(stride(query.len()));
+    for (place, vector) in vectors.enumerate() {
+        let near = product(vector, query);
+        match (place.checked_sub(1), similarity.skill) {
+            (None, _) => similarity.card = near,
+            // Of equal ones the first.
+            (Some(_), Some((_, best))) if near.total_cmp(&best).is_le() => {}
+            (Some(skill), _) => similarity.skill = Some((skill, near)),
+        }
     }
+    similarity
 }
 
 fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
@@ -148,11 +157,14 @@ fn product(vector: &[u8], query: &[f32]) -> f32 {
             sums[lane] += f32::from(numbers[lane].cast_signed()) * query[lane];
         }
     }
-    let rest = rest.iter().zip(query_rest);
-    let rest: f32 = rest
-        .map(|(number, query)| f32::from(number.cast_signed()) * query)
-        .sum();
-    f32::from_le_bytes(*scale) * (sums.iter().sum::<f32>() + rest)
+    let mut sum = 0.0;
+    for (number, query) in rest.iter().zip(query_rest) {
+        sum += f32::from(number.cast_signed()) * query;
+    }
+    for lane in sums {
+        sum += lane;
+    }
+    f32::from_le_bytes(*scale) * sum
 }
 
 #[cfg(test)]
