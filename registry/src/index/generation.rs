@@ -42,6 +42,8 @@ impl Generation {
         let directory = MmapDirectory::open(&path).map_err(tantivy::TantivyError::from)?;
         let settings = IndexSettings {
             docstore_blocksize: STORE_BLOCK,
+            // A rebuild has as many writing threads as cores already: one more beside each is mostly switched to.
+            docstore_compress_dedicated_thread: false,
             ..IndexSettings::default()
         };
         let index = tantivy::Index::create(directory, Fields::build().0, settings)?;

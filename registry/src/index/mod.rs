@@ -106,7 +106,7 @@ impl Default for IndexConfig {
     fn default() -> Self {
         Self {
             writer_memory: 64 * 1024 * 1024,
-            rebuild_memory: 192 * 1024 * 1024,
+            rebuild_memory: 256 * 1024 * 1024,
             rebuild_threads: 2,
             filter_cache: 32 * 1024 * 1024,
             facets: FacetLimits::default(),
