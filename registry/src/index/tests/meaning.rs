@@ -117,6 +117,35 @@ impl World {
         (all.collect(), words, near)
     }
 
+    /// The library's own collectors go other ways through the query object, and find as many.
+    fn check_other_ways(&self, request: &SearchRequest, expected: usize) {
+        let compiled = self.index.compiled_query(request).unwrap();
+        let (searcher, query) = (&compiled.searcher, &*compiled.query);
+        let count = searcher.search(query, &tantivy::collector::Count).unwrap();
+        assert_eq!(count, expected, "{request:?}");
+        let collector = tantivy::collector::DocSetCollector;
+        let found = searcher.search(query, &collector).unwrap();
+        assert_eq!(found.len(), expected, "{request:?}");
+        let best = tantivy::collector::TopDocs::with_limit(expected + 1).order_by_score();
+        let best = searcher.search(query, &best).unwrap();
+        assert_eq!(best.len(), expected, "{request:?}");
+        let mut one_by_one = 0;
+        let weight = tantivy::query::EnableScoring::enabled_from_searcher(searcher);
+        let weight = query.weight(weight).unwrap();
+        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
+            let mut scorer = weight.scorer(reader, 1.0).unwrap();
+            while scorer.doc() != tantivy::TERMINATED {
+                let address = tantivy::DocAddress::new(ordinal, scorer.doc());
+                assert!(found.contains(&address), "{request:?}");
+                let score = query.explain(searcher, address).unwrap().value();
+                assert!((score - scorer.score()).abs() < 1e-3, "{request:?}");
+                one_by_one += 1;
+                scorer.advance();
+            }
+        }
+        assert_eq!(one_by_one, expected, "{request:?}");
+    }
+
     fn check(&self, request: &SearchRequest) -> usize {
         let (expected, words, near) = self.expected(request);
         let answer = self.index.search(request).unwrap();
@@ -137,6 +166,7 @@ impl World {
         for hit in &answer.hits {
             assert_eq!(hit.hit, self.agents[&hit.id].hit);
         }
+        self.check_other_ways(request, expected.len());
         let scores: Vec<f32> = answer.hits.iter().filter_map(|hit| hit.score).collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
         // Every hit says what it is: near, or holding a word, or both.
