@@ -3,7 +3,8 @@
 //! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
 //! agents are ingested for whole searches. Vectors are of `BENCH_DIMENSIONS` (384) numbers and no model is needed: what
 //! a model makes of a text says nothing about how fast it is found. Encoding is measured with the model in the folder
-//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape whose weights mean nothing; `BENCH_CARDS` (1000) cards.
+//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape whose weights mean nothing; a registry of
+//! `BENCH_CARDS` (1000) cards is brought to it, while others search.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,11 +24,12 @@ mod stock;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use a2a_registry::app::Step;
+use a2a_registry::app::{App, Caller, SearchQuery, Step};
 use a2a_registry::embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
 use a2a_registry::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
 use async_trait::async_trait;
@@ -101,23 +103,70 @@ async fn encode() {
         &times,
     );
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let cards: Vec<String> = (0..size("BENCH_CARDS", 1000))
-        .map(|card| generator.query(card as u64, 90))
-        .collect();
-    let busy = Arc::clone(&encoder);
+    let text = (0..64)
+        .map(|place| generator.query(place, 90))
+        .collect::<Vec<_>>();
     let began = Instant::now();
-    let work = tokio::spawn(async move {
-        for some in cards.chunks(32) {
-            busy.embed(some.to_vec(), TextKind::Card).await.unwrap();
-        }
-        cards.len() as f64 / began.elapsed().as_secs_f64()
-    });
-    let times = query_times(&encoder, count, query).await;
-    tell("the same while cards are encoded, ms", "p50", &times);
+    for some in text.chunks(32) {
+        encoder.embed(some.to_vec(), TextKind::Card).await.unwrap();
+    }
+    let rate = text.len() as f64 / began.elapsed().as_secs_f64();
     figure(
         "texts of 90 words a second, one thread",
+        format!("{rate:.1}"),
+    );
+    cards(&encoder, &generator, query).await;
+}
+
+/// How many cards a second a registry brings to a model, and how long searches and queries take meanwhile.
+async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usize) -> String) {
+    let agents = size("BENCH_CARDS", 1000);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock.fill(|place| generator.card(place)).await;
+    stock.app.index_anew(|| false).await.unwrap();
+    println!("\n{agents} cards");
+    let count = size("BENCH_QUERIES", 200);
+    let times = search_times(&stock.app, generator, 0..count).await;
+    tell("search by words, ms", "p50", &times);
+    let (app, model) = (Arc::clone(&stock.app), Arc::clone(encoder));
+    let work = tokio::spawn(async move {
+        let began = Instant::now();
+        let mut embedding = app.embedding_open(model).await.unwrap();
+        while app.embedding_step(&mut embedding).await.unwrap() != Step::Done {}
+        agents as f64 / began.elapsed().as_secs_f64()
+    });
+    let times = search_times(&stock.app, generator, count..2 * count).await;
+    tell("the same while cards are encoded, ms", "p50", &times);
+    let times = query_times(encoder, count, query).await;
+    tell(
+        "query of 32 tokens while cards are encoded, ms",
+        "p50",
+        &times,
+    );
+    assert!(!work.is_finished(), "more BENCH_CARDS are needed");
+    figure(
+        "cards a second, one thread",
         format!("{:.1}", work.await.unwrap()),
     );
+    stock.close().await;
+}
+
+/// How long searches by words take in the registry, one after another, in order.
+async fn search_times(app: &App, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
+    let mut times = Vec::with_capacity(queries.len());
+    for place in queries {
+        let query = SearchQuery {
+            q: Some(generator.query(place as u64, WORDS)),
+            mode: Some("lexical".into()),
+            ..SearchQuery::default()
+        };
+        let began = Instant::now();
+        black_box(app.search(&Caller::default(), &query).await.unwrap());
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    times
 }
 
 async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> String) -> Vec<f64> {
