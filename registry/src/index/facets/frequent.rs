@@ -13,7 +13,7 @@ use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::termdict::TermMerger;
-use tantivy::{InvertedIndexReader, Searcher, SegmentReader};
+use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
 use super::super::request::FacetName;
@@ -271,8 +271,14 @@ pub(super) fn among(
     agents: &Bits,
     index: &InvertedIndexReader,
 ) -> tantivy::Result<u64> {
-    let postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-    Ok(agents.among(postings).count() as u64)
+    let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+    let mut count = 0;
+    // They are looked at one by one: of many agents few stretches of postings could be passed over.
+    while postings.doc() != TERMINATED {
+        count += u64::from(agents.contains(postings.doc()));
+        postings.advance();
+    }
+    Ok(count)
 }
 
 impl Carried {
