@@ -1,5 +1,6 @@
 //! `register`: domains and cards, one result a line, then what to place where.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::Value;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::client::{Client, Reply};
 use super::console::Console;
@@ -183,6 +185,7 @@ async fn wait_for_visits(
         .map(|domain| visited(client, domain, deadline))
         .buffered(AT_ONCE);
     let mut at = 0;
+    let mut told = HashSet::new();
     while let Some(latest) = seen.next().await {
         let (name, reply) = &mut registered[at];
         at += 1;
@@ -192,7 +195,7 @@ async fn wait_for_visits(
         if console.json {
             continue;
         }
-        let lines = outcome_of(client, name, &reply.value).await;
+        let lines = outcome_of(client, name, &reply.value, &mut told).await;
         progress.suspend(|| lines.iter().try_for_each(|line| console.line(line)))?;
     }
     drop(seen);
@@ -241,10 +244,19 @@ fn is_asked(source: &SourceView) -> bool {
     source.last_attempt.is_some() || source.kind == SourceKind::Entry.as_str()
 }
 
-/// What came of the first visit, and what to do next.
-async fn outcome_of(client: &Client, name: &str, domain: &DomainView) -> Vec<String> {
+/// What came of the first visit, and what to do next. Of several names of one domain the first tells of its agents;
+/// `told` remembers which.
+async fn outcome_of(
+    client: &Client,
+    name: &str,
+    domain: &DomainView,
+    told: &mut HashSet<Uuid>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for &id in &domain.agents {
+        if !told.insert(id) {
+            continue;
+        }
         let line = match client.agent(id).await {
             Ok(reply) => {
                 let summary = reply.value.hit.summary;
@@ -274,16 +286,16 @@ async fn outcome_of(client: &Client, name: &str, domain: &DomainView) -> Vec<Str
             // Most domains have no catalog.
             .filter(|source| source.state != ABSENT)
             .filter(failed)
-            .map(|source| told(name, source)),
+            .map(|source| asked(name, source)),
     );
-    if lines.is_empty() {
+    if lines.is_empty() && domain.agents.is_empty() {
         lines.push(format!("{name}: a curator looks at it before it is shown"));
     }
     lines
 }
 
 /// What is known of a source that has yielded no agent.
-fn told(name: &str, source: &SourceView) -> String {
+fn asked(name: &str, source: &SourceView) -> String {
     let which = if name == source.url {
         name.to_owned()
     } else {
@@ -304,7 +316,7 @@ fn told(name: &str, source: &SourceView) -> String {
 }
 
 /// The command that takes an agent further, where there is one.
-async fn next_step(client: &Client, id: uuid::Uuid, state: ShownLifecycle) -> String {
+async fn next_step(client: &Client, id: Uuid, state: ShownLifecycle) -> String {
     let program = invocation::program();
     match state {
         ShownLifecycle::Approved | ShownLifecycle::Deprecated => {
