@@ -306,14 +306,14 @@ impl Index {
         let more = entries.len() > request.limit;
         entries.truncate(request.limit);
         let words = Highlighter::new(&prepared.query.words);
-        let words_alone = match &prepared.blend {
+        let explaining = request.explain && prepared.text.is_some();
+        let asked_words = || match &prepared.blend {
             // Only the order by relevance is put together of both.
             Some(blend) if order == Order::Score => blend.counts_words().then(|| prepared.words()),
             _ => Some(query.clone()),
         };
-        let explaining = request.explain && prepared.text.is_some();
+        let asked_words = explaining.then(asked_words).flatten();
         let scoring = EnableScoring::enabled_from_searcher(searcher);
-        let asked_words = words_alone.filter(|_| explaining);
         let weight = asked_words.map(|words| words.weight(scoring)).transpose()?;
         let explain = explaining.then_some(weight.as_deref());
         let hits = entries
