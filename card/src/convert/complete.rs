@@ -5,10 +5,11 @@ use std::mem;
 use serde_json::{Value, json};
 
 use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
-use crate::facets::SECURITY_MEMBERS;
+use crate::facets::{has_unread_demand, is_security_member};
 use crate::finding::Findings;
-use crate::member::{Length, MAX_LIST, snake_case};
+use crate::member::{Length, MAX_LIST};
 use crate::pointer::Pointer;
+use crate::wire::informal;
 use crate::wire::names::is_media_type;
 use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 
@@ -77,13 +78,17 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
 /// Takes out what the card says about security and nobody could read.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
-    for name in SECURITY_MEMBERS {
-        for spelling in [name, &snake_case(name)] {
-            if let Some(value) = card.unknown.shift_remove(spelling) {
-                out.add_value(&rules::CONVERT_SECURITY, &root.name(spelling), &value);
-            }
+    let demand = has_unread_demand(card);
+    for place in informal::places(&card.unknown) {
+        let holder = place.holder.map_or(root, |holder| root.name(holder));
+        if demand || (place.holder.is_none() && is_security_member(place.name)) {
+            let at = holder.name(place.name);
+            out.add_value(&rules::CONVERT_SECURITY, &at, place.value);
         }
     }
+    card.unknown.retain(|name, _| {
+        !is_security_member(name) && !(demand && informal::is_about_credentials(name))
+    });
 }
 
 /// Takes out the signatures, which cover other bytes, and what no version knows. Comes last, as a card may
