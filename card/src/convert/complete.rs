@@ -3,6 +3,7 @@
 use std::mem;
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
 use crate::facets::{has_unread_demand, is_security_member};
@@ -18,6 +19,12 @@ const DEFAULT_MODE: &str = "text/plain";
 
 /// The version of an agent whose card names none.
 const DEFAULT_VERSION: &str = "0.0.0";
+
+/// The organisation where nothing is known of it.
+const NO_ORGANIZATION: &str = "unknown";
+
+/// The page of an organisation that names none.
+const NO_PAGE: &str = "about:blank";
 
 /// The id of the skill of an agent whose card names none.
 const DEFAULT_SKILL: &str = "default";
@@ -46,17 +53,27 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
         texts.into_iter().flatten().all(String::is_empty)
     });
     if let Some(provider) = &mut card.provider {
-        // Who runs an agent, and where they are found, cannot be guessed; but half of it is worth saying.
+        // Half of who runs an agent is worth saying. The other half cannot be guessed: an organisation is called by
+        // the host it is found at, and a page that is nowhere is an empty one.
         let at = root.name("provider");
-        fill(
-            &mut provider.organization,
-            "",
-            &at.name("organization"),
-            out,
-        );
-        fill(&mut provider.url, "", &at.name("url"), out);
+        let url = provider.url.as_deref().unwrap_or_default();
+        let host = Url::parse(url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
+        let organization = host.unwrap_or_else(|| NO_ORGANIZATION.to_owned());
+        for (text, default, name) in [
+            (
+                &mut provider.organization,
+                organization.as_str(),
+                "organization",
+            ),
+            (&mut provider.url, NO_PAGE, "url"),
+        ] {
+            text.take_if(|text| text.is_empty());
+            fill(text, default, &at.name(name), out);
+        }
     }
-    interfaces::complete(&mut card.interfaces, parsed.family, target, out);
+    interfaces::complete(&mut card.interfaces, parsed, target, out);
     capabilities(&mut card.capabilities, parsed.family, target, out);
     security::complete(&mut card, target, out);
     for (modes, name) in [

@@ -30,6 +30,8 @@ pub(crate) struct Read {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
+    /// Whether the flat address is dated by the family alone.
+    pub(crate) dated_by_form: bool,
 }
 
 /// Members under which a whole card, or the part with its name, is found in real documents.
@@ -147,6 +149,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         card,
         family,
         reason,
+        dated_by_form: shape.dated_by_form,
     })
 }
 
