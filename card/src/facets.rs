@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::member::{snake_case, unique};
+use crate::member::{is_spelling, unique};
+use crate::wire::informal;
 use crate::wire::v0_2::labelled;
 use crate::{AgentCard, SchemeKind, SecurityScheme};
 
@@ -11,9 +12,12 @@ use crate::{AgentCard, SchemeKind, SecurityScheme};
 ///
 /// The schemes that the requirements name, in their order and each label once; `none` where an alternative
 /// asks for nothing. A card that declares schemes without requiring any is labelled by all of them: real
-/// cards mean so. Only a card without either is `none` by itself, and one whose security could not be read
-/// has no label at all.
+/// cards mean so. A card without either is `none` by the rule of its version, unless it says elsewhere, or in
+/// a form that cannot be read, that something is needed: that is `unknown`.
 pub fn auth_labels(card: &AgentCard) -> Vec<String> {
+    if has_unread_demand(card) {
+        return vec!["unknown".to_owned()];
+    }
     let declared = declared(card);
     let mut labels = Vec::new();
     for requirement in &card.security {
@@ -31,7 +35,7 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     if labels.is_empty() {
         labels.extend(card.security_schemes.iter().map(|s| label(&s.kind)));
     }
-    if labels.is_empty() && !has_unread_security(card) {
+    if labels.is_empty() {
         labels.push("none".to_owned());
     }
     unique(labels)
@@ -45,21 +49,37 @@ pub(crate) fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
-/// The members of every version that speak of security.
-pub(crate) const SECURITY_MEMBERS: [&str; 4] = [
-    "security",
-    "securityRequirements",
-    "securitySchemes",
-    "authentication",
-];
+/// Whether the name, in either spelling, is that of a member that speaks of security in some version.
+pub(crate) fn is_security_member(name: &str) -> bool {
+    const MEMBERS: [&str; 4] = [
+        "security",
+        "securityRequirements",
+        "securitySchemes",
+        "authentication",
+    ];
+    MEMBERS.iter().any(|known| is_spelling(name, known))
+}
 
-/// Whether the card says something about security that could not be read, so that nothing can be said of
-/// what it asks.
-pub(crate) fn has_unread_security(card: &AgentCard) -> bool {
-    SECURITY_MEMBERS.into_iter().any(|name| {
-        let unknown = &card.unknown;
-        unknown.contains_key(name) || unknown.contains_key(&snake_case(name))
-    })
+/// Whether the card says that callers must bring something, and nowhere legibly what: such an agent may be
+/// closed to whoever brings nothing.
+///
+/// ```
+/// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;
+/// assert!(a2a_card::has_unread_demand(&a2a_card::parse(card)?.card));
+/// # Ok::<(), a2a_card::ParseError>(())
+/// ```
+pub fn has_unread_demand(card: &AgentCard) -> bool {
+    let declared = declared(card);
+    let asks = |(name, _): &(String, Vec<String>)| {
+        let scheme = declared.get(name.as_str());
+        scheme.map_or_else(|| labelled(name), |scheme| scheme.kind.clone()) != SchemeKind::None
+    };
+    let legible = card
+        .security_schemes
+        .iter()
+        .any(|scheme| scheme.kind != SchemeKind::None)
+        || card.security.iter().flat_map(|r| &r.schemes).any(asks);
+    !legible && informal::told(&card.unknown).demands()
 }
 
 /// The label of one scheme.

@@ -25,11 +25,11 @@ fn a_card_that_asks_for_nothing_is_none() {
 #[test]
 fn nothing_is_claimed_of_security_that_cannot_be_read() {
     let unread = card(&json!({"security": {"authRequired": true}}));
-    assert!(auth_labels(&unread).is_empty());
+    assert_eq!(auth_labels(&unread), ["unknown"]);
     let sentences = crate::security_sentences(&unread);
     assert_eq!(
         sentences,
-        ["The card describes its security in a form that is not understood"]
+        ["The card asks for credentials in a form that is not understood"]
     );
 }
 

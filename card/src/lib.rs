@@ -71,7 +71,9 @@ pub use convert::{
 pub use diff::{CardDiff, Change, ChangeClass, MAX_CHANGES, UnknownChangeClass, diff};
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
-pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
+pub use facets::{
+    all_input_modes, all_output_modes, auth_labels, capability_labels, has_unread_demand, tags,
+};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS, Severity};
 pub use interfaces::{RankedInterface, Spoken, ranked_interfaces};

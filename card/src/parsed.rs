@@ -16,6 +16,8 @@ pub struct Parsed {
     pub family: Family,
     /// What in the card's shape decided for that family, as a phrase for people.
     pub reason: &'static str,
+    /// Whether the card declares no protocol version, and its flat address is dated by its family instead.
+    pub dated_by_form: bool,
     /// What was noticed on the way, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
 }
@@ -73,6 +75,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
         card: read.card,
         family: read.family,
         reason: read.reason,
+        dated_by_form: read.dated_by_form,
         findings: findings.into_list(),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::facets::{declared, has_unread_security};
+use crate::facets::{declared, has_unread_demand};
 use crate::member::unique;
 use crate::wire::v0_2::labelled;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
@@ -11,8 +11,11 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 ///
 /// Names in them are the card's own text in backticks, not escaped for any output. A card that requires
 /// nothing but declares schemes has one sentence for each scheme; a card without either has one sentence
-/// saying that nothing is asked.
+/// saying that nothing is asked, or that what is asked cannot be read.
 pub fn security_sentences(card: &AgentCard) -> Vec<String> {
+    if has_unread_demand(card) {
+        return vec![UNREAD.to_owned()];
+    }
     let declared = declared(card);
     let mut sentences: Vec<String> = Vec::new();
     if card.security.is_empty() {
@@ -23,16 +26,14 @@ pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     for requirement in &card.security {
         sentences.push(capitalised(&alternative(&declared, requirement)));
     }
-    if sentences.is_empty() && has_unread_security(card) {
-        sentences.push(UNREAD.to_owned());
-    } else if sentences.is_empty() {
+    if sentences.is_empty() {
         sentences.push(capitalised(NOTHING));
     }
     unique(sentences)
 }
 
-/// The sentence for security that could not be read.
-const UNREAD: &str = "The card describes its security in a form that is not understood";
+/// The sentence for a demand that could not be read.
+const UNREAD: &str = "The card asks for credentials in a form that is not understood";
 
 /// The clause for an open door.
 const NOTHING: &str = "call without credentials";

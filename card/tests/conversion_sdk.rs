@@ -38,6 +38,16 @@ fn named(variable: &str) -> Option<PathBuf> {
 
 /// Every callable card of the corpus, converted, by the name of its file.
 fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
+    let originals = originals()?.into_iter();
+    Some(
+        originals
+            .map(|(name, bytes)| (name, convert(&parse(&bytes).unwrap(), target)))
+            .collect(),
+    )
+}
+
+/// Every callable card of the corpus by the name of its file.
+fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
     let shared = std::env::var_os("A2A_REGISTRY_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
         PathBuf::from,
@@ -53,12 +63,10 @@ fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
             if path.extension().is_none_or(|kind| kind != "json") {
                 continue;
             }
-            let Ok(parsed) = parse(&std::fs::read(&path).unwrap()) else {
-                continue;
-            };
-            if !parsed.card.interfaces.is_empty() {
+            let bytes = std::fs::read(&path).unwrap();
+            if parse(&bytes).is_ok_and(|parsed| !parsed.card.interfaces.is_empty()) {
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                all.insert(name, convert(&parsed, target));
+                all.insert(name, bytes);
             }
         }
     }
@@ -67,11 +75,7 @@ fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
 }
 
 /// Hands all cards to one process of the SDK, and takes its answers.
-fn load(
-    python: &Path,
-    target: ConversionTarget,
-    cards: &BTreeMap<String, Converted>,
-) -> Vec<Answer> {
+fn load(python: &Path, target: ConversionTarget, cards: &BTreeMap<String, Value>) -> Vec<Answer> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/load_cards.py");
     let mut process = Command::new(python)
         .arg(script)
@@ -83,7 +87,7 @@ fn load(
     let mut input = process.stdin.take().unwrap();
     let lines: String = cards
         .iter()
-        .map(|(name, converted)| format!("{}\n", json!({"name": name, "card": converted.card})))
+        .map(|(name, card)| format!("{}\n", json!({"name": name, "card": card})))
         .collect();
     // The process answers while it reads, so somebody else has to write.
     let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
@@ -93,6 +97,14 @@ fn load(
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The converted cards alone.
+fn documents(cards: &BTreeMap<String, Converted>) -> BTreeMap<String, Value> {
+    let documents = cards.iter();
+    documents
+        .map(|(name, converted)| (name.clone(), Value::Object(converted.card.clone())))
         .collect()
 }
 
@@ -353,7 +365,7 @@ fn the_1_0_sdk_loads_cards_converted_to_1_0() {
     let Some(python) = named("A2A_REGISTRY_TEST_PY1") else {
         return;
     };
-    let answers = load(&python, ConversionTarget::V1_0, &cards);
+    let answers = load(&python, ConversionTarget::V1_0, &documents(&cards));
     assert_eq!(answers.len(), cards.len());
     for answer in &answers {
         let Some(read) = &answer.read else { continue };
@@ -371,6 +383,50 @@ fn the_1_0_sdk_loads_cards_converted_to_1_0() {
 }
 
 #[test]
+fn no_card_loses_its_client_by_being_converted_to_1_0() {
+    let Some(originals) = originals() else {
+        return;
+    };
+    let Some(python) = named("A2A_REGISTRY_TEST_PY1") else {
+        return;
+    };
+    // The SDK reads texts as UTF-8 and no more; what its parser of JSON refuses has no client to lose.
+    let readable: BTreeMap<String, Value> = originals
+        .iter()
+        .filter_map(|(name, bytes)| Some((name.clone(), serde_json::from_slice(bytes).ok()?)))
+        .collect();
+    let cards: BTreeMap<String, Converted> = originals
+        .iter()
+        .map(|(name, bytes)| {
+            let converted = convert(&parse(bytes).unwrap(), ConversionTarget::V1_0);
+            (name.clone(), converted)
+        })
+        .collect();
+    let clients = |cards: &BTreeMap<String, Value>| -> BTreeSet<String> {
+        let answers = load(&python, ConversionTarget::V1_0, cards).into_iter();
+        answers
+            .filter(|answer| answer.client.is_some())
+            .map(|answer| answer.name)
+            .collect()
+    };
+    let before = clients(&readable);
+    let after = clients(&documents(&cards));
+    println!(
+        "of {} cards the SDK of 1.0 has a client for {} as published and for {} as converted",
+        cards.len(),
+        before.len(),
+        after.len()
+    );
+    let lost: Vec<&String> = before.difference(&after).collect();
+    assert!(lost.is_empty(), "{}: {lost:?}", lost.len());
+    for (name, converted) in &cards {
+        let mut findings = converted.findings.iter();
+        let told = findings.any(|finding| finding.rule == "convert.no-client");
+        assert_ne!(after.contains(name), told, "{name}: {:?}", converted.card);
+    }
+}
+
+#[test]
 fn the_0_3_sdk_loads_cards_converted_to_0_3() {
     let Some(cards) = converted(ConversionTarget::V0_3) else {
         return;
@@ -381,7 +437,7 @@ fn the_0_3_sdk_loads_cards_converted_to_0_3() {
     let Some(python) = named("A2A_REGISTRY_TEST_PY03") else {
         return;
     };
-    let answers = load(&python, ConversionTarget::V0_3, &cards);
+    let answers = load(&python, ConversionTarget::V0_3, &documents(&cards));
     assert_eq!(answers.len(), cards.len());
     for answer in &answers {
         let Some(read) = &answer.read else { continue };

@@ -75,6 +75,9 @@ const ATTACKS: &[(&str, &str, &str, ChangeClass)] = &[
     ("an address with a number for tenant", r#""protocolVersion": "1.0""#, r#""protocolVersion": "1.0", "tenant": 7"#, Critical),
     ("the address of one version for another's readers", r#""url": "https://desk.io/a2a", "pre"#, r#""url": "https://eu.desk.io/a2a", "pre"#, Critical),
     // Weaker authentication.
+    ("credentials that no version knows", r#""version": "1""#, r#""version": "1", "auth": {"type": "apiKey", "in": "header", "name": "X-Other"}"#, Critical),
+    ("a demand that no version knows", r#""version": "1""#, r#""version": "1", "auth_required": true"#, Critical),
+    ("a demand that says nothing", r#""version": "1""#, r#""version": "1", "auth_required": false"#, High),
     ("one of two lists emptied", r#""securityRequirements": [{"schemes": {"key": {}}}]"#, r#""securityRequirements": []"#, Critical),
     ("one of two lists dropped", r#""securityRequirements": [{"schemes": {"key": {}}}],"#, "", Critical),
     ("the other one dropped", r#""security": [{"key": []}], "securityR"#, r#""securityR"#, Critical),

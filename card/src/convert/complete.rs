@@ -3,12 +3,14 @@
 use std::mem;
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
-use crate::facets::SECURITY_MEMBERS;
+use crate::facets::{has_unread_demand, is_security_member};
 use crate::finding::Findings;
-use crate::member::{Length, MAX_LIST, snake_case};
+use crate::member::{Length, MAX_LIST};
 use crate::pointer::Pointer;
+use crate::wire::informal;
 use crate::wire::names::is_media_type;
 use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 
@@ -17,6 +19,12 @@ const DEFAULT_MODE: &str = "text/plain";
 
 /// The version of an agent whose card names none.
 const DEFAULT_VERSION: &str = "0.0.0";
+
+/// The organisation where nothing is known of it.
+const NO_ORGANIZATION: &str = "unknown";
+
+/// The page of an organisation that names none.
+const NO_PAGE: &str = "about:blank";
 
 /// The id of the skill of an agent whose card names none.
 const DEFAULT_SKILL: &str = "default";
@@ -45,17 +53,27 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
         texts.into_iter().flatten().all(String::is_empty)
     });
     if let Some(provider) = &mut card.provider {
-        // Who runs an agent, and where they are found, cannot be guessed; but half of it is worth saying.
+        // Half of who runs an agent is worth saying. The other half cannot be guessed: an organisation is called by
+        // the host it is found at, and a page that is nowhere is an empty one.
         let at = root.name("provider");
-        fill(
-            &mut provider.organization,
-            "",
-            &at.name("organization"),
-            out,
-        );
-        fill(&mut provider.url, "", &at.name("url"), out);
+        let url = provider.url.as_deref().unwrap_or_default();
+        let host = Url::parse(url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
+        let organization = host.unwrap_or_else(|| NO_ORGANIZATION.to_owned());
+        for (text, default, name) in [
+            (
+                &mut provider.organization,
+                organization.as_str(),
+                "organization",
+            ),
+            (&mut provider.url, NO_PAGE, "url"),
+        ] {
+            text.take_if(|text| text.is_empty());
+            fill(text, default, &at.name(name), out);
+        }
     }
-    interfaces::complete(&mut card.interfaces, parsed.family, target, out);
+    interfaces::complete(&mut card.interfaces, parsed, target, out);
     capabilities(&mut card.capabilities, parsed.family, target, out);
     security::complete(&mut card, target, out);
     for (modes, name) in [
@@ -77,13 +95,17 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
 /// Takes out what the card says about security and nobody could read.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
-    for name in SECURITY_MEMBERS {
-        for spelling in [name, &snake_case(name)] {
-            if let Some(value) = card.unknown.shift_remove(spelling) {
-                out.add_value(&rules::CONVERT_SECURITY, &root.name(spelling), &value);
-            }
+    let demand = has_unread_demand(card);
+    for place in informal::places(&card.unknown) {
+        let holder = place.holder.map_or(root, |holder| root.name(holder));
+        if demand || (place.holder.is_none() && is_security_member(place.name)) {
+            let at = holder.name(place.name);
+            out.add_value(&rules::CONVERT_SECURITY, &at, place.value);
         }
     }
+    card.unknown.retain(|name, _| {
+        !is_security_member(name) && !(demand && informal::is_about_credentials(name))
+    });
 }
 
 /// Takes out the signatures, which cover other bytes, and what no version knows. Comes last, as a card may

@@ -6,12 +6,12 @@ use super::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::{Family, Interface, rules};
+use crate::{Family, Interface, Parsed, rules};
 
 /// Dates every interface, and leaves those that the version can write.
 pub(super) fn complete(
     interfaces: &mut Vec<Interface>,
-    family: Family,
+    parsed: &Parsed,
     target: ConversionTarget,
     out: &mut Findings,
 ) {
@@ -24,10 +24,11 @@ pub(super) fn complete(
         out.add(&rules::CONVERT_NO_ADDRESS, &root, "");
         return;
     }
-    date(interfaces, family, &list, out);
+    date(interfaces, parsed, &list, out);
     if target == ConversionTarget::V0_3 {
         choose(interfaces, &list, out);
     }
+    raise(interfaces, &list, out);
     let mut seen = HashSet::new();
     interfaces.retain(|interface| {
         let Interface {
@@ -55,6 +56,28 @@ pub(super) fn complete(
         let found = interfaces.first().map_or("", version);
         out.add(&rules::CONVERT_PROTOCOL, &root, found);
     }
+    if !interfaces.iter().any(|one| has_client(one, target)) {
+        let found = interfaces.first().map(|one| {
+            let version = version(one);
+            format!("{} {version} at {}", one.binding, one.url)
+        });
+        out.add(&rules::CONVERT_NO_CLIENT, &root, &found.unwrap_or_default());
+    }
+}
+
+/// Whether clients of the version can call the interface: those of 1.0 speak to 0.3 as well, and those of
+/// either know three bindings.
+fn has_client(interface: &Interface, target: ConversionTarget) -> bool {
+    let old = |version: &str| {
+        version
+            .strip_prefix("0.")
+            .is_some_and(|minor| matches!(minor, "0" | "1" | "2"))
+    };
+    matches!(interface.binding.as_str(), "JSONRPC" | "HTTP+JSON" | "GRPC")
+        && match target {
+            ConversionTarget::V1_0 => !old(version(interface)),
+            ConversionTarget::V0_3 => version(interface) == "0.3",
+        }
 }
 
 /// The protocol version, empty where there is none.
@@ -63,9 +86,10 @@ fn version(interface: &Interface) -> &str {
 }
 
 /// Dates interfaces by the form of their card where nothing else does. A caller that names no version is
-/// taken for one of 0.3 (1.0 §3.6), so that is what an agent of unknown age is taken for as well.
-fn date(interfaces: &mut [Interface], family: Family, list: &Pointer<'_>, out: &mut Findings) {
-    let assumed = match family {
+/// taken for one of 0.3 (1.0 §3.6), so that is what an agent of unknown age is taken for as well, and one whose
+/// card only looks like an older version: clients pass over what is older than 0.3.
+fn date(interfaces: &mut [Interface], parsed: &Parsed, list: &Pointer<'_>, out: &mut Findings) {
+    let assumed = match parsed.family {
         Family::V1_0 | Family::Dual | Family::Snake1 | Family::OtherInterfaces => "1.0",
         Family::V0_1
         | Family::V0_2
@@ -78,10 +102,11 @@ fn date(interfaces: &mut [Interface], family: Family, list: &Pointer<'_>, out: &
     };
     let mut undated = 0_usize;
     for interface in &mut *interfaces {
-        interface.protocol_version.get_or_insert_with(|| {
+        let by_form = parsed.dated_by_form && version(interface) == "0.1";
+        if by_form || interface.protocol_version.is_none() {
             undated += 1;
-            assumed.to_owned()
-        });
+            interface.protocol_version = Some(assumed.to_owned());
+        }
     }
     if undated > 0 {
         let found = format!(
@@ -89,6 +114,21 @@ fn date(interfaces: &mut [Interface], family: Family, list: &Pointer<'_>, out: &
             interfaces.len()
         );
         out.add(&rules::CONVERT_VERSION, list, &found);
+    }
+}
+
+/// Writes 0.3 for agents of 0.2: the requests are the same, and clients refuse everything older than 0.3.
+fn raise(interfaces: &mut [Interface], list: &Pointer<'_>, out: &mut Findings) {
+    let mut raised = 0_usize;
+    for interface in &mut *interfaces {
+        if version(interface) == "0.2" {
+            raised += 1;
+            interface.protocol_version = Some("0.3".to_owned());
+        }
+    }
+    if raised > 0 {
+        let found = format!("{raised} of {} of 0.2: written as 0.3", interfaces.len());
+        out.add(&rules::CONVERT_RAISED, list, &found);
     }
 }
 

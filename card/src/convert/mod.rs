@@ -88,7 +88,9 @@ pub struct Converted {
 /// Every required member is there, and no required list is empty; only a card without any address stays
 /// without `supportedInterfaces`. Everything that both the card's version and 1.0 can say is kept, as far
 /// as [`crate::parse`] understood it. An interface keeps the protocol version it had: the agent speaks
-/// what it spoke.
+/// what it spoke. But clients of 1.0 pass over everything older than 0.3, so an agent of 0.2 is written as one of
+/// 0.3, whose requests it understands, and so is one that only the form of its card dates. Where no client of
+/// 1.0 can call any interface, the finding `convert.no-client` says so.
 ///
 /// Converting the result once more gives the same card. It may be some times larger than the original, as
 /// names stand in for missing descriptions.
@@ -98,7 +100,7 @@ pub struct Converted {
 /// let converted = a2a_card::to_1_0(&a2a_card::parse(old)?);
 /// let interface = &converted.card["supportedInterfaces"][0];
 /// assert_eq!(interface["url"], "https://echo.example/");
-/// assert_eq!(interface["protocolVersion"], "0.1");
+/// assert_eq!(interface["protocolVersion"], "0.3");
 /// let scheme = &converted.card["securitySchemes"]["bearer"];
 /// assert_eq!(scheme["httpAuthSecurityScheme"]["scheme"], "bearer");
 /// # Ok::<(), a2a_card::ParseError>(())
@@ -112,8 +114,8 @@ pub fn to_1_0(parsed: &Parsed) -> Converted {
 /// As [`to_1_0`], with one limit more: all addresses of a 0.3 card share one `protocolVersion`. Those that
 /// speak 0.3 are written where there are any, else those of the first other 0.x version, else those of the
 /// version the card prefers; a finding names each of the others. `protocolVersion` is the version the
-/// agent really speaks there, with `0` for the patch, so a card of 1.0 becomes one that reads as 0.3 and
-/// says `1.0.0`.
+/// agent really speaks there, with `0` for the patch, so a card of 1.0 becomes one of 0.3's form that says
+/// `1.0.0`; the linter holds it to 0.3 because of its mark.
 pub fn to_0_3(parsed: &Parsed) -> Converted {
     convert(parsed, ConversionTarget::V0_3)
 }

@@ -155,9 +155,11 @@ fn a_0_3_card_has_the_addresses_that_speak_0_3() {
         entry("older", "JSONRPC", "0.2"),
     ])));
     assert_eq!(none.card["url"], "https://older.example");
-    assert_eq!(none.card["protocolVersion"], "0.2.0");
+    assert_eq!(none.card["protocolVersion"], "0.3.0");
     assert!(!none.card.contains_key("additionalInterfaces"));
-    assert_eq!(found(&none, "convert.protocol"), [("", "0.2")]);
+    let raised = [("/additionalInterfaces", "1 of 1 of 0.2: written as 0.3")];
+    assert_eq!(found(&none, "convert.version-raised"), raised);
+    assert_eq!(found(&none, "convert.no-client"), []);
 
     let newer = to_0_3(&card(json!([
         entry("newest", "JSONRPC", "1.2"),
@@ -166,6 +168,56 @@ fn a_0_3_card_has_the_addresses_that_speak_0_3() {
     assert_eq!(newer.card["url"], "https://newest.example");
     assert_eq!(newer.card["protocolVersion"], "1.2.0");
     assert_eq!(found(&newer, "convert.interface").len(), 1);
+    assert_eq!(
+        found(&newer, "convert.no-client"),
+        [("", "JSONRPC 1.2 at https://newest.example")]
+    );
+}
+
+#[test]
+fn clients_of_the_version_can_call_the_agent_or_it_is_said_that_none_can() {
+    let flat = |members: Value| {
+        let mut card = json!({"name": "A", "url": "https://a.example"});
+        for (name, value) in members.as_object().unwrap() {
+            card[name] = value.clone();
+        }
+        card
+    };
+    let labels = json!({"schemes": ["bearer"]});
+    // What is declared or looked like, the version that is written, and whether clients of it call that.
+    for (card, written, new_clients, old_clients) in [
+        (flat(json!({})), "0.3", true, true),
+        (flat(json!({"authentication": labels})), "0.3", true, true),
+        (flat(json!({"security": []})), "0.3", true, true),
+        (flat(json!({"protocolVersion": "0.2.6"})), "0.3", true, true),
+        (flat(json!({"protocolVersion": "0.3.0"})), "0.3", true, true),
+        (flat(json!({"protocolVersion": "0.1"})), "0.1", false, false),
+        (
+            flat(json!({"protocolVersion": "0.1", "authentication": labels})),
+            "0.1",
+            false,
+            false,
+        ),
+        (flat(json!({"protocolVersion": "1.0"})), "1.0", true, false),
+        (
+            flat(json!({"protocolVersion": "0.3.0", "preferredTransport": "MCP"})),
+            "0.3",
+            false,
+            false,
+        ),
+    ] {
+        let [new, old] = both(&card);
+        let interface = &new.card["supportedInterfaces"][0];
+        assert_eq!(interface["protocolVersion"], written, "{card}");
+        assert_eq!(
+            old.card["protocolVersion"],
+            format!("{written}.0"),
+            "{card}"
+        );
+        let clients = |converted: &Converted| found(converted, "convert.no-client").is_empty();
+        assert_eq!(clients(&new), new_clients, "{card} as 1.0");
+        assert_eq!(clients(&old), old_clients, "{card} as 0.3");
+    }
 }
 
 #[test]
@@ -338,10 +390,16 @@ fn modes_are_media_types() {
 #[test]
 fn half_a_provider_is_kept() {
     for converted in both(&flat(&json!({"provider": "Harbour Light"}))) {
-        let wanted = json!({"organization": "Harbour Light", "url": ""});
+        let wanted = json!({"organization": "Harbour Light", "url": "about:blank"});
         assert_eq!(converted.card["provider"], wanted);
-        assert!(found(&converted, "convert.default").contains(&("/provider/url", "")));
-        assert_eq!(again(&converted).1.card.provider.unwrap().url, None);
+        let told = ("/provider/url", "about:blank");
+        assert!(found(&converted, "convert.default").contains(&told));
+    }
+    for converted in both(&flat(
+        &json!({"provider": {"url": "https://harbour.example/"}}),
+    )) {
+        let wanted = json!({"organization": "harbour.example", "url": "https://harbour.example/"});
+        assert_eq!(converted.card["provider"], wanted);
     }
     for converted in both(&flat(&json!({"provider": ""}))) {
         assert!(!converted.card.contains_key("provider"), "nothing of it");

@@ -101,6 +101,7 @@ impl Layer<'_> {
             }
         }
         interfaces::compare(self.families, &old, &new, at, out);
+        security::elsewhere(&mut old, &mut new, at, out);
         let reaches = |address: &str| self.nested || new.told(address).is_some();
         security::compare(&old, &new, &reaches, at, out);
         if let Some((name, sides)) = new.changed(&old, "provider") {

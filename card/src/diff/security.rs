@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use super::ChangeClass::{Critical, High};
 use super::changes::Changes;
-use super::fields::Fields;
+use super::fields::{Fields, listed_pairs, shown_name};
 use super::lists::reordered;
 use super::requirements::{Alternative, Verdict, alternatives, weigh};
 use super::schemes;
 use super::tree::{Kind, both_blank, each, is_blank};
 use crate::pointer::Pointer;
+use crate::wire::informal;
 
 /// Where each generation of readers looks for requirements, and by which address it calls.
 const VIEWS: [(&str, &str); 2] = [
@@ -46,6 +47,33 @@ pub(super) fn compare(
         each(class, &at.name(name), sides, reason, out);
     }
     requirements(old, new, &Shared::default(), reaches, at, out);
+}
+
+/// Compares what two cards ask of their callers in members that no version knows, and takes those out of the
+/// rest: some readers follow them.
+pub(super) fn elsewhere<'a>(
+    old: &mut Fields<'a>,
+    new: &mut Fields<'a>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    let is_about = |name: &str| informal::is_about_credentials(&shown_name(name));
+    for (name, sides) in listed_pairs(&old.rest, &new.rest) {
+        if !is_about(name) {
+            continue;
+        }
+        let name = shown_name(name);
+        let asks = |side: Option<&Value>| side.is_some_and(|value| informal::asks(&name, value));
+        let class = if asks(sides.0) || asks(sides.1) {
+            Critical
+        } else {
+            High
+        };
+        let reason = "callers may have to authenticate in another way";
+        each(class, &at.name(&name), sides, reason, out);
+    }
+    old.rest.retain(|(name, _)| !is_about(name));
+    new.rest.retain(|(name, _)| !is_about(name));
 }
 
 /// What both cards ask of every caller, for skills that ask for nothing of their own.

@@ -168,7 +168,9 @@ pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     for (at, link) in links {
         let Some(link) = link else { continue };
         let web = Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        if !web {
+        // The empty page stands for one that a converted card did not name.
+        let empty = subject.is_converted() && link == "about:blank";
+        if !web && !empty {
             out.add(rule, &at, link);
         }
     }

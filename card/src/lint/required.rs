@@ -103,6 +103,8 @@ pub(super) fn held_to(subject: &Subject<'_>) -> &'static [&'static str] {
         Family::V0_1 | Family::Undated => &["0.1"],
         Family::V0_2 => &["0.2"],
         Family::V0_3 => &["0.3"],
+        // A registry writes 0.3's form of a card whose agent speaks 1.0, and says so.
+        Family::Flat1 if subject.is_converted() => &["0.3"],
         Family::V1_0 | Family::Flat1 | Family::Snake1 | Family::OtherInterfaces => &["1.0"],
         Family::Dual => &["0.3", "1.0"],
         Family::Snake0 | Family::NoAddress | Family::Nested => {

@@ -8,7 +8,7 @@ use url::Url;
 use super::LintContext;
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
-use crate::{Family, Interface, Parsed, Skill};
+use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
 
 /// What a rule looks at.
 pub(crate) struct Subject<'a> {
@@ -56,6 +56,12 @@ impl<'a> Subject<'a> {
         subject.addresses = subject.located_addresses();
         subject.skills = subject.located_skills();
         subject
+    }
+
+    /// Whether a registry has written the card from one of another form.
+    pub(super) fn is_converted(&self) -> bool {
+        let mut extensions = self.parsed.card.capabilities.extensions.iter();
+        extensions.any(|extension| extension.uri == CONVERTED_EXTENSION)
     }
 
     /// A member of the card and its place; null counts as absent.

@@ -48,7 +48,7 @@ pub(super) fn shape(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let labels = subject.find("authentication").is_some();
     let other = match subject.parsed.family {
         Family::V1_0 | Family::Snake1 | Family::OtherInterfaces if old => "supportedInterfaces",
-        Family::Flat1 => "url",
+        Family::Flat1 if !subject.is_converted() => "url",
         Family::V0_2 | Family::V0_3 if labels && subject.find("securitySchemes").is_none() => {
             "authentication"
         }

@@ -17,6 +17,20 @@ pub(crate) const CONVERT_PROTOCOL: Rule = unchecked(
     "an agent that speaks the protocol version its card is written in",
     "call the agent by the protocol version that its interfaces name: converting a card changes no agent",
 );
+pub(crate) const CONVERT_NO_CLIENT: Rule = unchecked(
+    "convert.no-client",
+    Error,
+    "1.0 §3.6, §5.8",
+    "an interface that clients of the version can call",
+    "read the original, and call the agent by a client of the protocol version and binding found there",
+);
+pub(crate) const CONVERT_RAISED: Rule = unchecked(
+    "convert.version-raised",
+    Warning,
+    "1.0 §3.6",
+    "agents of 0.3 or newer",
+    "read the original for the version it declares; agents of 0.2 understand the requests of 0.3",
+);
 pub(crate) const CONVERT_VERSION: Rule = unchecked(
     "convert.version-assumed",
     Warning,
@@ -106,6 +120,8 @@ pub(crate) const CONVERT_UNSIGNED: Rule = unchecked(
 pub(crate) static CONVERSION: &[Rule] = &[
     CONVERT_NO_ADDRESS,
     CONVERT_PROTOCOL,
+    CONVERT_NO_CLIENT,
+    CONVERT_RAISED,
     CONVERT_VERSION,
     CONVERT_INTERFACE,
     CONVERT_TENANT,

@@ -304,6 +304,13 @@ pub(crate) const AUTHENTICATION_LATE: Rule = unchecked(
     "either `authentication` (0.1) or `securitySchemes` (0.2 and later)",
     "remove `authentication`; it is not read beside `securitySchemes`",
 );
+pub(crate) const SECURITY_ELSEWHERE: Rule = unchecked(
+    "security.elsewhere",
+    Warning,
+    "1.0 §4.4.1",
+    "what callers must bring in `securitySchemes` and `securityRequirements`",
+    "describe it there; clients do not look here, and take the agent for open",
+);
 pub(crate) const SIGNATURES_SHAPE: Rule = unchecked(
     "signature.list",
     Error,
@@ -357,5 +364,6 @@ pub(crate) static READING: &[Rule] = &[
     SCHEME_UNREADABLE,
     SECURITY_SHAPE,
     AUTHENTICATION_LATE,
+    SECURITY_ELSEWHERE,
     SIGNATURES_SHAPE,
 ];

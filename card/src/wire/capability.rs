@@ -1,7 +1,8 @@
 //! Capabilities: an object of truth values in every version, lists and other names in real cards.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::informal::is_about_credentials;
 use super::skill;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -56,8 +57,15 @@ pub(super) fn capabilities(
             let mut inner = Members::new(inner, at);
             capabilities.extensions = extensions(&mut inner, out);
             tools = self::tools(&mut inner, out);
+            let mut credentials = Map::new();
             for (name, value) in inner.rest() {
                 set(&mut capabilities, &name, &value, &at, out);
+                if is_about_credentials(&name) {
+                    credentials.insert(name, value);
+                }
+            }
+            if !credentials.is_empty() {
+                members.keep(&spot, Value::Object(credentials));
             }
         }
         Value::Array(list) => {

@@ -5,6 +5,7 @@
 //! module reads what is particular to that version, and this one puts the card together.
 
 mod capability;
+pub(crate) mod informal;
 pub(crate) mod names;
 mod security;
 mod shape;
@@ -18,16 +19,19 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use crate::facets::is_security_member;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
-use crate::{AgentCard, Family, Interface, ParseError, Provider, rules};
+use crate::{AgentCard, Family, Interface, ParseError, Provider, SecurityRequirement, rules};
 
 /// What was read.
 pub(crate) struct Read {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
+    /// Whether the flat address is dated by the family alone.
+    pub(crate) dated_by_form: bool,
 }
 
 /// Members under which a whole card, or the part with its name, is found in real documents.
@@ -106,9 +110,9 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     if !labelled.is_empty() {
         security_schemes = labelled;
         security_schemes.sort_by(|a, b| a.name.cmp(&b.name));
-        if requirements.is_empty() {
-            requirements = alternatives;
-        }
+    }
+    if requirements.is_empty() {
+        requirements = alternatives;
     }
     let mut skills = skill::skills(&mut members, &security_schemes, out);
     if skills.is_empty() {
@@ -132,6 +136,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         unknown: Map::new(),
     };
     card.unknown = members.rest();
+    demand_elsewhere(&mut card, out);
     if family == Family::V0_1 {
         // 0.1 alone gives the modes a default.
         for modes in [&mut card.input_modes, &mut card.output_modes] {
@@ -144,7 +149,37 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         card,
         family,
         reason,
+        dated_by_form: shape.dated_by_form,
     })
+}
+
+/// Takes over the credentials that are asked for in members of no version, where no other asks for any.
+fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
+    let asks = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
+    if !card.security_schemes.is_empty() || card.security.iter().any(asks) {
+        return;
+    }
+    let told = informal::told(&card.unknown);
+    let root = Pointer::Root;
+    for place in informal::places(&card.unknown) {
+        // A member of a version that could not be read has its finding already.
+        let has_finding = place.holder.is_none() && is_security_member(place.name);
+        if !has_finding && place.told().asks() {
+            let holder = place.holder.map_or(root, |holder| root.name(holder));
+            out.add_value(
+                &rules::SECURITY_ELSEWHERE,
+                &holder.name(place.name),
+                place.value,
+            );
+        }
+    }
+    let (mut schemes, alternatives) = told.into_schemes();
+    if card.security.is_empty() && !alternatives.is_empty() {
+        schemes.sort_by(|a, b| a.name.cmp(&b.name));
+        card.security_schemes = schemes;
+        card.security = alternatives;
+        card.unknown.retain(|name, _| !is_security_member(name));
+    }
 }
 
 /// Lifts a nested card's members where the document itself has no name.

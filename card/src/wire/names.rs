@@ -49,7 +49,7 @@ pub(super) fn take_version(
 /// The binding a text names: a core binding in its exact spelling, or the text itself.
 pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
     let core = match member::folded(text).as_str() {
-        "jsonrpc" | "jsonrpc2" | "jsonrpc20" => "JSONRPC",
+        "jsonrpc" | "jsonrpc2" | "jsonrpc20" | "jsonrpchttp" | "jsonrpchttps" => "JSONRPC",
         "grpc" => "GRPC",
         "httpjson" | "rest" | "restful" | "httprest" | "resthttp" | "restjson" => "HTTP+JSON",
         _ => {
@@ -201,6 +201,7 @@ mod tests {
             ("JSONRPC", "JSONRPC"),
             ("json-rpc", "JSONRPC"),
             ("JSON-RPC 2.0", "JSONRPC"),
+            ("jsonrpc-https", "JSONRPC"),
             ("http+json", "HTTP+JSON"),
             ("REST", "HTTP+JSON"),
             ("grpc", "GRPC"),
@@ -210,7 +211,7 @@ mod tests {
             assert_eq!(binding(text, &Pointer::Root, &mut out), name);
         }
         let rules: Vec<_> = out.into_list().into_iter().map(|f| f.rule).collect();
-        assert_eq!(rules.iter().filter(|r| r.ends_with("spelling")).count(), 5);
+        assert_eq!(rules.iter().filter(|r| r.ends_with("spelling")).count(), 6);
         assert_eq!(rules.iter().filter(|r| r.ends_with("unknown")).count(), 1);
     }
 

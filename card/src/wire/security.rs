@@ -15,7 +15,9 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
     };
     let parent = members.at();
     let at = spot.below(&parent);
+    let unread = value.clone();
     let mut schemes = match value {
+        Value::Object(named) if named.is_empty() => return Vec::new(),
         Value::Object(named) => named_schemes(named, &at, out),
         Value::Array(list) => {
             out.add(
@@ -23,14 +25,21 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
                 &at,
                 &format!("{} elements", list.len()),
             );
+            if list.is_empty() {
+                return Vec::new();
+            }
             listed_schemes(list, &at, out)
         }
         other => {
             out.mistyped(&at, &other, "an object of schemes by name");
             members.keep(&spot, other);
-            Vec::new()
+            return Vec::new();
         }
     };
+    if schemes.is_empty() {
+        // Something is asked for, and nobody can tell what.
+        members.keep(&spot, unread);
+    }
     schemes.sort_by(|a, b| a.name.cmp(&b.name));
     schemes
 }
@@ -85,7 +94,7 @@ fn listed_schemes(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec
 }
 
 /// One scheme in any form; `None`, with a finding, when nothing can be made of it.
-fn scheme(
+pub(super) fn scheme(
     value: Value,
     at: &Pointer<'_>,
     out: &mut Findings,
@@ -140,9 +149,15 @@ pub(super) fn requirements(
                 continue;
             }
         };
+        let mut read = Vec::new();
+        let unread = Value::Array(list.clone());
         for (index, value) in member::cut(list, &at, out).into_iter().enumerate() {
-            requirements.extend(requirement(value, &at.index(index), out));
+            read.extend(requirement(value, &at.index(index), out));
         }
+        if read.is_empty() && unread != Value::Array(Vec::new()) {
+            members.keep(&spot, unread);
+        }
+        requirements.extend(read);
     }
     member::unique(requirements)
 }

@@ -14,6 +14,8 @@ pub(super) struct Shape {
     pub(super) reason: &'static str,
     /// What dates the flat address, as `Major.Minor`.
     pub(super) flat_version: Option<String>,
+    /// Whether that is the family alone.
+    pub(super) dated_by_form: bool,
     /// What dates an interface entry that has no version of its own.
     pub(super) entry_version: Option<String>,
 }
@@ -49,6 +51,7 @@ pub(super) fn tell(members: &Members<'_>) -> Shape {
     let entry_version = declared
         .clone()
         .filter(|version| !flat || !version.starts_with("0."));
+    let undeclared = declared.is_none();
     let flat_version = declared.or_else(|| match family {
         Family::V0_1 => Some("0.1".to_owned()),
         Family::V0_2 => Some("0.2".to_owned()),
@@ -58,6 +61,7 @@ pub(super) fn tell(members: &Members<'_>) -> Shape {
     Shape {
         family,
         reason,
+        dated_by_form: undeclared && flat_version.is_some(),
         flat_version,
         entry_version,
     }

@@ -1,7 +1,9 @@
-//! The `authentication` member of 0.1: a list of scheme labels, any of which will do.
+//! The `authentication` member of 0.1: a list of scheme labels, any of which will do. What real cards put there
+//! instead is read by [`informal`].
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::informal::{self, Told};
 use super::v0_2::labelled;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -28,9 +30,11 @@ pub(super) fn authentication(
         members.keep(&spot, value);
         return (Vec::new(), Vec::new());
     }
+    let told = Told::by(&value);
+    let unread = value.clone();
     let mut details = None;
     let labels = match value {
-        Value::Object(inner) => {
+        Value::Object(inner) if is_labelled(&inner) => {
             let mut inner = Members::new(inner, at);
             let mut labels = inner.texts("schemes", Length::Line, out);
             if labels.is_empty() {
@@ -39,20 +43,30 @@ pub(super) fn authentication(
             details = Some(inner);
             labels
         }
-        Value::Array(_) | Value::String(_) => {
-            out.coerced(&at, &value, WANTED);
-            let list = match value {
-                Value::Array(list) => list,
-                single => vec![single],
-            };
+        Value::Array(list) if list.iter().all(Value::is_string) => {
+            out.coerced(&at, &unread, WANTED);
             member::texts(list, &at, Length::Line, out)
         }
-        other => {
-            out.mistyped(&at, &other, WANTED);
-            members.keep(&spot, other);
-            Vec::new()
+        Value::String(ref text) if informal::flag_of(text).is_none() => {
+            out.coerced(&at, &value, WANTED);
+            member::texts(vec![value], &at, Length::Line, out)
         }
+        _ => Vec::new(),
     };
+    if labels.is_empty() {
+        // Described as no version does, or in words that nobody reads.
+        let demands = told.demands();
+        let (schemes, alternatives) = told.into_schemes();
+        if !schemes.is_empty() {
+            out.coerced(&at, &unread, WANTED);
+        } else if demands || !matches!(unread, Value::Object(_) | Value::Array(_)) {
+            out.mistyped(&at, &unread, WANTED);
+        }
+        if demands && schemes.is_empty() {
+            members.keep(&spot, unread);
+        }
+        return (schemes, alternatives);
+    }
     let mut schemes: Vec<SecurityScheme> = Vec::new();
     for label in labels {
         if schemes.iter().all(|scheme| scheme.name != label) {
@@ -64,13 +78,28 @@ pub(super) fn authentication(
             });
         }
     }
-    let requirements = schemes
+    let mut requirements: Vec<SecurityRequirement> = schemes
         .iter()
         .map(|scheme| SecurityRequirement {
             schemes: vec![(scheme.name.clone(), Vec::new())],
         })
         .collect();
+    let open = schemes.iter().any(|scheme| scheme.kind == SchemeKind::None);
+    if told.is_optional() && !open {
+        requirements.push(SecurityRequirement::default());
+    } else if told.demands() && schemes.iter().all(|scheme| scheme.kind == SchemeKind::None) {
+        members.keep(&spot, unread);
+    }
     (schemes, requirements)
+}
+
+/// Whether the schemes are labels, as 0.1 has them.
+fn is_labelled(object: &Map<String, Value>) -> bool {
+    match object.get("schemes") {
+        Some(Value::Array(list)) => list.iter().all(|label| !label.is_object()),
+        Some(other) => !other.is_object(),
+        None => true,
+    }
 }
 
 /// The kind of a label, with where the key goes when the card says so: `{"apiKey": {"in": …, "name": …}}`

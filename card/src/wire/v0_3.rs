@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::informal;
 use super::names::{binding, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -41,12 +42,14 @@ pub(super) fn interfaces(
         members.keep(&spot, value);
         return interfaces;
     };
+    let mut credentials = Vec::new();
     for (index, entry) in member::cut(list, &list_at, out).into_iter().enumerate() {
         let at = list_at.index(index);
         let Value::Object(entry) = entry else {
             out.mistyped(&at, &entry, "an object with `url` and `transport`");
             continue;
         };
+        credentials.extend(informal::credentials(&entry));
         let mut entry = Members::new(entry, at);
         let binding = ["transport", "protocolBinding", "type", "protocol"]
             .into_iter()
@@ -67,6 +70,9 @@ pub(super) fn interfaces(
             }
             None => out.add(&rules::INTERFACE_URL, &at, &binding),
         }
+    }
+    if !credentials.is_empty() {
+        members.keep(&spot, Value::Array(credentials));
     }
     interfaces
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::informal;
 use super::names::{binding, location, take_flows, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -39,10 +40,14 @@ pub(super) fn interfaces(
         }
     };
     let mut interfaces = Vec::new();
+    let mut credentials = Vec::new();
     for (index, entry) in member::cut(list, &at, out).into_iter().enumerate() {
         let at = at.index(index);
         match entry {
-            Value::Object(entry) => interfaces.extend(interface(entry, at, undated, out)),
+            Value::Object(entry) => {
+                credentials.extend(informal::credentials(&entry));
+                interfaces.extend(interface(entry, at, undated, out));
+            }
             Value::String(ref url) if url.contains("://") => {
                 out.coerced(&at, &entry, ENTRY);
                 let url = member::bounded(url.clone(), &at, Length::Address, out);
@@ -55,6 +60,9 @@ pub(super) fn interfaces(
             }
             other => out.mistyped(&at, &other, ENTRY),
         }
+    }
+    if !credentials.is_empty() {
+        members.keep(&spot, Value::Array(credentials));
     }
     interfaces
 }
