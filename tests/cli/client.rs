@@ -92,6 +92,8 @@ async fn a_card_goes_from_registered_to_retired() {
     assert_eq!(written.stdout, card("Echo", "repeat").into_bytes());
     let convert = ["show", &id, "--card", "--as", "1.0"];
     let converted = served.command(&convert).output().await.unwrap();
+    let losses = String::from_utf8_lossy(&converted.stderr);
+    assert!(losses.contains("convert."), "{losses}");
     let converted = a2a_card::parse(&converted.stdout).unwrap();
     assert_eq!(converted.family, a2a_card::Family::V1_0);
     assert_eq!(converted.card.name, "Echo");

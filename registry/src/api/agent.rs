@@ -86,7 +86,8 @@ pub struct Summary {
     pub skills: Vec<HitSkill>,
     /// The tags of all skills.
     pub tags: Vec<String>,
-    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or the card's own text.
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or the card's own text; `unknown`
+    /// where the card asks for something in a form that is not understood.
     pub auth: Vec<String>,
     /// Set by curators, never by the card.
     pub labels: BTreeMap<String, String>,

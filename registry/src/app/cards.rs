@@ -1,8 +1,9 @@
 //! The bytes of approved cards, exactly as they were received.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use a2a_card::{ConversionTarget, DERIVATION, convert, digest, parse};
+use a2a_card::{ConversionTarget, Converted, DERIVATION, convert, digest, parse};
 use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
@@ -20,6 +21,9 @@ pub struct ServedCard {
     pub etag: String,
     /// Exactly as received, or as converted.
     pub bytes: Bytes,
+    /// The rules that a conversion found broken, the gravest first and each once: what was put in, what could not
+    /// be said, and whether anybody can call the agent by it. Empty for a card as received.
+    pub losses: Vec<String>,
 }
 
 impl ServedCard {
@@ -28,7 +32,26 @@ impl ServedCard {
             etag: format!("\"{digest}\""),
             digest,
             bytes: Bytes::from(bytes),
+            losses: Vec::new(),
         }
+    }
+
+    /// A card in the form of another version.
+    fn converted(converted: Converted) -> Result<Self, AppError> {
+        let bytes = serde_json::to_vec(&converted.card)
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let mut findings = converted.findings;
+        findings.sort_by_key(|finding| Reverse(finding.severity));
+        let mut losses: Vec<String> = Vec::new();
+        for finding in findings {
+            if !losses.contains(&finding.rule) {
+                losses.push(finding.rule);
+            }
+        }
+        Ok(Self {
+            losses,
+            ..Self::of(digest(&bytes), bytes)
+        })
     }
 }
 
@@ -115,9 +138,7 @@ impl App {
             return Ok(card);
         }
         let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
-        let bytes = serde_json::to_vec(&convert(&parsed, target).card)
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        let card = Arc::new(ServedCard::of(digest(&bytes), bytes));
+        let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
         self.cards.by_digest.insert(key, Arc::clone(&card));
         Ok(card)
     }

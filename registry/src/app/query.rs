@@ -45,7 +45,7 @@ pub struct SearchQuery {
     /// The domain that publishes the card.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub domain: Vec<String>,
-    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`.
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auth: Vec<String>,
     /// A media type the agent takes.

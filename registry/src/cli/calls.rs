@@ -177,14 +177,25 @@ impl Client {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
     }
 
-    /// An agent's approved card in the form of another protocol version.
+    /// An agent's approved card in the form of another protocol version, and the rules of conversions that were
+    /// broken by it.
     ///
     /// # Errors
     /// As [`Client::register`].
-    pub async fn card_as(&self, id: Uuid, target: ConversionTarget) -> Result<Bytes, ClientError> {
+    pub async fn card_as(
+        &self,
+        id: Uuid,
+        target: ConversionTarget,
+    ) -> Result<(Bytes, Vec<String>), ClientError> {
         let query = encode(&[("as", target.to_string())]);
-        self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
-            .await
+        let path = format!("/v1/agents/{id}/card?{query}");
+        let (bytes, losses) = self
+            .get_bytes_and_header(&path, "a2a-registry-conversion")
+            .await?;
+        let losses = losses.unwrap_or_default();
+        let rules = losses.split(',').map(str::trim);
+        let rules = rules.filter(|rule| !rule.is_empty()).map(str::to_owned);
+        Ok((bytes, rules.collect()))
     }
 
     /// What changed between two versions of an agent's card, each by its digest; the newest one against the

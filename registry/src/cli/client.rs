@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -214,7 +216,30 @@ impl Client {
             })
     }
 
+    /// Asks for bytes as they are, and for one header of the answer.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn get_bytes_and_header(
+        &self,
+        path: &str,
+        name: &str,
+    ) -> Result<(Bytes, Option<String>), ClientError> {
+        let (raw, headers) = self.answer(self.request(Method::GET, path), path).await?;
+        let value = headers.get(name).map(|value| value.as_bytes());
+        let text = value.map(|value| String::from_utf8_lossy(value).into_owned());
+        Ok((raw, text))
+    }
+
     async fn send(&self, request: RequestBuilder, path: &str) -> Result<Bytes, ClientError> {
+        Ok(self.answer(request, path).await?.0)
+    }
+
+    async fn answer(
+        &self,
+        request: RequestBuilder,
+        path: &str,
+    ) -> Result<(Bytes, HeaderMap), ClientError> {
         let response = self.dispatch(request).await?;
         let status = response.status();
         let header = |name| {
@@ -229,9 +254,10 @@ impl Client {
                 self.base
             )));
         }
+        let headers = response.headers().clone();
         let raw = body(response, ANSWER_LIMIT).await?;
         if status.is_success() {
-            return Ok(raw);
+            return Ok((raw, headers));
         }
         match serde_json::from_slice::<Problem>(&raw) {
             Ok(mut problem) if kind.starts_with("application/problem+json") => {

@@ -38,7 +38,7 @@ pub struct SearchArgs {
     /// The domain that publishes the card
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
-    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`
     #[arg(long, value_name = "AUTH")]
     auth: Vec<String>,
     /// A media type the agent takes

@@ -11,6 +11,9 @@ use super::search::{speaks, trust};
 use super::{table, terminal};
 use crate::api::{Agent, Diff, FindingView};
 
+/// The rule of conversions that no client of the version can call the agent.
+const NO_CLIENT: &str = "convert.no-client";
+
 /// What `show` takes.
 #[derive(Args, Debug, Clone)]
 pub struct ShowArgs {
@@ -53,7 +56,10 @@ pub async fn run(
     if arguments.card {
         let bytes = match arguments.convert {
             None => client.card(id).await,
-            Some(target) => client.card_as(id, target).await,
+            Some(target) => client.card_as(id, target).await.map(|(bytes, losses)| {
+                tell_losses(target, &losses);
+                bytes
+            }),
         };
         console.write(&bytes.map_err(|error| error.into_answer())?)?;
     } else if arguments.versions {
@@ -83,6 +89,22 @@ pub async fn run(
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Says on standard error what a conversion came to, so that standard output is the card alone.
+fn tell_losses(target: ConversionTarget, losses: &[String]) {
+    if losses.iter().any(|rule| rule == NO_CLIENT) {
+        terminal::note(&format!(
+            "no client of {target} can call the agent by this card"
+        ));
+    }
+    for id in losses {
+        let known = a2a_card::rules().iter().find(|rule| rule.id == id);
+        terminal::note(&match known {
+            Some(rule) => format!("{id}: not met: {}; {}", rule.summary, rule.hint),
+            None => format!("{id}: see that registry's rules"),
+        });
+    }
 }
 
 async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {

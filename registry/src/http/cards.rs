@@ -1,7 +1,7 @@
 //! The bytes of cards, exactly as their publishers wrote them.
 
 use a2a_card::UnknownTarget;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -23,6 +23,9 @@ const CURRENT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 /// The bytes behind a digest never change; whether they may be shown can.
 const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
 
+/// What a conversion had to put in and could not say, and whether clients can call the agent by it.
+const CONVERSION: HeaderName = HeaderName::from_static("a2a-registry-conversion");
+
 /// Which card of an agent.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -39,7 +42,9 @@ pub struct CardQuery {
 /// The approved card, byte for byte
 ///
 /// With `version` a kept version of it, as `application/a2a-agent-card+json`; with `as` in the form of another
-/// protocol version, for clients that read no other.
+/// protocol version, for clients that read no other. The header `A2A-Registry-Conversion` then names what was put in
+/// and what could not be said, by the rules of conversions that `a2a-registry lint --rules` lists, the gravest
+/// first; `convert.no-client` among them says that no client of that version can call the agent.
 #[utoipa::path(
     tag = "agents",
     params(("agent" = String, Path, description = "The agent's id or URN")),
@@ -48,7 +53,11 @@ pub struct CardQuery {
         (status = 200, description = "The card", content(
             (Object = "application/json"),
             (Object = "application/a2a-agent-card+json"),
-        ), headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+        ), headers(
+            ("ETag" = String, description = "The digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "With `as`: the rules of conversions that were broken, separated by commas, the gravest first"),
+        )),
         (status = 304, description = "The caller has these bytes already"),
     )
 )]
@@ -151,6 +160,11 @@ fn deliver(
         leave_untouched(headers);
     }
     headers.insert(header::CACHE_CONTROL, caching);
+    if !card.losses.is_empty()
+        && let Ok(losses) = HeaderValue::from_str(&card.losses.join(", "))
+    {
+        headers.insert(CONVERSION, losses);
+    }
     if let Ok(etag) = HeaderValue::from_str(&card.etag) {
         headers.insert(header::ETAG, etag);
     }

@@ -1,6 +1,6 @@
 //! Which credentials a card asks for, and where they go.
 
-use a2a_card::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
+use a2a_card::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, has_unread_demand};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::shorten;
@@ -31,7 +31,10 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     let met = asking
         .clone()
         .find(|alternative| is_met(card, alternative, options, &own));
-    let welcome = card.security.is_empty() || asking.clone().count() < card.security.len();
+    // Of a demand that cannot be read nobody knows whether it is met; what the user gives is taken to be it.
+    let given = options.bearer.is_some() || options.api_key.is_some() || !own.is_empty();
+    let welcome = (card.security.is_empty() || asking.clone().count() < card.security.len())
+        && (given || !has_unread_demand(card));
     let mut credentials = Credentials {
         any: !own.is_empty(),
         ..Credentials::default()
@@ -227,9 +230,12 @@ fn needed<'a>(
         }
         words.push(parts.join(" and "));
     }
+    if words.is_empty() {
+        words.push("credentials that the card describes in no form that is understood".to_owned());
+    }
     TalkError::CredentialsNeeded {
         needed: shorten(&words.join(", or ")),
-        hint: hint.unwrap_or_else(|| "use --header 'NAME: VALUE'".to_owned()),
+        hint: hint.unwrap_or_else(|| "use --bearer TOKEN or --header 'NAME: VALUE'".to_owned()),
     }
 }
 
@@ -271,5 +277,49 @@ fn ask(name: &str, kind: Option<&SchemeKind>) -> (String, String) {
             format!("{name}, which the card does not explain"),
             "use --header 'NAME: VALUE'".to_owned(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn asked(members: &str, options: &SendOptions) -> Result<Credentials, TalkError> {
+        let card = format!(r#"{{"name": "A", "url": "https://a.example", {members}}}"#);
+        for_card(&a2a_card::parse(card.as_bytes()).unwrap().card, options)
+    }
+
+    #[test]
+    fn a_demand_in_no_known_form_is_met_by_what_the_user_gives() {
+        let nothing = SendOptions::new("m");
+        let token = SendOptions {
+            bearer: Some("secret".to_owned()),
+            ..SendOptions::new("m")
+        };
+        for unread in [
+            r#""auth_required": true"#,
+            r#""auth": {"required": true}"#,
+            r#""security": [{}], "authRequired": true"#,
+        ] {
+            let Err(TalkError::CredentialsNeeded { needed, hint }) = asked(unread, &nothing) else {
+                panic!("{unread}: called without credentials");
+            };
+            assert!(!needed.is_empty() && hint.contains("--bearer"), "{needed}");
+            let sent = asked(unread, &token).unwrap().headers;
+            assert_eq!(sent.get(AUTHORIZATION).unwrap(), "Bearer secret");
+            let own = SendOptions {
+                headers: vec![("X-Ticket".to_owned(), "7".to_owned())],
+                ..SendOptions::new("m")
+            };
+            assert_eq!(asked(unread, &own).unwrap().headers["x-ticket"], "7");
+        }
+        let legible = r#""auth": {"required": true, "type": "bearer"}"#;
+        assert!(asked(legible, &nothing).is_err());
+        assert!(asked(legible, &token).is_ok());
+        for open in [r#""auth_required": false"#, r#""auth": {"type": "none"}"#] {
+            assert!(asked(open, &nothing).unwrap().headers.is_empty(), "{open}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Cards are handed out byte for byte, by every address they have.
 
+use std::collections::BTreeSet;
+
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
@@ -44,6 +46,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
     let (id, jobs, samples) = with_agents(&registry).await;
     let card = registry.get(&format!("/v1/agents/{id}/card")).await;
     let original = a2a_card::parse(&card.body).unwrap();
+    assert!(!card.headers.contains_key("a2a-registry-conversion"));
     for (target, members) in [
         ("1.0", ["supportedInterfaces", "skills"]),
         ("0.3", ["url", "protocolVersion"]),
@@ -63,6 +66,13 @@ async fn a_card_is_given_in_the_form_of_another_version() {
         assert!(extensions.any(|extension| extension.uri == a2a_card::CONVERTED_EXTENSION));
         let tag = converted.header("etag").to_owned();
         assert_ne!(tag, card.header("etag"));
+        let told = converted.header("a2a-registry-conversion").to_owned();
+        let told: BTreeSet<&str> = told.split(", ").collect();
+        let findings = a2a_card::convert(&original, target.parse().unwrap()).findings;
+        let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(told, rules, "{target}");
+        // The agent speaks 1.0 alone.
+        assert_eq!(told.contains("convert.no-client"), target == "0.3");
         let known = TestRequest::get()
             .uri(&path)
             .insert_header(("if-none-match", tag));

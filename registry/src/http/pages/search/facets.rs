@@ -43,6 +43,7 @@ fn label(name: &str, value: &str) -> String {
         ("capability", "push_notifications") => "Push notifications".to_owned(),
         ("capability", "extended_agent_card") => "Extended card".to_owned(),
         ("auth", "none") => "No credentials".to_owned(),
+        ("auth", "unknown") => "Not understood".to_owned(),
         ("trust", "none") => "None".to_owned(),
         _ => text::line(value, 60),
     }

@@ -1,6 +1,6 @@
 //! Which interface a snippet speaks to, how, and with which credentials.
 
-use a2a_card::{AgentCard, Interface, SchemeKind};
+use a2a_card::{AgentCard, Interface, SchemeKind, has_unread_demand};
 use url::Url;
 
 use super::super::text;
@@ -183,6 +183,14 @@ fn tenant(interface: &Interface) -> Option<Option<String>> {
 
 /// What to bring for the first alternative that a snippet can meet. Where one asks for nothing, nothing.
 fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
+    if has_unread_demand(card) {
+        notes.push(
+            "The snippets leave out the credentials that the card asks for: it describes them in a form that is not \
+             understood."
+                .to_owned(),
+        );
+        return Vec::new();
+    }
     if card
         .security
         .iter()

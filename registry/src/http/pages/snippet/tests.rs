@@ -503,4 +503,13 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     assert_eq!(both.notes.len(), 1, "{:?}", both.notes);
     let open = asked(json!([{"schemes": {"token": {}}}, {"schemes": {}}]));
     assert_eq!((open.credentials, open.notes.len()), (vec![], 0));
+    let unread = json!({"name": "A", "url": "https://a.example", "auth_required": true});
+    let unread = a2a_card::parse(unread.to_string().as_bytes()).unwrap();
+    let unread = plan(&unread.card).unwrap();
+    assert_eq!(unread.credentials, []);
+    assert!(
+        unread.notes[0].contains("not understood"),
+        "{:?}",
+        unread.notes
+    );
 }
