@@ -31,8 +31,10 @@ mod migrations;
 mod ownership;
 mod pages;
 mod paging;
+mod pressure;
 mod relevance;
 mod relevance_targets;
+mod service;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;

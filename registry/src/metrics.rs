@@ -67,6 +67,9 @@ pub struct Metrics {
     streams: Gauge,
     crawl_braked: Gauge,
     in_flight: Gauge<i64>,
+    malformed: Counter,
+    refused: Counter,
+    cut_off: Counter,
     cards_delivered: Counter<u64, AtomicU64>,
 }
 
@@ -91,6 +94,9 @@ impl Metrics {
             streams: Gauge::default(),
             crawl_braked: Gauge::default(),
             in_flight: Gauge::default(),
+            malformed: Counter::default(),
+            refused: Counter::default(),
+            cut_off: Counter::default(),
             cards_delivered: Counter::default(),
         };
         metrics.registered()
@@ -109,6 +115,21 @@ impl Metrics {
             "http_requests_in_flight",
             "Requests being answered",
             self.in_flight.clone(),
+        );
+        registry.register(
+            "http_malformed_requests",
+            "Requests that are not HTTP/1.1 as its grammar has it",
+            self.malformed.clone(),
+        );
+        registry.register(
+            "http_connections_refused",
+            "Connections beyond the limit of all or of their address",
+            self.refused.clone(),
+        );
+        registry.register(
+            "http_connections_cut_off",
+            "Connections ended because their client stood still for too long",
+            self.cut_off.clone(),
         );
         registry.register(
             "event_streams",
@@ -181,6 +202,21 @@ impl Metrics {
     /// Notes that a request was answered or given up.
     pub fn request_ends(&self) {
         self.in_flight.dec();
+    }
+
+    /// Counts a request that could not be read as one.
+    pub fn malformed_request(&self) {
+        self.malformed.inc();
+    }
+
+    /// Counts a connection for which there was no place.
+    pub fn connection_refused(&self) {
+        self.refused.inc();
+    }
+
+    /// Counts a connection whose client stood still for too long.
+    pub fn connection_cut_off(&self) {
+        self.cut_off.inc();
     }
 
     /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …

@@ -355,7 +355,11 @@ async fn bad_settings() {
         ),
         (
             Setup::new(folder.path()).database("postgres://127.0.0.1:1/x"),
-            "127.0.0.1:1",
+            "127.0.0.1:1/x cannot be used: Connection refused",
+        ),
+        (
+            Setup::new(folder.path()).configure("[log]\nfilter = \"inof\""),
+            "log.filter",
         ),
     ] {
         let line = setup.refused().await;

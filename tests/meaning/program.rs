@@ -138,3 +138,41 @@ async fn an_installed_model_is_searched_by() {
     }
     serving.stop().await;
 }
+
+/// A model that is installed beside a server takes effect in it.
+#[tokio::test]
+async fn a_model_installed_beside_a_server_is_searched_by() {
+    let folder = TempDir::new().unwrap();
+    let setup = Setup::new(folder.path())
+        .configure("[search]\nembed_timeout = 10000")
+        .argument("--approve-all");
+    let serving = setup.start().await;
+    let origin = Origin::start();
+    for (path, name, about) in [
+        ("/bank", "Bureau", "Currency exchange"),
+        ("/wings", "Wings", "Books flights"),
+    ] {
+        origin.answer(path, Reply::json(card(name, about)));
+        serving.api.register(&origin.url(path)).await;
+    }
+    // The server knows that there is none.
+    serving.program.line("searches go by words").await;
+    let installed = model(&setup.data(), &["install", MODEL]).await;
+    ended(&installed, 0, "");
+    let told = text(&installed.stdout);
+    assert!(told.contains("without a restart"), "{told}");
+    answered(&serving.api, "books+flights", "semantic").await;
+    serving.stop().await;
+
+    // Where the configuration wants another one, that is said.
+    let off = folder.path().join("off.toml");
+    std::fs::write(&off, "[search]\nmodel = \"off\"\n").unwrap();
+    let again = model(
+        &setup.data(),
+        &["install", MODEL, "--config", off.to_str().unwrap()],
+    )
+    .await;
+    ended(&again, 0, "");
+    let told = text(&again.stdout);
+    assert!(told.contains("search.model"), "{told}");
+}

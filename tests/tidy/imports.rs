@@ -9,7 +9,7 @@ type Home = (&'static str, &'static [&'static str], &'static str);
 
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
 /// Tests may name anything.
-const HOMES: [Home; 17] = [
+const HOMES: [Home; 20] = [
     ("sea_orm", &["registry/src/store", "migrations/src"], STORE),
     (
         "sea_orm_migration",
@@ -22,6 +22,9 @@ const HOMES: [Home; 17] = [
         &["registry/src/http", "registry/src/demo"],
         HTTP,
     ),
+    ("actix_http", &["registry/src/http"], HTTP),
+    ("actix_server", &["registry/src/http"], HTTP),
+    ("actix_service", &["registry/src/http"], HTTP),
     ("utoipa_actix_web", &["registry/src/http"], HTTP),
     ("tracing_actix_web", &["registry/src/http"], HTTP),
     ("askama", &["registry/src/http"], HTTP),
@@ -99,7 +102,7 @@ const CALLS: [Call; 18] = [
             "crawler/src/clock.rs",
             "crawler/src/fetch",
             "crawler/src/worker",
-            "registry/src/http/metrics",
+            "registry/src/http/connection.rs",
             "registry/src/metrics",
             "registry/src/talk",
             "registry/src/cli",

@@ -90,13 +90,16 @@ pub struct Event {
 pub struct NewToken {
     /// The account it belongs to; made where it does not exist.
     #[serde(default = "admin_account")]
+    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9 ._@-]+$")]
     pub account: String,
     /// The role of an account that is made; must agree with one that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// What it is for.
+    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9 ._@-]+$")]
     pub name: String,
     /// Days until it ends; never, where absent. At most 3650.
+    #[schema(minimum = 1, maximum = 3650)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_days: Option<u32>,
 }

@@ -66,7 +66,8 @@ impl App {
     /// # Errors
     /// `Forbidden` for anyone but an admin.
     pub async fn reindex(&self, caller: &Caller) -> Result<(), AppError> {
-        caller.demand(Permission::Administer)?;
+        let admin = caller.demand(Permission::Administer)?;
+        tracing::info!(act = "reindex", actor = admin.name, "done");
         self.wake.reindex.notify_one();
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::fs::{File, remove_file};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -17,6 +18,9 @@ use crate::store::events;
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
+
+/// How long a check may take: whoever asks for readiness wants to hear within two seconds.
+const CHECK_LIMIT: Duration = Duration::from_millis(1500);
 
 /// The file that tells whether the data folder takes writes, and how many bytes of it: more than a file system keeps
 /// beside a file's name, so that each look needs space that is free.
@@ -55,20 +59,25 @@ pub struct Check {
     pub detail: String,
 }
 
-/// When the database was last heard of.
+/// When the database was last heard of, in microseconds of [`App::uptime`]: setting the clock makes nobody silent.
 #[derive(Debug)]
-pub(super) struct Heard(AtomicI64);
+pub(super) struct Heard(AtomicU64);
 
 impl Heard {
-    pub(super) fn new(now: Timestamp) -> Self {
-        Self(AtomicI64::new(now.0))
+    pub(super) fn new(uptime: Duration) -> Self {
+        Self(AtomicU64::new(microseconds(uptime)))
     }
+}
+
+fn microseconds(uptime: Duration) -> u64 {
+    u64::try_from(uptime.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl App {
     /// Notes that the database has just answered.
     pub fn heard_database(&self) {
-        self.heard.0.store(self.now().0, Ordering::Release);
+        let now = microseconds(self.uptime());
+        self.heard.0.store(now, Ordering::Release);
     }
 
     /// Refuses to answer from memory once the database has been silent for longer than `stale_limit`.
@@ -76,9 +85,9 @@ impl App {
     /// # Errors
     /// `Unavailable`.
     pub(super) fn demand_database(&self) -> Result<(), AppError> {
-        let silent = self.now().0 - self.heard.0.load(Ordering::Acquire);
-        let limit = i64::try_from(self.config.store.stale_limit).unwrap_or(i64::MAX / SECOND);
-        if silent > limit.saturating_mul(SECOND) {
+        let heard = Duration::from_micros(self.heard.0.load(Ordering::Acquire));
+        let silent = self.uptime().saturating_sub(heard);
+        if silent > Duration::from_secs(self.config.store.stale_limit) {
             return Err(AppError::unavailable(
                 "The registry has lost its database and no longer vouches for what it knows.",
                 5,
@@ -101,15 +110,15 @@ impl App {
                 detail,
             });
         };
-        match self.store.ping().await {
-            Ok(()) => check("database", Ok("answers".into())),
-            Err(error) => {
-                tracing::warn!(%error, "the database does not answer");
-                check("database", Err("does not answer".into()));
-            }
-        }
-        check("index", self.index_lag().await);
-        check("disk", self.disk().await);
+        // At the same time, so that all together take no longer than one of them may.
+        let (database, index, disk) = tokio::join!(
+            in_time(self.database()),
+            in_time(self.index_lag()),
+            in_time(self.disk())
+        );
+        check("database", database);
+        check("index", index);
+        check("disk", disk);
         check("crawler", Ok(self.crawler_standing()));
         for progress in self.meaning_progress() {
             check("model", Ok(progress.sentence()));
@@ -119,6 +128,17 @@ impl App {
             ready,
             approve_all: self.config.governance.approve_all,
             checks,
+        }
+    }
+
+    /// Whether the database gives a sign of life.
+    async fn database(&self) -> Result<String, String> {
+        match self.store.ping().await {
+            Ok(()) => Ok("answers".into()),
+            Err(error) => {
+                tracing::warn!(%error, "the database does not answer");
+                Err("does not answer".into())
+            }
         }
     }
 
@@ -180,6 +200,13 @@ impl App {
             Err(error) => Err(format!("the data folder takes no writes: {error}")),
         }
     }
+}
+
+/// What a check has found, where it comes to an end before whoever asked gives up.
+async fn in_time(check: impl Future<Output = Result<String, String>>) -> Result<String, String> {
+    tokio::time::timeout(CHECK_LIMIT, check)
+        .await
+        .unwrap_or_else(|_| Err("did not answer in time".into()))
 }
 
 /// Writes a new file to the disk and takes it away again. Writing over an old one would need no space, and succeed on

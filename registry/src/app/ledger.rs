@@ -90,6 +90,43 @@ pub struct Touched {
     pub agents: Vec<Uuid>,
     /// The highest event appended.
     pub seq: Option<i64>,
+    /// What was done and decided, for the log.
+    acts: Vec<Act>,
+}
+
+/// Something that somebody did or decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Act {
+    kind: EventKind,
+    subject: String,
+    actor: String,
+}
+
+impl Act {
+    fn of(event: &NewEvent) -> Option<Self> {
+        // What an agent is shown with changes by itself too; by somebody's hand it is an act.
+        let by_hand = event.kind == EventKind::AgentUpdated
+            && ![POLICY, CRAWLER, SYSTEM].contains(&event.actor.as_str());
+        (event.kind.is_act() || by_hand).then(|| Self {
+            kind: event.kind,
+            subject: event.subject.clone(),
+            actor: event.actor.clone(),
+        })
+    }
+}
+
+impl Touched {
+    /// Logs one line for each act, once it is kept. Which request it came with, the span says.
+    pub(super) fn log(&self) {
+        for Act {
+            kind,
+            subject,
+            actor,
+        } in &self.acts
+        {
+            tracing::info!(act = kind.as_str(), subject, actor, "done");
+        }
+    }
 }
 
 impl<'a> Ledger<'a> {
@@ -422,7 +459,8 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold.as_str()).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
+        let acts = self.events.iter().filter_map(Act::of).collect();
         let seq = write.events_append(self.events).await?;
-        Ok(Touched { agents, seq })
+        Ok(Touched { agents, seq, acts })
     }
 }

@@ -39,6 +39,7 @@ mod tokens;
 mod urn;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
@@ -57,9 +58,10 @@ pub use meaning::{Embedding, Mode, Progress, Step};
 pub use offline::{
     Embedded, EmbeddedModel, embedded, migrate, ping_database, reindex, reset_admin_token,
 };
-pub use page::PageRequest;
+pub use page::{PageRequest, not_empty};
 pub use query::{LookupQuery, SearchQuery, SuggestQuery};
 pub use start::{BOOTSTRAP_TOKEN, StartError, Started};
+pub use tokens::TOKEN_PREFIX;
 
 use crate::config::Config;
 use crate::domain::admission::Rules;
@@ -111,6 +113,11 @@ impl App {
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         self.clock.now().into()
+    }
+
+    /// The time since some moment in the past, which goes on evenly however the clock is set.
+    pub fn uptime(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     /// The clock everything here goes by.

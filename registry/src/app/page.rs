@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
 use super::caller::Caller;
@@ -21,11 +21,22 @@ pub const MAX_PAGE: u32 = 100;
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
     /// Entries on the page: 20, at most 100.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "not_empty")]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     #[serde(default)]
     pub page_token: Option<String>,
+}
+
+/// Reads a parameter that is no text where it is given: an empty one is a mistake, and not the same as none.
+///
+/// # Errors
+/// Where the text is no such value.
+pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    parameter: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(parameter).map(Some)
 }
 
 /// The page size asked for, within its bounds.

@@ -7,6 +7,7 @@ use utoipa::IntoParams;
 use super::documents::trust_level;
 use super::error::AppError;
 use super::meaning::Mode;
+use super::page::not_empty;
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
 use crate::index::{FacetName, Filters, SearchRequest, Sort};
@@ -79,10 +80,17 @@ pub struct SearchQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Explain every score.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "not_empty"
+    )]
     pub explain: Option<bool>,
     /// Entries on the page: 20, at most 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "not_empty"
+    )]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -116,7 +116,7 @@ impl App {
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
-            heard: Heard::new(clock.now().into()),
+            heard: Heard::new(clock.monotonic()),
             disk: Disk::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),

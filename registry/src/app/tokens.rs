@@ -19,7 +19,7 @@ use crate::store::entity::{account, token};
 use crate::store::{Store, StoreError, Write, accounts};
 
 /// What every token begins with, so that one that leaks is recognised for what it is.
-const PREFIX: &str = "a2ar_";
+pub const TOKEN_PREFIX: &str = "a2ar_";
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;
 /// Characters a bootstrap token must have.
@@ -323,7 +323,11 @@ fn token_row(
     entropy: &dyn Entropy,
 ) -> token::Model {
     // What an operator chose may be guessed from its beginning; what was made here may not.
-    let shown = if secret.starts_with(PREFIX) { SHOWN } else { 0 };
+    let shown = if secret.starts_with(TOKEN_PREFIX) {
+        SHOWN
+    } else {
+        0
+    };
     token::Model {
         id: new_id(now, entropy),
         account_id,
@@ -339,7 +343,7 @@ fn token_row(
 fn new_secret(entropy: &dyn Entropy) -> String {
     let mut random = [0; 32];
     entropy.fill(&mut random);
-    format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
+    format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
 }
 
 fn hash(secret: &str) -> String {

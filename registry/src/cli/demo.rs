@@ -15,7 +15,7 @@ use super::failure::{Failure, Outcome};
 use super::invocation;
 use super::logging;
 use super::serve::{Roles, Server, ServerArgs};
-use super::signals::EndSignals;
+use super::signals::{EndSignals, Hangup};
 use crate::api::Registration;
 use crate::app::{BOOTSTRAP_TOKEN, SearchQuery};
 use crate::config::{AllowPorts, Config, LogConfig, Registration as RegistrationPolicy};
@@ -49,7 +49,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> Result<Outcome, Fail
         config.log.filter = "warn".to_owned();
     }
     logging::start(&config.log)?;
-    let mut signals = EndSignals::listen()?;
+    let mut signals = EndSignals::listen(Hangup::Ends)?;
     let mut server = Server::start(config, Roles::ALL).await.map_err(demo_port)?;
     let agents = start_agents(Arc::new(SystemClock))
         .await

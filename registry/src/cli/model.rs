@@ -75,7 +75,9 @@ pub async fn run(command: &ModelCommand, console: &Console) -> Result<Outcome, F
 }
 
 async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, Failure> {
-    let data_dir = arguments.local.load()?.store.data_dir;
+    let config = arguments.local.load()?;
+    let takes_effect = takes_effect(&config);
+    let data_dir = config.store.data_dir;
     let source = arguments.source.clone();
     let named = source.display().to_string();
     let installing = tokio::task::spawn_blocking(move || embed::install(&data_dir, &source));
@@ -88,6 +90,7 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, 
             "model": ModelView::from(done.model),
             "was_there": done.was_there,
             "was_current": done.was_current,
+            "takes_effect": takes_effect,
         }))?;
         return Ok(Outcome::Done);
     }
@@ -102,10 +105,22 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, 
         .as_ref()
         .map_or("the model", |about| &about.name);
     console.line(&format!("{name} {line}"))?;
+    console.line(takes_effect)?;
     if let Some(about) = &done.model.about {
         facts(console, about)?;
     }
     Ok(Outcome::Done)
+}
+
+/// What becomes of an installed model in a server that runs on this data folder.
+fn takes_effect(config: &Config) -> &'static str {
+    if !config.embedding.url.is_empty() {
+        "searches go by the encoder at embedding.url all the same; remove that key and restart the server to use this model"
+    } else if !config.search.model.is_empty() {
+        "searches go by what search.model says all the same; remove that key and restart the server to use this model"
+    } else {
+        "a server that runs on this data folder takes it up within seconds, without a restart"
+    }
 }
 
 async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use super::signals::EndSignals;
+use super::signals::{EndSignals, Hangup};
 use super::{logging, terminal};
 use crate::app::{App, BOOTSTRAP_TOKEN, StartError};
 use crate::config::{self, Config, Overrides};
@@ -144,7 +144,7 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
     }
     let roles = Roles::new(&arguments.roles, &config)?;
     logging::start(&config.log)?;
-    let mut signals = EndSignals::listen()?;
+    let mut signals = EndSignals::listen(Hangup::ChangesNothing)?;
     let mut server = Server::start(config, roles).await?;
     if let Some(token) = &server.admin_token {
         console.line(&format!(
@@ -154,6 +154,16 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
     if server.approve_all {
         terminal::note("every registered card is approved: --approve-all is in force");
     }
+    if let Some(url) = &server.metrics_url {
+        console.line(&format!("metrics on {url}"))?;
+    }
+    tracing::info!(
+        url = server.url,
+        version = env!("CARGO_PKG_VERSION"),
+        api = roles.api,
+        crawler = roles.crawler,
+        "started"
+    );
     if roles.api {
         console.line(&format!("listening on {}", server.url))?;
     } else {
@@ -166,7 +176,9 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
             return Err(Failure::new("the server ended by itself; its log says more"));
         }
     }
+    tracing::info!("asked to end; requests under way may end first");
     server.stop(&mut signals).await?;
+    tracing::info!("ended");
     console.line("stopped")?;
     Ok(Outcome::Done)
 }
@@ -176,6 +188,8 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
 pub struct Server {
     /// Where it can be reached from this machine, such as `http://127.0.0.1:8080`.
     pub url: String,
+    /// Where its metrics are, where these have a port of their own.
+    pub metrics_url: Option<String>,
     /// The admin token, where this start has made it.
     pub admin_token: Option<String>,
     /// Whether every card is approved.
@@ -190,11 +204,18 @@ impl Server {
     /// # Errors
     /// In one line: the port is taken, the data folder is taken, the database is away, …
     pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
-        let listener = bind(config.server.listen)?;
+        let listener = bind(config.server.listen, "--listen")?;
         // Port 0 has become a real one, which links and the default public URL must name.
-        config.server.listen = listener
-            .local_addr()
-            .map_err(|error| Failure::new(format!("the port cannot be told: {error}")))?;
+        config.server.listen = local_address(&listener)?;
+        let metrics_listener = match config.server.metrics_listen {
+            Some(address) if roles.api => {
+                let listener = bind(address, "server.metrics_listen")?;
+                config.server.metrics_listen = Some(local_address(&listener)?);
+                Some(listener)
+            }
+            _ => None,
+        };
+        let metrics_listen = config.server.metrics_listen;
         let scheme = if config.server.tls_cert.is_some() {
             "https"
         } else {
@@ -218,9 +239,14 @@ impl Server {
             roles,
             rebuild: started.rebuild,
         };
-        let task = run_server(parts, listener, shutdown.clone()).await?;
+        let listeners = http::Listeners {
+            main: listener,
+            metrics: metrics_listener,
+        };
+        let task = run_server(parts, listeners, shutdown.clone()).await?;
         Ok(Self {
             url,
+            metrics_url: metrics_listen.map(|address| format!("http://{address}/metrics")),
             admin_token: started.admin_token,
             approve_all,
             shutdown,
@@ -255,20 +281,27 @@ impl Server {
     }
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+/// Listens there; `setting` is what chose the address.
+fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::new(format!(
-            "{address} is in use by another process; stop that one, or give --listen another port, \
-             such as --listen {}:0 for a free one",
+            "{address} is in use by another process; stop that one, or give {setting} another port, \
+             such as {setting} {}:0 for a free one",
             address.ip()
         )),
         _ => Failure::new(format!(
-            "{address} cannot be listened on: {error}; check --listen"
+            "{address} cannot be listened on: {error}; check {setting}"
         )),
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+    listener
+        .local_addr()
+        .map_err(|error| Failure::new(format!("the port cannot be told: {error}")))
 }
 
 fn start_failure(error: StartError) -> Failure {
@@ -290,7 +323,7 @@ struct Parts {
 /// Where a part does not start; nothing runs then.
 async fn run_server(
     parts: Parts,
-    listener: TcpListener,
+    listeners: http::Listeners,
     shutdown: CancellationToken,
 ) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
     let Parts {
@@ -316,13 +349,13 @@ async fn run_server(
     let mut serving: Serving = if roles.api {
         Box::pin(http::run(
             Arc::clone(&app),
-            listener,
+            listeners,
             shutdown.clone(),
             metrics,
         ))
     } else {
         // Without the API the port is let go at once.
-        drop(listener);
+        drop(listeners);
         Box::pin(shutdown.clone().cancelled_owned().map(Ok))
     };
     // What is wrong from the start, such as a certificate that cannot be read, shows at the first poll.
@@ -383,8 +416,9 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_one_line_with_a_way_out() {
-        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let Failure::Failed(line) = bind(first.local_addr().unwrap()).unwrap_err() else {
+        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
+        let Failure::Failed(line) = bind(first.local_addr().unwrap(), "--listen").unwrap_err()
+        else {
             panic!("another kind of failure");
         };
         assert!(line.contains("--listen 127.0.0.1:0"), "{line}");

@@ -1,6 +1,16 @@
-//! Being asked to end: SIGTERM and Ctrl-C.
+//! Being asked to end: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, is one of these only to a program
+//! that belongs to a terminal.
 
 use super::failure::Failure;
+
+/// What SIGHUP means to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hangup {
+    /// It is asked to end.
+    Ends,
+    /// Nothing: by custom it asks a service to read its configuration again, which this one does at its start only.
+    ChangesNothing,
+}
 
 /// Listens for the signals that ask a process to end. From the first one of these on, the process no
 /// longer ends by itself on a signal.
@@ -10,6 +20,10 @@ pub struct EndSignals {
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    meaning: Hangup,
 }
 
 impl EndSignals {
@@ -18,7 +32,7 @@ impl EndSignals {
     /// # Errors
     /// Where the system does not let this process listen.
     #[cfg(unix)]
-    pub fn listen() -> Result<Self, Failure> {
+    pub fn listen(meaning: Hangup) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
             signal(kind)
@@ -27,6 +41,8 @@ impl EndSignals {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            meaning,
         })
     }
 
@@ -35,20 +51,27 @@ impl EndSignals {
     /// # Errors
     /// Never on this system.
     #[cfg(not(unix))]
-    pub fn listen() -> Result<Self, Failure> {
+    pub fn listen(_: Hangup) -> Result<Self, Failure> {
         Ok(Self {})
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next signal that asks to end.
     #[cfg(unix)]
     pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {}
+            }
+            if self.meaning == Hangup::Ends {
+                return;
+            }
+            tracing::info!("SIGHUP changes nothing; restart to have the configuration read again");
         }
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next signal that asks to end.
     #[cfg(not(unix))]
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {

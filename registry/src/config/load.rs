@@ -179,6 +179,46 @@ mod tests {
     }
 
     #[test]
+    fn a_log_filter_that_would_say_nothing_is_refused() {
+        let read = |filter: &str| {
+            let (_folder, path) = file(&format!("[log]\nfilter = {filter:?}\n"));
+            load(Some(&path), &Overrides::default()).map_err(|error| error.0)
+        };
+        for good in [
+            "",
+            "info",
+            "WARN",
+            "off,a2a_registry=debug",
+            "info,actix_server=warn,a2a_registry[request{method=POST}]=debug",
+        ] {
+            assert!(read(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "inof",
+            "info,verbose",
+            "a2a_registry=loud",
+            "info,a=b=c",
+            "a2a_registry",
+        ] {
+            let mistakes = read(bad).unwrap_err();
+            assert!(
+                mistakes.len() == 1 && mistakes[0].contains("log.filter"),
+                "{bad}: {mistakes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_have_limits() {
+        let (_folder, path) = file(
+            "[limits]\nconnections = 0\nconnections_per_address = 0\nrequest_seconds = 0\n\
+             body_seconds = 4000\nwrite_seconds = 0\n",
+        );
+        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        assert_eq!(error.0.len(), 5, "{error}");
+    }
+
+    #[test]
     fn an_encoder_of_ones_own_is_read() {
         let (_folder, path) = file(
             "[embedding]\nurl = \"http://127.0.0.1:11434/v1/embeddings\"\nmodel = \"all-minilm\"\n\

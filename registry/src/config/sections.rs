@@ -38,13 +38,15 @@ pub struct Config {
 pub struct ServerConfig {
     /// Address and port to listen on.
     pub listen: SocketAddr,
+    /// Address and port on which `/metrics` is served alone, in plain HTTP; where absent, `listen` serves it to anybody.
+    pub metrics_listen: Option<SocketAddr>,
     /// The URL under which others reach the registry; `http://<listen>` where empty.
     pub public_url: String,
     /// PEM certificate chain; HTTPS is spoken where this and `tls_key` are set.
     pub tls_cert: Option<PathBuf>,
     /// PEM private key.
     pub tls_key: Option<PathBuf>,
-    /// Addresses whose `X-Forwarded-For` counts.
+    /// Addresses whose `X-Forwarded-For` counts, and which `limits.connections_per_address` does not bind.
     pub trusted_proxies: Vec<IpAddr>,
     /// Seconds that requests under way may take to end at shutdown.
     pub drain_seconds: u64,
@@ -54,6 +56,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            metrics_listen: None,
             public_url: String::new(),
             tls_cert: None,
             tls_key: None,
@@ -229,6 +232,16 @@ pub struct LimitsConfig {
     pub pending_nominations: u64,
     /// Anonymous writes a minute and address.
     pub anonymous_writes_per_minute: u32,
+    /// Connections open at once.
+    pub connections: usize,
+    /// Connections open at once from one address, `trusted_proxies` excepted.
+    pub connections_per_address: usize,
+    /// Seconds from the first byte of a request to the first of its answer.
+    pub request_seconds: u64,
+    /// Seconds that the body of a request may take to arrive.
+    pub body_seconds: u64,
+    /// Seconds without progress after which a client that does not read its answer is cut off.
+    pub write_seconds: u64,
     /// Bytes of a JSON request.
     pub json_bytes: usize,
     /// Characters of `q`.
@@ -250,6 +263,11 @@ impl Default for LimitsConfig {
             domains_per_account: 100,
             pending_nominations: 20,
             anonymous_writes_per_minute: 30,
+            connections: 10_000,
+            connections_per_address: 256,
+            request_seconds: 120,
+            body_seconds: 30,
+            write_seconds: 30,
             json_bytes: 64 * 1024,
             query_chars: 512,
             filters: 20,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
 use super::{AllowPorts, Config};
@@ -52,9 +54,27 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if !(1024..=1024 * 1024).contains(&config.limits.json_bytes) {
         wrong("limits.json_bytes must be between 1024 and 1048576".into());
     }
+    for (key, value, most) in [
+        ("connections", config.limits.connections as u64, 1_000_000),
+        (
+            "connections_per_address",
+            config.limits.connections_per_address as u64,
+            1_000_000,
+        ),
+        ("request_seconds", config.limits.request_seconds, 3600),
+        ("body_seconds", config.limits.body_seconds, 3600),
+        ("write_seconds", config.limits.write_seconds, 3600),
+    ] {
+        if !(1..=most).contains(&value) {
+            wrong(format!("limits.{key} must be between 1 and {most}"));
+        }
+    }
     if config.limits.anonymous_writes_per_minute == 0 {
         wrong("limits.anonymous_writes_per_minute must be at least 1".into());
     }
+    log_filter(&config.log.filter)
+        .into_iter()
+        .for_each(&mut wrong);
     let database = &config.store.database;
     if !database.is_empty()
         && !["sqlite:", "postgres://", "postgresql://"]
@@ -64,6 +84,24 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
         wrong("store.database must begin with sqlite: or postgres://".into());
     }
     mistakes
+}
+
+/// What is wrong with a log filter. The library takes any word for the name of a part of the program, of which everything
+/// is then logged and of all others nothing; a level that is misspelt is such a word.
+fn log_filter(filter: &str) -> Option<String> {
+    let word = filter
+        .split(',')
+        .map(str::trim)
+        .filter(|directive| !directive.is_empty() && !directive.contains(['=', '[', ']', '{', '}']))
+        .find(|directive| directive.parse::<LevelFilter>().is_err());
+    if let Some(word) = word {
+        return Some(format!(
+            "log.filter: `{word}` is no level (off, error, warn, info, debug, trace); for a part of the program write \
+             `{word}=debug`"
+        ));
+    }
+    let error = EnvFilter::try_new(filter).err()?;
+    Some(format!("log.filter is no filter such as `info`: {error}"))
 }
 
 /// What is wrong with the ports that a section admits.

@@ -60,3 +60,20 @@ text_enum! {
         TokenRevoked = "token.revoked",
     }
 }
+
+impl EventKind {
+    /// Whether somebody, or a rule, has done or decided this, as opposed to what was only seen or follows from it.
+    pub const fn is_act(self) -> bool {
+        !matches!(
+            self,
+            Self::AgentDiscovered
+                | Self::AgentChanged
+                | Self::AgentForeignKeys
+                | Self::AgentLiveness
+                | Self::AgentUpdated
+                | Self::AgentDerived
+                | Self::ReviewOpened
+                | Self::ReviewClosed
+        )
+    }
+}

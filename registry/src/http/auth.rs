@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use actix_web::dev::Payload;
 use actix_web::http::header;
-use actix_web::{FromRequest, HttpRequest, web};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
@@ -15,13 +15,22 @@ use super::State;
 use super::problem::Problem;
 use super::problems;
 use super::writes::{client_address, network};
-use crate::app::{AppError, Caller};
+use crate::app::{AppError, Caller, TOKEN_PREFIX};
 use crate::config::Registration;
 use crate::domain::role::Permission;
 
 /// Whoever asks; anyone without a token. A token that is not good is refused even where none is needed.
 #[derive(Debug, Clone)]
 pub struct Anyone(pub Caller);
+
+/// Whoever reads a public card: as [`Anyone`], except that a foreign `Authorization` counts as none. SDKs send the
+/// header that is meant for one agent to every host that one HTTP client asks.
+#[derive(Debug, Clone)]
+pub struct CardReader(pub Caller);
+
+/// Marks a request whose `Authorization` counts as none.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignAuthorization;
 
 /// As [`Anyone`], for what changes something: without a token, counted by address.
 #[derive(Debug, Clone)]
@@ -117,6 +126,38 @@ fn caller<T: 'static>(
     Either::Right(known.boxed_local())
 }
 
+/// Whether somebody meant to send a token of this registry, rightly or wrongly.
+fn means_us(request: &HttpRequest) -> bool {
+    let lines = request.headers().get_all(header::AUTHORIZATION);
+    lines
+        .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
+        .any(|word| word.starts_with(TOKEN_PREFIX.as_bytes()))
+}
+
+/// Who reads a card. Tokens without the prefix were made before it, or chosen by an operator; they are told from foreign
+/// ones only by being known.
+fn card_reader(request: &HttpRequest) -> Known<CardReader> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        return Either::Left(ready(Ok(CardReader(Caller::default()))));
+    }
+    if means_us(request) {
+        return caller(request, |caller, _| Ok(CardReader(caller)));
+    }
+    let token = bearer(request).ok().flatten().map(str::to_owned);
+    let request = request.clone();
+    let known = async move {
+        let known = match token {
+            Some(token) => state(&request)?.app.authenticate(&token).await.ok(),
+            None => None,
+        };
+        Ok(CardReader(known.unwrap_or_else(|| {
+            request.extensions_mut().insert(ForeignAuthorization);
+            Caller::default()
+        })))
+    };
+    Either::Right(known.boxed_local())
+}
+
 fn state(request: &HttpRequest) -> Result<&State, AppError> {
     let state = request.app_data::<web::Data<State>>();
     state
@@ -162,6 +203,15 @@ impl FromRequest for Anyone {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, _| Ok(Self(caller)))
+    }
+}
+
+impl FromRequest for CardReader {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        card_reader(request)
     }
 }
 

@@ -1,5 +1,6 @@
-//! The JSON body of a request.
+//! The body of a request: the one reader of bodies, bounded in size and time.
 
+use std::future::{Ready, ready};
 use std::time::Duration;
 
 use actix_web::dev::Payload;
@@ -14,11 +15,7 @@ use serde::de::DeserializeOwned;
 use super::State;
 use super::problem::Problem;
 use super::problems;
-
-/// How long a body may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(30);
-/// How much a body may hold where no state says otherwise.
-const DEFAULT_LIMIT: usize = 64 * 1024;
+use crate::config::LimitsConfig;
 
 /// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
 #[derive(Debug, Clone)]
@@ -28,18 +25,33 @@ pub struct Body<T>(pub T);
 #[derive(Debug, Clone)]
 pub struct OptionalBody<T>(pub T);
 
+/// A body of any kind that has not been read yet: what its request says otherwise may be looked at first.
+pub struct UnreadBody {
+    payload: Payload,
+    length: Option<usize>,
+    limits: LimitsConfig,
+}
+
+impl FromRequest for UnreadBody {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        ready(Ok(Self::take(request, payload)))
+    }
+}
+
 impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let head = check_head(request);
-        let limit = limit(request);
-        let payload = payload.take();
+        let json = check_media_type(request);
+        let body = UnreadBody::take(request, payload);
         async move {
-            head.json?;
-            let bytes = collect(payload, head.length, limit).await?;
-            parse(&bytes).map(Self)
+            json?;
+            let limit = body.limits.json_bytes;
+            parse(&body.read(limit).await?).map(Self)
         }
         .boxed_local()
     }
@@ -50,41 +62,29 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalBody<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let head = check_head(request);
-        let limit = limit(request);
-        let payload = payload.take();
+        let json = check_media_type(request);
+        let body = UnreadBody::take(request, payload);
         async move {
-            let bytes = collect(payload, head.length, limit).await?;
+            let limit = body.limits.json_bytes;
+            let bytes = body.read(limit).await?;
             if bytes.is_empty() {
                 return Ok(Self(T::default()));
             }
-            head.json?;
+            json?;
             parse(&bytes).map(Self)
         }
         .boxed_local()
     }
 }
 
-/// What the headers say about a body.
-struct Head {
-    json: Result<(), Problem>,
-    length: Option<usize>,
-}
-
-fn check_head(request: &HttpRequest) -> Head {
-    let headers = request.headers();
-    let length = headers.get(header::CONTENT_LENGTH);
-    Head {
-        json: if is_plain_json(request, headers) {
-            Ok(())
-        } else {
-            Err(Problem::new(
-                &problems::WRONG_MEDIA_TYPE,
-                "Send the body as JSON, with `Content-Type: application/json` and without content coding.",
-            ))
-        },
-        length: length.and_then(|length| length.to_str().ok()?.parse().ok()),
+fn check_media_type(request: &HttpRequest) -> Result<(), Problem> {
+    if is_plain_json(request, request.headers()) {
+        return Ok(());
     }
+    Err(Problem::new(
+        &problems::WRONG_MEDIA_TYPE,
+        "Send the body as JSON, with `Content-Type: application/json` and without content coding.",
+    ))
 }
 
 fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
@@ -97,24 +97,41 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
             || essence.to_ascii_lowercase().ends_with("+json"))
 }
 
-fn limit(request: &HttpRequest) -> usize {
-    request
-        .app_data::<actix_web::web::Data<State>>()
-        .map_or(DEFAULT_LIMIT, |state| state.app.config().limits.json_bytes)
-}
+impl UnreadBody {
+    fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
+        let length = request.headers().get(header::CONTENT_LENGTH);
+        let state = request.app_data::<actix_web::web::Data<State>>();
+        Self {
+            payload: payload.take(),
+            length: length.and_then(|length| length.to_str().ok()?.parse().ok()),
+            limits: state.map_or_else(LimitsConfig::default, |state| {
+                state.app.config().limits.clone()
+            }),
+        }
+    }
 
-async fn collect(
-    payload: Payload,
-    length: Option<usize>,
-    limit: usize,
-) -> Result<BytesMut, Problem> {
-    let arrival = async {
-        let mut payload = payload;
-        let mut bytes = BytesMut::new();
-        if length.is_some_and(|length| length > limit) {
+    /// Reads it to its end: at most `limit` bytes, in at most `limits.body_seconds`.
+    ///
+    /// # Errors
+    /// `too-large`, `request-timeout`, or `invalid-request` where it breaks off.
+    pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
+        let seconds = self.limits.body_seconds;
+        tokio::time::timeout(Duration::from_secs(seconds), self.collect(limit))
+            .await
+            .unwrap_or_else(|_| {
+                Err(Problem::new(
+                    &problems::REQUEST_TIMEOUT,
+                    format!("The body was not complete after {seconds} seconds."),
+                ))
+            })
+    }
+
+    async fn collect(mut self, limit: usize) -> Result<BytesMut, Problem> {
+        if self.length.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
         }
-        while let Some(chunk) = payload.next().await {
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = self.payload.next().await {
             let chunk = chunk.map_err(|error| broken(&error, limit))?;
             if bytes.len() + chunk.len() > limit {
                 return Err(too_large(limit));
@@ -122,24 +139,13 @@ async fn collect(
             bytes.extend_from_slice(&chunk);
         }
         Ok(bytes)
-    };
-    tokio::time::timeout(ARRIVAL, arrival)
-        .await
-        .unwrap_or_else(|_| {
-            Err(Problem::new(
-                &problems::REQUEST_TIMEOUT,
-                format!(
-                    "The body was not complete after {} seconds.",
-                    ARRIVAL.as_secs()
-                ),
-            ))
-        })
+    }
 }
 
 fn too_large(limit: usize) -> Problem {
     Problem::new(
         &problems::TOO_LARGE,
-        format!("A JSON request may hold {limit} bytes at most."),
+        format!("The body of this request may hold {limit} bytes at most."),
     )
 }
 

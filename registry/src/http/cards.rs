@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use super::State;
 use super::answer;
-use super::auth::Anyone;
+use super::auth::CardReader;
 use super::envelope::leave_untouched;
 use super::path::AgentRef;
 use super::problem::Problem;
@@ -64,7 +64,7 @@ pub struct CardQuery {
 #[get("/v1/agents/{agent}/card")]
 pub async fn agent_card(
     request: HttpRequest,
-    caller: Anyone,
+    caller: CardReader,
     agent: AgentRef,
     query: Query<CardQuery>,
     state: web::Data<State>,
@@ -111,7 +111,7 @@ pub async fn agent_card(
 #[get("/agents/{agent}/.well-known/agent-card.json")]
 pub async fn agent_card_well_known(
     request: HttpRequest,
-    caller: Anyone,
+    caller: CardReader,
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -133,7 +133,7 @@ pub async fn agent_card_well_known(
 #[get("/agents/{agent}/.well-known/agent.json")]
 pub async fn agent_card_well_known_0_2(
     request: HttpRequest,
-    caller: Anyone,
+    caller: CardReader,
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {

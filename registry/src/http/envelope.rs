@@ -15,6 +15,7 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
+use super::auth::ForeignAuthorization;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
 use super::{allowed, operations, problems};
@@ -176,7 +177,8 @@ impl Seen {
     ) -> ServiceResponse<EitherBody<B>> {
         let mut answer = self.with_document(answer);
         let status = answer.status();
-        self.head(status, answer.headers_mut());
+        let cors = self.cors.once_known(answer.request());
+        self.head(status, cors, answer.headers_mut());
         if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {
             answer = answer
                 .map_body(|_, _| EitherBody::right(BoxBody::new(actix_web::body::None::new())));
@@ -249,7 +251,7 @@ impl Seen {
         }
     }
 
-    fn head(&self, status: StatusCode, headers: &mut HeaderMap) {
+    fn head(&self, status: StatusCode, cors: Cors, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.id.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         headers.insert(header::REFERRER_POLICY, NO_REFERRER);
@@ -262,7 +264,7 @@ impl Seen {
         if is_html(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
             headers.insert(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
         }
-        self.cors.head(status, headers);
+        cors.head(status, headers);
     }
 }
 
@@ -300,6 +302,8 @@ fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
 enum Cors {
     No,
     PublicGet,
+    /// A public GET with an `Authorization`, which may turn out to be foreign.
+    SignedGet,
     Preflight,
 }
 
@@ -308,8 +312,11 @@ impl Cors {
         let asked_for = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
         let path = request.path();
         if asked_for(request.method()) {
-            let public = is_public(path) && !request.headers().contains_key(header::AUTHORIZATION);
-            return if public { Self::PublicGet } else { Self::No };
+            return match request.headers().contains_key(header::AUTHORIZATION) {
+                _ if !is_public(path) => Self::No,
+                false => Self::PublicGet,
+                true => Self::SignedGet,
+            };
         }
         if request.method() != Method::OPTIONS || !is_public(path) {
             return Self::No;
@@ -323,9 +330,19 @@ impl Cors {
         }
     }
 
+    /// What it comes to once it is known who asked.
+    fn once_known(self, request: &HttpRequest) -> Self {
+        match self {
+            Self::SignedGet if request.extensions().contains::<ForeignAuthorization>() => {
+                Self::PublicGet
+            }
+            other => other,
+        }
+    }
+
     fn head(self, status: StatusCode, headers: &mut HeaderMap) {
         match self {
-            Self::No => {}
+            Self::No | Self::SignedGet => {}
             Self::PublicGet => {
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANYONE);
             }
@@ -370,21 +387,31 @@ impl Drop for Counted {
     }
 }
 
-/// The span of a request, where spans of this level are wanted at all.
+/// The span of a request, which what is logged meanwhile says of itself. What may change something has one wherever acts
+/// are logged; on the way to a card it would cost too much.
 fn span(request: &ServiceRequest, id: &HeaderValue) -> Span {
-    if !tracing::enabled!(Level::DEBUG) {
-        return Span::none();
+    macro_rules! request_span {
+        ($level:expr) => {{
+            let trace = TraceParent::of(request.headers());
+            tracing::span!(
+                $level,
+                "request",
+                request_id = id.to_str().unwrap_or_default(),
+                method = request.method().as_str(),
+                path = request.uri().path(),
+                trace_id = trace.map(|trace| trace.trace_id),
+                parent_id = trace.map(|trace| trace.parent_id),
+                span_id = REQUEST_IDS.span_id(),
+            )
+        }};
     }
-    let trace = TraceParent::of(request.headers());
-    tracing::debug_span!(
-        "request",
-        request_id = id.to_str().unwrap_or_default(),
-        method = request.method().as_str(),
-        path = request.uri().path(),
-        trace_id = trace.map(|trace| trace.trace_id),
-        parent_id = trace.map(|trace| trace.parent_id),
-        span_id = REQUEST_IDS.span_id(),
-    )
+    if !request.method().is_safe() && tracing::enabled!(Level::INFO) {
+        request_span!(Level::INFO)
+    } else if tracing::enabled!(Level::DEBUG) {
+        request_span!(Level::DEBUG)
+    } else {
+        Span::none()
+    }
 }
 
 fn method_label(method: &Method) -> &'static str {

@@ -22,12 +22,15 @@ use super::problem::Problem;
 use super::problems;
 use super::query::Query;
 use crate::api::{Event, EventList};
-use crate::app::{App, Caller, PageRequest};
+use crate::app::{App, Caller, PageRequest, not_empty};
+use crate::domain::role::Permission;
 
 /// Events read at once for a stream.
 const BATCH: u32 = 100;
-/// How long a stream stays silent: then a comment keeps the connection open, and the token is looked at again.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How often a stream on which nothing happens makes sure that its token is still good.
+const CHECKED_EVERY: Duration = Duration::from_millis(500);
+/// After so many checks without an event a comment keeps the connection open: every 15 seconds.
+const SILENT_CHECKS: u32 = 30;
 
 /// Which events.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
@@ -35,8 +38,11 @@ const SILENCE: Duration = Duration::from_secs(15);
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
     /// Only those after that place in the order; all where absent.
+    #[serde(deserialize_with = "not_empty")]
     after: Option<i64>,
     /// Entries on the page: 20, at most 100. Not for streams.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before. Not for streams.
     page_token: Option<String>,
@@ -194,6 +200,7 @@ impl Feed {
             // Sent at once, so that the caller sees that it is heard.
             return Some(Bytes::from_static(b"retry: 3000\n\n"));
         }
+        let mut silent = 0;
         loop {
             // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
             self.signal.borrow_and_update();
@@ -204,26 +211,30 @@ impl Feed {
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
+            // After reading and before sending: what is read while a token ends is not sent any more.
+            self.authenticate_again().await?;
             if let Some(last) = events.last() {
                 self.position = last.seq;
                 return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
             }
-            match tokio::time::timeout(SILENCE, self.signal.changed()).await {
+            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return None,
-                Err(_) => {
-                    self.look_at_token().await?;
-                    return Some(Bytes::from_static(b": nothing new\n\n"));
-                }
+                Err(_) => silent += 1,
+            }
+            if silent >= SILENT_CHECKS {
+                return Some(Bytes::from_static(b": nothing new\n\n"));
             }
         }
     }
 
-    /// A token that was revoked, or has ended, ends the stream too.
-    async fn look_at_token(&mut self) -> Option<()> {
+    /// A token that was revoked or has expired ends the stream too, and so does an account that may no longer see
+    /// everything.
+    async fn authenticate_again(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
             self.caller = self.app.authenticate(token).await.ok()?;
         }
+        self.caller.demand(Permission::SeeAll).ok()?;
         Some(())
     }
 }

@@ -59,6 +59,8 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
 }
 
 /// What this process has counted, for Prometheus
+///
+/// Where the configuration gives the metrics a port of their own (`server.metrics_listen`), this is 404.
 #[utoipa::path(
     tag = "operation",
     responses((status = 200, description = "OpenMetrics text", body = String,
@@ -66,6 +68,25 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
 )]
 #[get("/metrics")]
 pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    match state.app.config().server.metrics_listen {
+        None => metrics_text(state).await,
+        Some(_) => no_metrics().await,
+    }
+}
+
+/// What answers where there are no metrics.
+///
+/// # Errors
+/// `not-found`, always.
+pub async fn no_metrics() -> Result<HttpResponse, Problem> {
+    Err(AppError::not_found("address").into())
+}
+
+/// What this process has counted.
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     let index = state.app.index();
     let applied_seq = index.applied_seq();
     let appended = *state.app.event_signal().borrow();

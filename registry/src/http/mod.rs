@@ -9,6 +9,8 @@ mod answer;
 mod auth;
 mod body;
 mod cards;
+mod connection;
+mod connections;
 mod domains;
 mod envelope;
 mod events;
@@ -44,7 +46,7 @@ use utoipa_actix_web::AppExt;
 pub use openapi::openapi_document;
 pub use operations::{Operation, all as operations};
 pub use problem::{MemberError, ProblemDocument};
-pub use server::run;
+pub use server::{Listeners, run};
 
 use crate::app::App;
 use crate::metrics::Metrics;
@@ -110,5 +112,25 @@ pub fn application(
         .into_app()
         .configure(routes::rest)
         .wrap(Compress::default())
+        .wrap(envelope)
+}
+
+/// What answers on a port of its own: `/metrics`, and nothing else.
+pub fn metrics_application(
+    state: web::Data<State>,
+) -> actix_web::App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
+    actix_web::App::new()
+        .app_data(state)
+        .route("/metrics", web::get().to(health::metrics_text))
+        .default_service(web::to(health::no_metrics))
         .wrap(envelope)
 }

@@ -13,7 +13,7 @@ use super::path::ReviewId;
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::{Review, ReviewDecision, ReviewList};
-use crate::app::PageRequest;
+use crate::app::{PageRequest, not_empty};
 use crate::domain::review::ReviewState;
 
 /// Which reviews.
@@ -23,8 +23,11 @@ use crate::domain::review::ReviewState;
 pub struct ReviewQuery {
     /// Only those that stand there; all where absent.
     #[param(inline)]
+    #[serde(deserialize_with = "not_empty")]
     state: Option<ReviewState>,
     /// Entries on the page: 20, at most 100.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     page_token: Option<String>,

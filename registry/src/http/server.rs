@@ -1,19 +1,33 @@
-//! The listening side: workers, TLS, time limits, and a graceful end.
+//! The listening side: workers, places for connections, TLS, time limits, and a graceful end.
 
-use std::future::Future;
+use std::fmt;
+use std::future::{Future, ready};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use actix_web::{HttpServer, web};
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, Protocol, Request, Response};
+use actix_server::Server;
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config,
+};
+use actix_web::body::MessageBody;
+use actix_web::dev::AppConfig;
+use actix_web::web;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::{State, application};
+use super::connection::{Connection, Patience};
+use super::connections::Connections;
+use super::{State, application, metrics_application};
 use crate::app::App;
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
@@ -24,8 +38,28 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 const HEAD_ARRIVAL: Duration = Duration::from_secs(10);
 /// How long the other side may take to close.
 const CLOSING: Duration = Duration::from_secs(2);
+/// The only protocol: HTTP/2 is left to TLS proxies.
+const ALPN: &[u8] = b"http/1.1";
 
-/// Serves on `listener` until `shutdown` is cancelled: then no connection is accepted any more, event
+/// Where connections come in.
+#[derive(Debug)]
+pub struct Listeners {
+    /// For everything.
+    pub main: TcpListener,
+    /// For `/metrics` alone, which the other one then does not have.
+    pub metrics: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(main: TcpListener) -> Self {
+        Self {
+            main,
+            metrics: None,
+        }
+    }
+}
+
+/// Serves on `listeners` until `shutdown` is cancelled: then no connection is accepted any more, event
 /// streams end, and requests under way have `server.drain_seconds` to end.
 ///
 /// HTTPS is spoken where certificate and key are configured. It runs on any Tokio runtime; the workers,
@@ -35,38 +69,202 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Where certificate or key cannot be read or do not fit, or the listener cannot be used.
 pub fn run(
     app: Arc<App>,
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> impl Future<Output = io::Result<()>> + Send {
-    let started = start(app, listener, shutdown, metrics);
+    let started = start(app, listeners.into(), shutdown, metrics);
     async move { started?.await }
 }
 
 fn start(
     app: Arc<App>,
-    listener: TcpListener,
+    listeners: Listeners,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
-) -> io::Result<actix_web::dev::Server> {
+) -> io::Result<Server> {
     let tls = tls(&app.config().server)?;
     let drain = app.config().server.drain_seconds;
+    let acceptance = Acceptance::new(&app, &metrics, &shutdown);
     let state = web::Data::new(State::new(app, metrics, shutdown.clone()));
-    let server = HttpServer::new(move || application(state.clone()))
+    let builder = Server::build()
         .workers(available_parallelism().map_or(1, usize::from))
+        .shutdown_timeout(drain)
+        .shutdown_signal(shutdown.cancelled_owned());
+    let builder = match listeners.metrics {
+        Some(listener) => {
+            let (state, acceptance) = (state.clone(), acceptance.clone());
+            builder.listen("metrics", listener, move || {
+                plain(metrics_application(state.clone()), acceptance.clone())
+            })?
+        }
+        None => builder,
+    };
+    let listener = listeners.main;
+    let builder = match tls {
+        Some(tls) => {
+            let acceptor = TlsAcceptor::from(Arc::new(tls));
+            builder.listen("https", listener, move || {
+                encrypted(
+                    application(state.clone()),
+                    acceptance.clone(),
+                    acceptor.clone(),
+                )
+            })?
+        }
+        None => builder.listen("http", listener, move || {
+            plain(application(state.clone()), acceptance.clone())
+        })?,
+    };
+    Ok(builder.run())
+}
+
+/// An application behind a port without TLS.
+fn plain<A, S, B>(
+    application: A,
+    acceptance: Acceptance,
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
+where
+    A: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let http = speak_http(application, acceptance.shutdown.clone());
+    let counting = acceptance.clone();
+    fn_service(move |stream: TcpStream| {
+        let admitted = acceptance.admit(stream);
+        ready(admitted.map(|(connection, peer)| (connection, Protocol::Http1, Some(peer))))
+    })
+    .and_then(http)
+    .map_err(move |error| counting.tell(&error))
+}
+
+/// An application behind a port with TLS.
+fn encrypted<A, S, B>(
+    application: A,
+    acceptance: Acceptance,
+    acceptor: TlsAcceptor,
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
+where
+    A: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let http = speak_http(application, acceptance.shutdown.clone());
+    let counting = acceptance.clone();
+    fn_service(move |stream: TcpStream| {
+        let admitted = acceptance.admit(stream);
+        let acceptor = acceptor.clone();
+        async move {
+            let (connection, peer) = admitted?;
+            let handshake = acceptor.accept(connection);
+            let stream = tokio::time::timeout(HEAD_ARRIVAL, handshake)
+                .await
+                .map_err(|_| DispatchError::SlowRequestTimeout)??;
+            Ok((stream, Protocol::Http1, Some(peer)))
+        }
+    })
+    .and_then(http)
+    .map_err(move |error| counting.tell(&error))
+}
+
+/// An application on connections that have been taken.
+fn speak_http<T, A, S, B>(
+    application: A,
+    draining: CancellationToken,
+) -> impl ServiceFactory<
+    (T, Protocol, Option<SocketAddr>),
+    Config = (),
+    Response = (),
+    Error = DispatchError,
+    InitError = (),
+>
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    A: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let application = application
+        .into_factory()
+        .map_err(|error| error.into().error_response());
+    HttpService::build()
+        .graceful_shutdown_signal(move || draining.clone().cancelled_owned())
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_ARRIVAL)
         .client_disconnect_timeout(CLOSING)
         // A listener that has gone frees its stream at once, and not when next something happens.
         .h1_allow_half_closed(false)
-        .tls_handshake_timeout(HEAD_ARRIVAL)
-        .shutdown_timeout(drain)
-        .shutdown_signal(shutdown.cancelled_owned());
-    let server = match tls {
-        Some(tls) => server.listen_rustls_0_23(listener, tls)?,
-        None => server.listen(listener)?,
-    };
-    Ok(server.run())
+        .finish(map_config(application, |()| AppConfig::default()))
+}
+
+/// Which connections are taken, and what is told of those that end badly.
+#[derive(Debug, Clone)]
+struct Acceptance {
+    connections: Arc<Connections>,
+    patience: Patience,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+}
+
+impl Acceptance {
+    fn new(app: &App, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
+        let limits = &app.config().limits;
+        Self {
+            connections: Arc::new(Connections::new(app.config())),
+            patience: Patience {
+                idle: KEEP_ALIVE + HEAD_ARRIVAL,
+                answer: Duration::from_secs(limits.request_seconds),
+                write: Duration::from_secs(limits.write_seconds),
+            },
+            metrics: Arc::clone(metrics),
+            shutdown: shutdown.clone(),
+        }
+    }
+
+    /// The connection with its place, and the address that it comes from. Without a place it is closed before anything
+    /// is read from it.
+    fn admit(
+        &self,
+        stream: TcpStream,
+    ) -> Result<(Connection<TcpStream>, SocketAddr), DispatchError> {
+        let peer = stream.peer_addr()?;
+        let Some(place) = self.connections.admit(peer.ip()) else {
+            self.metrics.connection_refused();
+            return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
+        };
+        stream.set_nodelay(true)?;
+        Ok((Connection::new(stream, place, self.patience), peer))
+    }
+
+    /// What a client does wrong is counted, and told only to those who look for it: anybody can have it happen as often
+    /// as they please.
+    fn tell(&self, error: &DispatchError) {
+        match error {
+            DispatchError::Parse(_) => self.metrics.malformed_request(),
+            DispatchError::SlowRequestTimeout => self.metrics.connection_cut_off(),
+            DispatchError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.metrics.connection_cut_off();
+            }
+            _ => {}
+        }
+        tracing::debug!(%error, "a connection ended");
+    }
 }
 
 fn tls(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
@@ -85,7 +283,10 @@ fn tls(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
                 .with_no_client_auth()
                 .with_single_cert(chain, secret)
         })
-        .map(Some)
+        .map(|mut config| {
+            config.alpn_protocols = vec![ALPN.to_vec()];
+            Some(config)
+        })
         .map_err(|error| unusable(certificate, &error))
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod access;
+mod authorization;
 mod bad_input;
 mod cards;
 mod document;
@@ -13,7 +14,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use a2a_crawler::SystemClock;
+use a2a_crawler::{Clock, SystemClock};
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
@@ -45,6 +46,11 @@ impl Registry {
     }
 
     async fn with(adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::by(Arc::new(SystemClock), adjust).await
+    }
+
+    /// One that goes by that clock.
+    async fn by(clock: Arc<dyn Clock>, adjust: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
@@ -54,7 +60,7 @@ impl Registry {
         config.crawler.allow_ports = AllowPorts::Word("any".into());
         adjust(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
-        let started = App::build(config, Arc::new(SystemClock), entropy, Some(ADMIN))
+        let started = App::build(config, clock, entropy, Some(ADMIN))
             .await
             .unwrap();
         let metrics = Arc::new(Metrics::new());

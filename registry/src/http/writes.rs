@@ -34,11 +34,12 @@ impl std::fmt::Debug for Writes {
 }
 
 impl Writes {
-    /// As many writes a minute and address as the configuration allows, by the registry's clock.
+    /// As many writes a minute and address as the configuration allows. The time is that which has passed: a clock that
+    /// is set back must not have anybody wait for a year.
     pub fn new(app: &Arc<App>) -> Self {
         let per_minute = app.config().limits.anonymous_writes_per_minute;
         let app = Arc::clone(app);
-        let ticks = move || u64::try_from(app.now().0).unwrap_or(0);
+        let ticks = move || u64::try_from(app.uptime().as_micros()).unwrap_or(u64::MAX);
         Self::with_ticks(per_minute, MAX_ADDRESSES, ticks)
     }
 
@@ -133,7 +134,7 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAdd
     Some(peer)
 }
 
-/// The registry's clock as the limiter reads it.
+/// The registry's monotonic clock as the limiter reads it.
 #[derive(Clone)]
 struct Ticks(Arc<dyn Fn() -> u64 + Send + Sync>);
 
@@ -145,7 +146,7 @@ impl Clock for Ticks {
     }
 }
 
-/// Time since 1970.
+/// Time since some moment in the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Tick(Duration);
 

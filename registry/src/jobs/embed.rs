@@ -17,6 +17,8 @@ use crate::embed::Embedder;
 
 /// How often the database is asked for events of other processes where nothing has called.
 const POLL: Duration = Duration::from_secs(1);
+/// How often the data folder is looked at for another model.
+const LOOKED_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 /// How often vectors of models that nobody uses any more are looked for.
@@ -53,18 +55,46 @@ pub(super) fn start(
     cancel: &CancellationToken,
 ) -> Option<JoinHandle<()>> {
     let (app, resolver, cancel) = (Arc::clone(app), Arc::clone(resolver), cancel.clone());
+    if let Err(error) = app.vectors_left_over() {
+        tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
+    }
     match models {
         Models::None => None,
-        Models::Given(embedders) => Some(tokio::spawn(work_on_all(app, embedders, cancel))),
-        Models::Configured => Some(tokio::spawn(async move {
-            let opened = tokio::select! {
-                () = cancel.cancelled() => return,
-                opened = open(&app, &resolver) => opened,
-            };
-            if let Some(embedders) = opened {
-                work_on_all(app, embedders, cancel).await;
-            }
+        Models::Given(embedders) => Some(tokio::spawn(async move {
+            let work = work_on_all(&app, embedders);
+            cancel.run_until_cancelled(work).await;
         })),
+        Models::Configured => Some(tokio::spawn(async move {
+            let work = work_on_what_is_in_use(&app, &resolver);
+            cancel.run_until_cancelled(work).await;
+        })),
+    }
+}
+
+/// Works on the models that configuration and data folder name, and on others once the data folder names others: a model
+/// that is installed beside this process takes effect here.
+async fn work_on_what_is_in_use(app: &Arc<App>, resolver: &Arc<dyn Resolver>) {
+    loop {
+        let begun_with = models::in_use(app);
+        let work = async {
+            if let Some(embedders) = open(app, resolver).await {
+                work_on_all(app, embedders).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let another = async {
+            loop {
+                tokio::time::sleep(LOOKED_EVERY).await;
+                let now = models::in_use(app);
+                if now.is_some() && now != begun_with {
+                    return now;
+                }
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            model = another => tracing::info!(?model, "another model was installed and is taken up"),
+        }
     }
 }
 
@@ -92,15 +122,9 @@ async fn open(app: &App, resolver: &Arc<dyn Resolver>) -> Option<Embedders> {
 }
 
 /// Works on the wanted model, and on the one before until the wanted one takes over.
-async fn work_on_all(app: Arc<App>, embedders: Embedders, cancel: CancellationToken) {
-    if let Err(error) = app.vectors_left_over() {
-        tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
-    }
+async fn work_on_all(app: &Arc<App>, embedders: Embedders) {
     let Embedders { wanted, former } = embedders;
-    tokio::select! {
-        () = cancel.cancelled() => {}
-        () = take_over(&app, &wanted, former) => {}
-    }
+    take_over(app, &wanted, former).await;
 }
 
 /// Works on the wanted model for as long as it is let; on the one before too, until the wanted one has come to every

@@ -1,5 +1,6 @@
 //! Which models searches go by, as the configuration and the data folder say.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_crawler::dns::Resolver;
@@ -41,6 +42,17 @@ pub(super) async fn configured(
         }
     };
     Ok(Some(Embedders { wanted, former }))
+}
+
+/// The folder of the installed model that is in use; nothing where another one than an installed model is wanted, or none,
+/// or it cannot be told now.
+pub(super) fn in_use(app: &App) -> Option<PathBuf> {
+    let config = app.config();
+    if !config.embedding.url.is_empty() || !config.search.model.is_empty() {
+        return None;
+    }
+    let model = current(&config.store.data_dir).ok()??;
+    Some(model.folder)
 }
 
 /// The installed model that is configured, or the current one.

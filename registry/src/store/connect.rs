@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use a2a_migrations::Migrator;
 use sea_orm::sqlx::sqlite::SqliteConnectOptions;
-use sea_orm::sqlx::{Connection as _, Executor as _};
+use sea_orm::sqlx::{self, Connection as _, Executor as _, PgConnection};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     DbErr, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
@@ -53,6 +53,10 @@ impl Handle for Write {
 
 /// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
 const READERS: u32 = 8;
+/// How long the database may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait before a connection that was refused is tried again.
+const CONNECT_AGAIN: Duration = Duration::from_millis(250);
 /// A write of a process that stands still, as one on a machine that was paused, ends after this: what it has locked,
 /// others wait for.
 const END_IDLE_WRITES: &str = "SET idle_in_transaction_session_timeout = '30s'";
@@ -171,11 +175,12 @@ impl Store {
                 write_turn,
             });
         }
+        is_there(&options.url).await?;
         let mut connect = ConnectOptions::new(&options.url);
         connect
             .max_connections(READERS * 2)
-            .acquire_timeout(Duration::from_secs(5))
-            .connect_timeout(Duration::from_secs(5))
+            .acquire_timeout(PATIENCE)
+            .connect_timeout(PATIENCE)
             .map_sqlx_postgres_pool_opts(|pool| {
                 // By a statement, since poolers in between refuse settings in the greeting.
                 pool.after_connect(|connection, _| {
@@ -266,6 +271,27 @@ impl Store {
         }
         Ok(self.write.clone().close().await?)
     }
+}
+
+/// Makes one connection to PostgreSQL and ends it. The pool says of every failure only that it has waited in vain; this
+/// says which it was. A server that is about to start is waited for.
+async fn is_there(url: &str) -> Result<(), StoreError> {
+    let mut refused = StoreError("it does not answer".into());
+    let connected = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match PgConnection::connect(url).await {
+                Ok(connection) => return Ok(connection),
+                Err(sqlx::Error::Io(error)) => refused = StoreError(error.to_string()),
+                Err(error) => return Err(StoreError(error.to_string())),
+            }
+            tokio::time::sleep(CONNECT_AGAIN).await;
+        }
+    })
+    .await;
+    let connection = connected.unwrap_or(Err(refused))?;
+    // The answer is known; how the connection ends changes nothing of it.
+    let _ = connection.close().await;
+    Ok(())
 }
 
 /// Takes a PostgreSQL advisory lock until the transaction ends.

@@ -242,6 +242,7 @@ impl App {
 
     /// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
     pub(crate) fn after_write(&self, touched: &Touched) {
+        touched.log();
         self.changes.note(&touched.agents);
         if let Some(seq) = touched.seq {
             self.index.note_changed(&touched.agents, seq);

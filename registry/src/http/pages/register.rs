@@ -12,6 +12,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::super::auth::admit_registration;
+use super::super::body::UnreadBody;
 use super::super::problem::Problem;
 use super::super::problems::{self, ProblemKind};
 use super::frame::Frame;
@@ -57,7 +58,7 @@ pub(super) async fn blank(app: web::Data<App>) -> HttpResponse {
 pub(super) async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    body: web::Payload,
+    body: UnreadBody,
 ) -> HttpResponse {
     let mut form = Form::default();
     let outcome = match read(&request, body, &app.config().public_url()).await {
@@ -85,7 +86,7 @@ pub(super) async fn submit(
     }
 }
 
-async fn read(request: &HttpRequest, body: web::Payload, ours: &str) -> Result<Form, Problem> {
+async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<Form, Problem> {
     let refused = |kind: &'static ProblemKind, text: &str| Err(Problem::new(kind, text));
     let authority = request
         .uri()
@@ -97,11 +98,7 @@ async fn read(request: &HttpRequest, body: web::Payload, ours: &str) -> Result<F
             "This form was sent from another site. Send it again from here.",
         );
     }
-    let bytes = match body.to_bytes_limited(FORM).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return refused(&problems::INVALID_REQUEST, "The form did not arrive whole."),
-        Err(_) => return refused(&problems::TOO_LARGE, "The form is too large."),
-    };
+    let bytes = body.read(FORM).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
         return refused(&problems::WRONG_MEDIA_TYPE, "This address takes a form.");
     }

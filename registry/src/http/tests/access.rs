@@ -1,10 +1,14 @@
 //! Who may call what: one row for each operation of the document.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use a2a_crawler::Clock;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use super::super::operations;
 use super::{ADMIN, Registry, bearer};
@@ -155,11 +159,22 @@ async fn a_bad_token_is_refused_everywhere() {
         .iter()
         .filter(|operation| !matches!(operation.id.as_str(), "livez" | "readyz" | "metrics"))
     {
-        for wrong in ["Bearer nonsense", "Bearer ", "Basic YTpi", "Bearer"] {
+        let own = [
+            "Bearer a2ar_nonsense",
+            "Basic a2ar_nonsense",
+            "a2ar_nonsense",
+        ];
+        let foreign = ["Bearer nonsense", "Bearer ", "Basic YTpi", "Bearer"];
+        // Where cards are read, what was not meant for this registry counts as nothing.
+        let foreign = match operation.id.starts_with("agent_card") {
+            true => &[],
+            false => &foreign[..],
+        };
+        for wrong in own.iter().chain(foreign) {
             let mut request = TestRequest::default()
                 .method(operation.method.parse::<Method>().unwrap())
                 .uri(&path(&operation.id, &operation.path))
-                .insert_header(("authorization", wrong));
+                .insert_header(("authorization", *wrong));
             if let Some(body) = body(&operation.id) {
                 request = request.set_json(body);
             }
@@ -201,6 +216,62 @@ async fn an_open_registry_counts_anonymous_writes() {
         .ask(bearer(nominate("192.0.2.1:9"), ADMIN))
         .await
         .problem(422, "target-refused");
+}
+
+/// A clock that is set, on a machine on which little time passes.
+#[derive(Debug)]
+struct SetClock {
+    now: Mutex<OffsetDateTime>,
+    passed: Mutex<Duration>,
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.now.lock().unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        *self.passed.lock().unwrap()
+    }
+}
+
+/// The machine's clock is set a year ahead and then right again.
+#[actix_web::test]
+async fn setting_the_clock_has_nobody_wait_longer() {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    let clock = Arc::new(SetClock {
+        now: Mutex::new(OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap()),
+        passed: Mutex::new(Duration::from_secs(1000)),
+    });
+    let registry = Registry::by(clock.clone(), |config| {
+        config.governance.registration = crate::config::Registration::Open;
+        config.limits.anonymous_writes_per_minute = 2;
+    })
+    .await;
+    let nominate = async || {
+        let request = TestRequest::post()
+            .uri("/v1/domains")
+            .peer_addr("192.0.2.1:9".parse().unwrap())
+            .set_json(json!({"card_url": "http://10.0.0.1/card.json"}));
+        registry.ask(request).await
+    };
+    *clock.now.lock().unwrap() += YEAR;
+    for _ in 0..2 {
+        nominate().await.problem(422, "target-refused");
+    }
+    // Neither does setting it ahead give more than is due.
+    *clock.now.lock().unwrap() += YEAR;
+    nominate().await.problem(429, "too-many-requests");
+    *clock.now.lock().unwrap() -= 2 * YEAR;
+    let refused = nominate().await;
+    refused.problem(429, "too-many-requests");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    *clock.passed.lock().unwrap() += Duration::from_secs(wait);
+    nominate().await.problem(422, "target-refused");
+    // The database is heard of by the same clock.
+    *clock.now.lock().unwrap() += YEAR;
+    assert_eq!(registry.get("/v1/agents").await.status, 200);
 }
 
 #[actix_web::test]

@@ -284,3 +284,29 @@ async fn hidden_and_missing_differ_in_nothing_but_the_path() {
     let other = body("/v1/agents/urn:nothing").await;
     assert_eq!(one, other);
 }
+
+/// An empty number is no number: it is refused by name, and not taken for one that was left out.
+#[actix_web::test]
+async fn an_empty_number_is_refused() {
+    let registry = Registry::new().await;
+    for (path, parameter) in [
+        ("/v1/agents", "page_size"),
+        ("/v1/agents", "explain"),
+        ("/v1/domains", "page_size"),
+        ("/v1/reviews", "page_size"),
+        ("/v1/reviews", "state"),
+        ("/v1/tokens", "page_size"),
+        ("/v1/events", "page_size"),
+        ("/v1/events", "after"),
+    ] {
+        for query in [format!("{parameter}="), parameter.to_owned()] {
+            let request = TestRequest::get().uri(&format!("{path}?{query}"));
+            let problem = registry
+                .ask(bearer(request, ADMIN))
+                .await
+                .problem(400, "invalid-request");
+            let pointer = &problem["errors"][0]["pointer"];
+            assert_eq!(*pointer, format!("/{parameter}"), "{path}?{query}");
+        }
+    }
+}

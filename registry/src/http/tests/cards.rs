@@ -10,7 +10,9 @@ use crate::api::Registration;
 use crate::jobs::{self, JobOptions};
 
 /// Registers the sample agents with a registry that approves everything, and waits for one to be found.
-async fn with_agents(registry: &Registry) -> (String, jobs::Jobs, crate::demo::SampleAgents) {
+pub(super) async fn with_agents(
+    registry: &Registry,
+) -> (String, jobs::Jobs, crate::demo::SampleAgents) {
     let jobs = jobs::start(&registry.state.app, JobOptions::default()).unwrap();
     let samples = crate::demo::start_agents(registry.app().clock())
         .await

@@ -1,16 +1,19 @@
 //! The log of events, as pages and as a stream, over real sockets.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use a2a_crawler::Clock;
 use actix_web::test::TestRequest;
 use futures::StreamExt;
+use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{ADMIN, Registry, bearer};
-use crate::api::Registration;
+use crate::api::{NewToken, Registration};
+use crate::domain::role::Role;
 use crate::metrics::Metrics;
 
 /// Longer than anything here takes; only a failure waits for it.
@@ -37,12 +40,16 @@ fn serve(registry: &Registry) -> Served {
 
 impl Served {
     async fn open(&self, query: &str) -> reqwest::Response {
+        self.open_with(ADMIN, query).await
+    }
+
+    async fn open_with(&self, token: &str, query: &str) -> reqwest::Response {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         client
             .get(format!("http://{}/v1/events{query}", self.address))
             .header("accept", "text/event-stream")
             .header("accept-encoding", "gzip")
-            .bearer_auth(ADMIN)
+            .bearer_auth(token)
             .send()
             .await
             .unwrap()
@@ -125,6 +132,81 @@ async fn a_stream_tells_what_happens_and_goes_on_where_it_ended() {
     served.stop().await;
     while let Some(part) = tokio::time::timeout(LIMIT, stream.next()).await.unwrap() {
         part.unwrap();
+    }
+}
+
+/// How a token ends while a stream that it opened is busy, or is not.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Revoked,
+    Expired,
+}
+
+/// A stream ends with its token, and nothing that happens after that is sent on it.
+async fn a_stream_ends_with_its_token(end: End, busy: bool) {
+    let clock = Arc::new(MovedClock(Mutex::new(OffsetDateTime::now_utc())));
+    let registry = Registry::by(clock.clone(), |_| {}).await;
+    let served = serve(&registry);
+    let admin = registry.admin().await;
+    let new = NewToken {
+        account: "watcher".into(),
+        role: Some(Role::Curator),
+        name: "stream".into(),
+        expires_in_days: Some(1),
+    };
+    let token = registry.app().token_create(&admin, &new).await.unwrap();
+    let mut stream = served.open_with(&token.secret, "").await.bytes_stream();
+    read_until(&mut stream, "token.created").await;
+    match end {
+        End::Revoked => {
+            let revoked = registry.app().token_revoke(&admin, token.token.id).await;
+            revoked.unwrap();
+        }
+        End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),
+    }
+    // Where nothing happens, the stream itself has to find out.
+    let write = async {
+        let mut port = 1;
+        while busy && port < 1000 {
+            port += 1;
+            register(&registry, port).await;
+        }
+        std::future::pending::<()>().await
+    };
+    let rest = async {
+        let mut rest = String::new();
+        while let Some(part) = stream.next().await {
+            rest += std::str::from_utf8(&part.unwrap()).unwrap();
+        }
+        rest
+    };
+    let rest = tokio::select! {
+        rest = tokio::time::timeout(LIMIT, rest) => rest.unwrap(),
+        () = write => unreachable!("it goes on for ever"),
+    };
+    assert!(!rest.contains("domain.registered"), "{end:?}: {rest}");
+    served.stop().await;
+}
+
+#[actix_web::test]
+async fn a_busy_stream_ends_with_its_token() {
+    a_stream_ends_with_its_token(End::Revoked, true).await;
+    a_stream_ends_with_its_token(End::Expired, true).await;
+}
+
+#[actix_web::test]
+async fn a_silent_stream_ends_with_its_token() {
+    a_stream_ends_with_its_token(End::Revoked, false).await;
+    a_stream_ends_with_its_token(End::Expired, false).await;
+}
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+struct MovedClock(Mutex<OffsetDateTime>);
+
+impl Clock for MovedClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
     }
 }
 

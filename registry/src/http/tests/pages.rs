@@ -73,7 +73,7 @@ async fn a_form_that_may_not_register_changes_nothing_and_says_why() {
             "Only a curator",
         ),
         (form(&format!("token={ADMIN}")), 400, "Name a domain"),
-        (form(&large), 413, "too large"),
+        (form(&large), 413, "8192 bytes at most"),
         (form("target=a&target=b"), 400, "cannot be read"),
         (
             form(&format!("target=10.0.0.1&token={ADMIN}")),

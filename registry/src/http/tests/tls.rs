@@ -44,7 +44,8 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
         .send()
         .await
         .unwrap();
-    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
+    // HTTP/2 is left to TLS proxies, whatever a client offers.
+    assert_eq!(answer.version(), reqwest::Version::HTTP_11);
     assert_eq!(answer.text().await.unwrap(), "ok\n");
     let head = client
         .head(format!("https://localhost:{port}/v1/agents"))

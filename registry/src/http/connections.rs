@@ -1,0 +1,176 @@
+//! How many connections are open, in all and for each address: a client that opens one after the other must not take the
+//! file descriptors that everybody else's requests, the database and the index need.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::writes::network;
+use crate::config::Config;
+
+/// Of the file descriptors that the process may have, connections take at most three of four.
+const SHARE: (u64, u64) = (3, 4);
+
+/// Counts the connections that are open.
+#[derive(Debug)]
+pub struct Connections {
+    most: usize,
+    most_per_address: usize,
+    exempt: Vec<IpAddr>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    /// An address without a connection has no entry, so there are never more than connections.
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// The place that one open connection takes; it is free again when this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    connections: Arc<Connections>,
+    /// What it is counted by; `None` for a trusted proxy.
+    address: Option<IpAddr>,
+}
+
+impl Connections {
+    /// As many connections as the configuration and the process's file descriptors allow.
+    pub fn new(config: &Config) -> Self {
+        let configured = config.limits.connections;
+        let most = match descriptors() {
+            Some(descriptors) => {
+                let share = descriptors / SHARE.1 * SHARE.0;
+                configured.min(usize::try_from(share).unwrap_or(usize::MAX))
+            }
+            None => configured,
+        };
+        if most < configured {
+            tracing::warn!(
+                configured,
+                most,
+                "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
+            );
+        }
+        Self {
+            most,
+            most_per_address: config.limits.connections_per_address,
+            exempt: config.server.trusted_proxies.clone(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// A place for one more connection from that address; `None` where there is none.
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let peer = peer.to_canonical();
+        let address = (!self.exempt.contains(&peer)).then(|| network(peer));
+        let mut open = self.open();
+        if open.all >= self.most {
+            return None;
+        }
+        if let Some(address) = address {
+            let count = open.by_address.entry(address).or_default();
+            if *count >= self.most_per_address {
+                return None;
+            }
+            *count += 1;
+        }
+        open.all += 1;
+        drop(open);
+        Some(Place {
+            connections: Arc::clone(self),
+            address,
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.connections.open();
+        open.all = open.all.saturating_sub(1);
+        let Some(address) = self.address else { return };
+        if let Some(count) = open.by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                open.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// How many files this process may have open; `None` where there is no limit, or none that can be read.
+#[cfg(unix)]
+fn descriptors() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+fn descriptors() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn connections(most: usize, most_per_address: usize) -> Arc<Connections> {
+        let mut config = Config::default();
+        config.limits.connections = most;
+        config.limits.connections_per_address = most_per_address;
+        config.server.trusted_proxies = vec!["192.0.2.100".parse().unwrap()];
+        Arc::new(Connections::new(&config))
+    }
+
+    fn from(connections: &Arc<Connections>, address: &str) -> Option<Place> {
+        connections.admit(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_has_its_places_and_no_more() {
+        let connections = connections(100, 2);
+        let first = from(&connections, "192.0.2.1").unwrap();
+        let _second = from(&connections, "::ffff:192.0.2.1").unwrap();
+        assert!(from(&connections, "192.0.2.1").is_none());
+        assert!(from(&connections, "192.0.2.2").is_some());
+        drop(first);
+        assert!(from(&connections, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn one_ipv6_network_counts_as_one_address() {
+        let connections = connections(100, 1);
+        let _first = from(&connections, "2001:db8::1").unwrap();
+        assert!(from(&connections, "2001:db8::2").is_none());
+        assert!(from(&connections, "2001:db8:0:1::1").is_some());
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_bound_by_the_total_only() {
+        let connections = connections(4, 1);
+        let held: Vec<_> = (0..4)
+            .map(|_| from(&connections, "192.0.2.100").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.100").is_none());
+        assert!(from(&connections, "192.0.2.1").is_none());
+        drop(held);
+        assert!(from(&connections, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn what_is_closed_leaves_nothing_behind() {
+        let connections = connections(100, 2);
+        for last in 1..=50 {
+            drop(from(&connections, &format!("192.0.2.{last}")));
+        }
+        assert_eq!(connections.open().all, 0);
+        assert!(connections.open().by_address.is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! Clients that keep the registry busy without asking anything: slowly, many at once, without reading, or in no HTTP at
+//! all. Everybody else is answered meanwhile.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::support::DEADLINE;
+use crate::support::serving::{Api, Serving, Setup, eventually};
+
+/// The largest thing that anybody may ask for.
+const LARGE: &str = "/docs/swagger-ui-bundle.js";
+
+fn address(api: &Api) -> SocketAddr {
+    api.url.strip_prefix("http://").unwrap().parse().unwrap()
+}
+
+/// A connection from that address of this machine.
+async fn connect_from(from: &str, api: &Api) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+    // What is sent and not read is to be seen soon.
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.connect(address(api)).await.unwrap()
+}
+
+/// Everything that comes until the other side closes, however it does.
+async fn until_closed(stream: &mut TcpStream) -> String {
+    let mut all = Vec::new();
+    timeout(DEADLINE, async {
+        let mut part = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut part).await {
+            all.extend_from_slice(&part[..count]);
+        }
+    })
+    .await
+    .expect("the connection was never closed");
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// One answer of the server, whose body is `ok`.
+async fn answered(stream: &mut TcpStream) -> bool {
+    let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    if stream.write_all(request).await.is_err() {
+        return false;
+    }
+    let mut seen = Vec::new();
+    let mut part = [0; 1024];
+    let ends = |seen: &[u8]| seen.ends_with(b"\r\n\r\nok\n");
+    while !ends(&seen) {
+        match timeout(DEADLINE, stream.read(&mut part)).await.unwrap() {
+            Ok(count @ 1..) => seen.extend_from_slice(&part[..count]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A counter or gauge of the registry.
+async fn metric(api: &Api, name: &str) -> u64 {
+    let text = api.get("/metrics").await.text();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("a2a_registry_{name} ")))
+        .unwrap_or_else(|| panic!("{name} is missing in:\n{text}"));
+    line.parse().unwrap()
+}
+
+async fn serve(folder: &Path, limits: &str) -> Serving {
+    Setup::new(folder)
+        .configure(&format!("[limits]\n{limits}"))
+        .start()
+        .await
+}
+
+/// The same command in a process that may have so many files open.
+fn with_few_files(command: &Command, files: u32) -> Command {
+    let command = command.as_std();
+    let mut bounded = Command::new("sh");
+    let script = format!("ulimit -n {files}; exec \"$@\"");
+    bounded
+        .args(["-c", &script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => bounded.env(name, value),
+            None => bounded.env_remove(name),
+        };
+    }
+    bounded
+}
+
+/// The page's form and the API take a body that never ends for as long as a body may take, and no longer.
+#[tokio::test]
+async fn a_body_that_trickles_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = serve(folder.path(), "body_seconds = 1").await;
+    for (path, kind) in [
+        ("/register", "application/x-www-form-urlencoded"),
+        ("/v1/domains", "application/json"),
+        ("/v1/agents/x:suspend", "application/json"),
+    ] {
+        let mut stream = connect_from("127.0.0.1", &registry.api).await;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\
+             Authorization: Bearer {token}\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\nt",
+            token = crate::support::serving::ADMIN,
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = until_closed(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{path}: {answer}");
+        assert!(answer.contains("not complete after 1 second"), "{answer}");
+    }
+    registry.stop().await;
+}
+
+/// Where a client opens one slow connection after the other, others find the registry in order, whatever few files it may
+/// have open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_slow_connections_keep_nobody_else_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup::new(folder.path());
+    let registry = Serving::from(with_few_files(&setup.command(), 512)).await;
+    let mut slow = Vec::new();
+    for number in 0..600 {
+        let mut stream = connect_from("127.0.0.2", &registry.api).await;
+        // Those for which there is no place are closed; which, the client learns when it likes.
+        let head = "POST /register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nt";
+        let _ = stream.write_all(head.as_bytes()).await;
+        slow.push(stream);
+        if number % 100 == 99 {
+            assert_eq!(registry.api.get("/livez").await.status, 200, "{number}");
+        }
+    }
+    let ready = registry.api.get("/readyz").await;
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    assert!(metric(&registry.api, "http_connections_refused_total").await >= 600 - 256);
+    drop(slow);
+    registry.stop().await;
+}
+
+/// The bound of one address is exact, holds for that address alone, and not for a trusted proxy.
+#[tokio::test]
+async fn connections_of_an_address_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path())
+        .configure(
+            "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
+        )
+        .start()
+        .await;
+    let api = &registry.api;
+    let mut first = connect_from("127.0.0.2", api).await;
+    let mut second = connect_from("127.0.0.2", api).await;
+    assert!(answered(&mut first).await && answered(&mut second).await);
+    let mut third = connect_from("127.0.0.2", api).await;
+    assert!(!answered(&mut third).await);
+    // Those that are open go on, and other addresses are none of its business.
+    assert!(answered(&mut first).await);
+    let mut other = connect_from("127.0.0.4", api).await;
+    assert!(answered(&mut other).await);
+    let mut proxied = Vec::new();
+    for _ in 0..5 {
+        let mut stream = connect_from("127.0.0.3", api).await;
+        assert!(answered(&mut stream).await);
+        proxied.push(stream);
+    }
+    drop(second);
+    eventually("the place is free again", || async {
+        let mut again = connect_from("127.0.0.2", api).await;
+        answered(&mut again).await.then_some(())
+    })
+    .await;
+    drop((first, other, proxied));
+    registry.stop().await;
+}
+
+/// A client that asks and does not read holds its connection for as long as bytes may wait, and no longer.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = serve(folder.path(), "write_seconds = 1").await;
+    let mut stream = connect_from("127.0.0.2", &registry.api).await;
+    // More than the system keeps for a client.
+    let request = format!("GET {LARGE} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(16);
+    stream.write_all(request.as_bytes()).await.unwrap();
+    eventually("the connection is cut off", || async {
+        let cut_off = metric(&registry.api, "http_connections_cut_off_total").await;
+        (cut_off == 1).then_some(())
+    })
+    .await;
+    let read = until_closed(&mut stream).await;
+    assert!(read.starts_with("HTTP/1.1 200 "), "something was sent");
+    registry.stop().await;
+}
+
+/// The first request on a connection has a time limit in the server's library; every further one has it here.
+#[tokio::test]
+async fn a_second_request_that_trickles_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = serve(folder.path(), "body_seconds = 1\nrequest_seconds = 2").await;
+    let mut stream = connect_from("127.0.0.2", &registry.api).await;
+    assert!(answered(&mut stream).await);
+    stream.write_all(b"GET /li").await.unwrap();
+    assert_eq!(until_closed(&mut stream).await, "");
+    registry.stop().await;
+}
+
+/// What is no HTTP is counted, and fills no log.
+#[tokio::test]
+async fn malformed_requests_are_counted_and_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path()).start().await;
+    let inputs: [&[u8]; 6] = [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /livez HTTP/9.9\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nno colon\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ];
+    for input in inputs {
+        let mut stream = connect_from("127.0.0.2", &registry.api).await;
+        stream.write_all(input).await.unwrap();
+        until_closed(&mut stream).await;
+    }
+    let counted = metric(&registry.api, "http_malformed_requests_total").await;
+    assert_eq!(counted, inputs.len() as u64);
+    let ended = registry.stop().await;
+    let told: Vec<_> = ended
+        .stderr
+        .iter()
+        .filter(|line| line.contains("ERROR") || line.contains("WARN"))
+        .collect();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+/// Metrics can have a port of their own, and are then nowhere else.
+#[tokio::test]
+async fn metrics_have_a_port_of_their_own_where_that_is_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path())
+        .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
+        .start()
+        .await;
+    let url = registry
+        .program
+        .find(|line| line.strip_prefix("metrics on ").map(str::to_owned))
+        .await;
+    let own = Api::at(url.strip_suffix("/metrics").unwrap());
+    let text = own.get("/metrics").await;
+    assert_eq!(text.status, 200);
+    assert!(text.text().contains("a2a_registry_http_requests"));
+    own.get("/v1/agents").await.problem(404, "not-found");
+    own.get("/livez").await.problem(404, "not-found");
+    let main = registry.api.get("/metrics").await;
+    main.problem(404, "not-found");
+    registry
+        .api
+        .admin("/metrics")
+        .await
+        .problem(404, "not-found");
+    assert_eq!(registry.api.get("/livez").await.status, 200);
+    registry.stop().await;
+}

@@ -1,0 +1,230 @@
+//! The registry as a service: how it takes signals, what it logs of what is done, and whether it says in time that it is
+//! not ready.
+
+use std::sync::Arc;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::support::database::Database;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{ADMIN, Answer, Setup};
+use crate::support::stage::card;
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// SIGHUP comes when a terminal closes, and from those who want a configuration read again; neither ends a service.
+#[tokio::test]
+async fn a_hangup_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path()).start().await;
+    let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
+    kill_process(process, Signal::HUP).unwrap();
+    registry.program.line("SIGHUP changes nothing").await;
+    assert_eq!(registry.api.get("/livez").await.status, 200);
+    registry.stop().await;
+}
+
+/// The lines of the log that tell of an act, as JSON.
+fn acts(lines: &[String]) -> Vec<Value> {
+    let lines = lines
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines
+        .filter(|line: &Value| !line["act"].is_null())
+        .collect()
+}
+
+/// Whoever does or decides something is in the log with it, once, and with the request that it came by.
+#[tokio::test]
+async fn each_act_is_one_line_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path())
+        .configure("[log]\nformat = \"json\"")
+        .start()
+        .await;
+    let api = &registry.api;
+    let origin = Origin::start();
+    origin.answer(CARD, Reply::json(card("Fernweh", "Books flights")));
+    let send = async |id: &str, path: &str, body: Value| {
+        let request = api
+            .request(reqwest::Method::POST, path)
+            .bearer_auth(ADMIN)
+            .header("x-request-id", id)
+            .json(&body);
+        Answer::to(request).await
+    };
+    let registration = json!({"card_url": origin.url(CARD)});
+    let mut feed = api.events(0).await;
+    let domain = send("req-register", "/v1/domains", registration)
+        .await
+        .expect(202);
+    let opened = feed.until("review.opened").await;
+    let review = opened["subject"].as_str().unwrap().to_owned();
+    let shown = api
+        .admin(&format!("/v1/reviews/{review}"))
+        .await
+        .expect(200);
+    let agent = shown["agent"].as_str().unwrap().to_owned();
+    let decision = json!({"digest": shown["digest"], "reason": "it is good"});
+    send(
+        "req-approve",
+        &format!("/v1/reviews/{review}:approve"),
+        decision,
+    )
+    .await
+    .expect(200);
+    let reason = json!({"reason": "a test"});
+    send(
+        "req-suspend",
+        &format!("/v1/agents/{agent}:suspend"),
+        reason.clone(),
+    )
+    .await
+    .expect(200);
+    // What is refused was not done.
+    send("req-refused", "/v1/agents/none:suspend", reason)
+        .await
+        .problem(404, "not-found");
+    let token = json!({"account": "watcher", "role": "curator", "name": "a test"});
+    let token = send("req-token", "/v1/tokens", token).await.expect(201);
+    let ended = registry.stop().await;
+
+    let acts = acts(&ended.stderr);
+    let of = |id: &str| -> Vec<&Value> {
+        let with = |act: &&Value| act["span"]["request_id"] == id;
+        acts.iter().filter(with).collect()
+    };
+    for (id, kind, subject) in [
+        (
+            "req-register",
+            "domain.registered",
+            domain["domain"].clone(),
+        ),
+        ("req-approve", "agent.approved", agent.as_str().into()),
+        ("req-suspend", "agent.held", agent.as_str().into()),
+        ("req-token", "token.created", token["id"].clone()),
+    ] {
+        let lines = of(id);
+        assert_eq!(lines.len(), 1, "{id}: {acts:#?}");
+        let line = lines[0];
+        assert_eq!(line["act"], kind, "{line}");
+        assert_eq!(line["subject"], subject, "{line}");
+        assert_eq!(line["actor"], "admin", "{line}");
+        assert_eq!(line["level"], "INFO", "{line}");
+    }
+    assert!(of("req-refused").is_empty(), "{acts:#?}");
+    let messages: Vec<Value> = ended
+        .stderr
+        .iter()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|line| line["message"].clone())
+        .collect();
+    for message in ["started", "ended"] {
+        let lines = messages.iter().filter(|told| *told == message);
+        assert_eq!(lines.count(), 1, "{message}: {messages:?}");
+    }
+    // Secrets are in none of it.
+    let secret = token["secret"].as_str().unwrap();
+    let all = ended.stderr.join("\n");
+    assert!(!all.contains(secret) && !all.contains(ADMIN), "{all}");
+}
+
+/// Whatever somebody logs, what was meant for another host is not in it.
+#[tokio::test]
+async fn an_authorization_is_never_logged() {
+    const SECRET: &str = "eyJzZWNyZXQtb2YtYW5vdGhlci1ob3N0In0";
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path())
+        .configure("[log]\nfilter = \"a2a_registry=trace,actix_http=debug,actix_server=trace,actix_web=trace,debug\"")
+        .start()
+        .await;
+    let none = "018f0000-0000-7000-8000-000000000000";
+    for path in [
+        format!("/v1/agents/{none}/card"),
+        format!("/agents/{none}/.well-known/agent-card.json"),
+        format!("/v1/agents/{none}"),
+    ] {
+        for scheme in ["Bearer", "Basic", "DPoP", "Bearer a2ar_"] {
+            let blank = if scheme.ends_with('_') { "" } else { " " };
+            let request = registry
+                .api
+                .request(reqwest::Method::GET, &path)
+                .header("authorization", format!("{scheme}{blank}{SECRET}"));
+            let answer = Answer::to(request).await;
+            assert!(answer.status.is_client_error(), "{path}");
+            assert!(!answer.text().contains(SECRET), "{path}");
+        }
+    }
+    let ended = registry.stop().await;
+    let told = ended.stderr.iter().any(|line| line.contains("answered"));
+    assert!(told, "requests are logged at this level: {ended:?}");
+    let leaked: Vec<_> = ended
+        .stderr
+        .iter()
+        .filter(|line| line.contains(SECRET))
+        .collect();
+    assert!(leaked.is_empty(), "{leaked:?}");
+}
+
+/// What stands between a registry and its database: passes everything on until it is told to stop.
+struct Line {
+    address: std::net::SocketAddr,
+    broken: watch::Sender<bool>,
+}
+
+impl Line {
+    async fn to(server: String) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let line = Arc::new(Self {
+            address: listener.local_addr().unwrap(),
+            broken: watch::Sender::new(false),
+        });
+        let (broken, server) = (line.broken.subscribe(), Arc::new(server));
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let (mut broken, server) = (broken.clone(), Arc::clone(&server));
+                tokio::spawn(async move {
+                    let Ok(mut there) = TcpStream::connect(server.as_str()).await else {
+                        return;
+                    };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut there) => return,
+                        _ = broken.wait_for(|broken| *broken) => {}
+                    }
+                    // As behind a cable that was cut: nothing comes, and nobody says so.
+                    let _ = broken.wait_for(|broken| !*broken).await;
+                });
+            }
+        });
+        line
+    }
+}
+
+/// A database that does not answer at all, nor refuses, is told of in time; and that it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_does_not_wait_for_a_database_that_is_away() {
+    let database = Database::postgres().await;
+    let mut url = url::Url::parse(database.url()).unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
+    let line = Line::to(server).await;
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(line.address.port())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Setup::new(folder.path())
+        .database(url.as_str())
+        .start()
+        .await;
+    assert_eq!(registry.api.get("/readyz").await.status, 200);
+    line.broken.send_replace(true);
+    let away = registry.api.get("/readyz").await.problem(503, "not-ready");
+    let checks = away["checks"].as_array().unwrap();
+    let check = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
+    assert_eq!(check("database")["ok"], false, "{away}");
+    assert_eq!(check("disk")["ok"], true, "{away}");
+    assert_eq!(registry.api.get("/livez").await.status, 200);
+    registry.program.kill().await;
+}

@@ -1,0 +1,141 @@
+//! Bodies of requests are read in one place, which bounds their size and the time they take.
+
+use super::assert_tidy;
+use super::code::{Token, lines_with};
+use super::imports::lies_in;
+use super::tree::{Source, sources};
+
+/// The one reader.
+const READER: &str = "registry/src/http/body.rs";
+/// The sample agents are no part of the registry: they answer on this machine's loopback for as long as a demonstration
+/// lasts.
+const SAMPLES: &str = "registry/src/demo";
+
+/// What reads a body wherever it stands.
+const READING: [&[&str]; 11] = [
+    &["web", "::", "Payload"],
+    &["web", "::", "Json"],
+    &["web", "::", "Form"],
+    &["web", "::", "Either"],
+    &["web", "::", "PayloadConfig"],
+    &["web", "::", "JsonConfig"],
+    &["web", "::", "FormConfig"],
+    &["take_payload", "("],
+    &["to_bytes_limited", "("],
+    &["to_bytes", "("],
+    &["payload", ".", "take", "("],
+];
+
+/// What reads a body as a parameter of a handler.
+const EXTRACTORS: [&str; 8] = [
+    "Bytes",
+    "BytesMut",
+    "Either",
+    "Form",
+    "Json",
+    "Multipart",
+    "Payload",
+    "String",
+];
+
+/// The attributes that make a function a handler.
+const ROUTES: [&str; 8] = [
+    "get", "post", "put", "patch", "delete", "head", "options", "route",
+];
+
+/// The lines on which a handler has a parameter that reads its body.
+fn greedy_parameters(tokens: &[Token]) -> Vec<usize> {
+    let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let mut found = Vec::new();
+    for start in 0..tokens.len() {
+        let is_route = text(start) == "#"
+            && text(start + 1) == "["
+            && ROUTES.contains(&text(start + 2))
+            && text(start + 3) == "(";
+        if !is_route {
+            continue;
+        }
+        let Some(function) = (start..tokens.len()).find(|&index| text(index) == "fn") else {
+            continue;
+        };
+        // What stands between angle brackets says what another extractor reads, as the path's or the query's.
+        let (mut depth, mut within, mut index) = (0_usize, 0_usize, function);
+        loop {
+            match text(index) {
+                "(" => depth += 1,
+                ")" if depth == 1 => break,
+                ")" => depth -= 1,
+                "<" => within += 1,
+                ">" => within = within.saturating_sub(1),
+                "" if index >= tokens.len() => break,
+                word if depth > 0 && within == 0 && EXTRACTORS.contains(&word) => {
+                    found.push(tokens[index].line);
+                }
+                _ => {}
+            }
+            index += 1;
+        }
+    }
+    found
+}
+
+fn check(source: &Source) -> Vec<String> {
+    let elsewhere = source.path == READER || lies_in(&source.path, SAMPLES);
+    if elsewhere || !lies_in(&source.path, "registry/src") {
+        return Vec::new();
+    }
+    let tokens = source.production_tokens();
+    let mut lines: Vec<usize> = READING
+        .iter()
+        .flat_map(|pattern| lines_with(&tokens, pattern))
+        .chain(greedy_parameters(&tokens))
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let problem = |line| {
+        format!(
+            "{}:{line}: bodies are read by {READER}, which bounds their size and time",
+            source.path
+        )
+    };
+    lines.into_iter().map(problem).collect()
+}
+
+#[test]
+fn bodies_pass_one_reader() {
+    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+}
+
+#[test]
+fn other_readers_are_found() {
+    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let page = "registry/src/http/pages/register.rs";
+    for text in [
+        "async fn f(body: web::Payload) {}",
+        "async fn f(body: web::Json<T>) {}",
+        "async fn f(body: actix_web::web::Form<T>) {}",
+        "#[post(\"/x\")]\npub async fn f(request: HttpRequest, body: String) -> X {}",
+        "#[post(\"/x\")]\nasync fn f(a: Query<(u8, u8)>, body: Bytes) -> X {}",
+        "#[route(\"/x\", method = \"PUT\")] async fn f(body: web::Bytes) {}",
+        "fn f() { body.to_bytes_limited(9); }",
+        "fn f() { let body = request.take_payload(); }",
+    ] {
+        assert_eq!(problems(page, text), 1, "{text}");
+    }
+    for (path, text) in [
+        (READER, "fn f() { payload.take(); }"),
+        (
+            page,
+            "#[get(\"/x\")]\nasync fn f(a: Slug) -> String { g(String::new()) }",
+        ),
+        (page, "fn f(text: String) -> Bytes {}"),
+        (page, "// web::Payload\nfn f() { g(\"web::Json\"); }"),
+        ("tests/pressure.rs", "async fn f(body: web::Payload) {}"),
+        (
+            "registry/src/demo/card.rs",
+            "async fn f(body: web::Bytes) {}",
+        ),
+    ] {
+        assert_eq!(problems(path, text), 0, "{path}: {text}");
+    }
+}
