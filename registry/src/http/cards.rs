@@ -13,6 +13,7 @@ use super::envelope::leave_untouched;
 use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
+use crate::api::limits::CardForm;
 use crate::app::ServedCard;
 
 /// The media type of A2A cards, which a kept version is sent with.
@@ -32,6 +33,7 @@ pub struct CardQuery {
     version: Option<String>,
     /// The protocol version to convert the card to: `1.0` or `0.3`. The answer is not what the publisher
     /// wrote: it is never signed, and says by an extension what it was made from.
+    #[param(value_type = Option<CardForm>, inline)]
     #[serde(rename = "as")]
     convert: Option<String>,
 }
@@ -42,14 +44,15 @@ pub struct CardQuery {
 /// protocol version, for clients that read no other.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "The agent's id or URN"), CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
             (Object = "application/json"),
             (Object = "application/a2a-agent-card+json"),
         ), headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/v1/agents/{agent}/card")]
@@ -96,7 +99,8 @@ pub async fn agent_card(
     responses(
         (status = 200, description = "The card", body = Object,
          headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent-card.json")]
@@ -118,7 +122,8 @@ pub async fn agent_card_well_known(
     responses(
         (status = 200, description = "The card", body = Object,
          headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent.json")]

@@ -21,6 +21,7 @@ use super::envelope::{Head, leave_untouched};
 use super::problem::Problem;
 use super::problems;
 use super::query::Query;
+use crate::api::limits::PageSize;
 use crate::api::{Event, EventList};
 use crate::app::{App, Caller, PageRequest};
 
@@ -37,6 +38,7 @@ pub struct EventQuery {
     /// Only those after that place in the order; all where absent.
     after: Option<i64>,
     /// Entries on the page: 20, at most 100. Not for streams.
+    #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before. Not for streams.
     page_token: Option<String>,
