@@ -59,6 +59,7 @@ fn enums_are_named_as_on_the_wire() {
     use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
     use crate::domain::review::{ChangeClass, ReviewState, VersionState};
     use crate::domain::role::Role;
+    use crate::domain::signature::SignatureState;
 
     let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
     let mut documented = 0;
@@ -70,7 +71,7 @@ fn enums_are_named_as_on_the_wire() {
             documented += 1;
         )+};
     }
-    same!(ChangeClass EventKind Hold LivenessState ReviewState Role ShownLifecycle VersionState Visibility);
+    same!(ChangeClass EventKind Hold LivenessState ReviewState Role ShownLifecycle SignatureState VersionState Visibility);
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let with_names = schemas
         .values()
