@@ -1,6 +1,9 @@
 //! The HTTP contract, from outside: the document, who may do what, problem documents, caching, CORS.
 
 mod authorisation;
+mod conformance;
+mod fuzzed;
+mod generated;
 mod sweep;
 
 use a2a_registry::api::Hit;

@@ -266,6 +266,16 @@ async fn every_operation_is_open_to_whom_it_should_be() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    // Each of these answers was held against the document on its way.
+    let judged = served.tap.as_ref().unwrap().tally();
+    for operation in operations() {
+        let times: u64 = judged
+            .get(&operation.id)
+            .into_iter()
+            .flat_map(|statuses| statuses.values())
+            .sum();
+        assert!(times >= 4, "{}: {times}", operation.id);
+    }
     for (id, _) in TABLE {
         assert!(
             operations().iter().any(|operation| operation.id == *id),

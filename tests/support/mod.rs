@@ -8,6 +8,7 @@ pub mod browser;
 pub mod crew;
 pub mod database;
 pub mod dice;
+pub mod exchange;
 pub mod origin;
 pub mod outcomes;
 pub mod program;

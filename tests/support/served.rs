@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::exchange::Tap;
 use super::program::{Finished, Program, registry};
 use super::serving::{ADMIN, Serving, Setup};
 use super::{DEADLINE, http};
@@ -20,6 +21,8 @@ pub struct Served {
     pub url: String,
     /// Its process.
     pub program: Program,
+    /// What reads along with everything it is asked.
+    pub tap: Option<Tap>,
     folder: TempDir,
 }
 
@@ -48,6 +51,7 @@ impl Served {
         let Serving { program, api } = setup.start().await;
         Self {
             url: api.url,
+            tap: api.tap,
             program,
             folder,
         }

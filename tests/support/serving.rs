@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout};
 
+use super::exchange::{Document, Tap};
 use super::program::{Finished, Program, registry};
 use super::{DEADLINE, http};
 
@@ -87,9 +88,21 @@ impl Setup {
         command
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts it and waits until it listens. It is asked through a [`Tap`], which is its public address where it is
+    /// given no other.
     pub async fn start(&self) -> Serving {
-        Serving::from(self.command()).await
+        let tap = Tap::new().await;
+        let mut command = self.command();
+        let named = |text: &str| text.contains("public-url") || text.contains("public_url");
+        if !self.arguments.iter().any(|argument| named(argument)) && !named(&self.configuration) {
+            command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", tap.url());
+        }
+        let mut serving = Serving::from(command).await;
+        if tap.lead_to(&serving.api.url) {
+            serving.api.url = tap.url();
+            serving.api.tap = Some(tap);
+        }
+        serving
     }
 
     /// Starts one that does not get as far as to serve.
@@ -117,7 +130,8 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts what `command` starts and waits until it listens.
+    /// Starts what `command` starts and waits until it listens. It is asked directly: for tests of connections
+    /// themselves.
     pub async fn from(command: Command) -> Self {
         let program = Program::start(command);
         let url = program
@@ -140,8 +154,10 @@ impl Serving {
 /// A registry as those who ask it see it.
 #[derive(Debug, Clone)]
 pub struct Api {
-    /// Where it listens, without a slash at the end.
+    /// Where it is asked, without a slash at the end.
     pub url: String,
+    /// What reads along, where something does.
+    pub tap: Option<Tap>,
     client: Client,
 }
 
@@ -150,6 +166,7 @@ impl Api {
     pub fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
+            tap: None,
             client: http(),
         }
     }
@@ -334,7 +351,9 @@ impl Feed {
                 let frame: String = self.rest.drain(..end + 2).collect();
                 let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
                 if let Some(data) = data {
-                    return serde_json::from_str(data).unwrap();
+                    let event = serde_json::from_str(data).unwrap();
+                    Document::of_this_build().judge_event(&event);
+                    return event;
                 }
             }
             let chunk = self.answer.chunk().await.unwrap();

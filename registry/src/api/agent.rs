@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::limits;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::signature::SignatureState;
@@ -100,6 +101,7 @@ pub struct Summary {
     /// Whether the card could be reached lately, as of the last change of this entry.
     pub liveness: Liveness,
     /// SHA-256 of the card served.
+    #[schema(value_type = limits::Digest)]
     pub card_digest: String,
     /// Where to go on.
     pub links: Links,
@@ -273,8 +275,10 @@ pub struct HoldView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// SHA-256 of the bytes.
+    #[schema(value_type = limits::Digest)]
     pub digest: String,
     /// SHA-256 of the RFC 8785 form without signatures.
+    #[schema(value_type = limits::Digest)]
     pub content_digest: String,
     /// When it was first seen.
     pub observed_at: Timestamp,
@@ -295,8 +299,10 @@ pub struct Version {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     /// The digest of the older version.
+    #[schema(value_type = limits::Digest)]
     pub from: String,
     /// The digest of the newer version.
+    #[schema(value_type = limits::Digest)]
     pub to: String,
     /// How much the whole change matters: what its gravest part does.
     pub change_class: ChangeClass,
@@ -312,10 +318,10 @@ pub struct Change {
     /// RFC 6901 pointer into the newer card, or into the older one for what is gone.
     pub pointer: String,
     /// What stood there, shortened for people; null where nothing did.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub before: Option<serde_json::Value>,
     /// What stands there now, in the same form.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub after: Option<serde_json::Value>,
     /// How much it matters.
     pub class: ChangeClass,
@@ -382,5 +388,6 @@ pub struct AgentPatch {
     pub visibility: Option<Visibility>,
     /// All its labels; for curators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::Labels>)]
     pub labels: Option<BTreeMap<String, String>>,
 }

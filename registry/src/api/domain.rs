@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::limits;
 use crate::domain::timestamp::Timestamp;
 
 /// What to register: exactly one of `domain` and `card_url`.
@@ -180,6 +181,7 @@ pub struct Verification {
 pub struct DomainPatch {
     /// Where to tell of trouble: a `mailto:` or `https:` URL; an empty text for nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::Contact>)]
     pub contact: Option<String>,
     /// Whether the domain is to be listed no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,7 +263,7 @@ pub struct KnownValidators {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceDay {
     /// The day, in UTC.
-    #[schema(example = "2026-11-20")]
+    #[schema(format = Date, example = "2026-11-20")]
     pub day: String,
     /// How often it was asked.
     pub looks: u32,
@@ -298,6 +300,7 @@ pub struct AttemptView {
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
     /// Why the domain is trusted; kept with the proof.
+    #[schema(value_type = limits::Reason)]
     pub reason: String,
 }
 

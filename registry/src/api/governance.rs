@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::SignatureVerdict;
+use super::{SignatureVerdict, limits};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, ReviewState};
@@ -24,8 +24,10 @@ pub struct Review {
     /// That agent's domain.
     pub domain: String,
     /// The content in question.
+    #[schema(value_type = limits::Digest)]
     pub digest: String,
     /// The content approved before; null for a first card.
+    #[schema(value_type = Option<limits::Digest>)]
     pub previous: Option<String>,
     /// How much changed; null for a first card.
     pub change_class: Option<ChangeClass>,
@@ -52,6 +54,7 @@ pub struct ReviewDecision {
     /// The content decided on; another one than the review's is refused with 409.
     pub digest: String,
     /// Why; kept with the decision.
+    #[schema(value_type = limits::Reason)]
     pub reason: String,
 }
 
@@ -60,6 +63,7 @@ pub struct ReviewDecision {
 #[serde(deny_unknown_fields)]
 pub struct Act {
     /// Why; kept with the act.
+    #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// For `:resume`: which hold to lift; `operator` where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,17 +94,17 @@ pub struct Event {
 pub struct NewToken {
     /// The account it belongs to; made where it does not exist.
     #[serde(default = "admin_account")]
-    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9 ._@-]+$")]
+    #[schema(value_type = limits::Name)]
     pub account: String,
     /// The role of an account that is made; must agree with one that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// What it is for.
-    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9 ._@-]+$")]
+    #[schema(value_type = limits::Name)]
     pub name: String,
     /// Days until it ends; never, where absent. At most 3650.
-    #[schema(minimum = 1, maximum = 3650)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::TokenDays>)]
     pub expires_in_days: Option<u32>,
 }
 

@@ -118,6 +118,7 @@ page!(
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingList {
     /// The card they are about.
+    #[schema(value_type = super::limits::Digest)]
     pub digest: String,
     /// In the card's order.
     pub findings: Vec<FindingView>,

@@ -4,6 +4,7 @@
 mod agent;
 mod domain;
 mod governance;
+pub mod limits;
 mod list;
 
 pub use agent::*;

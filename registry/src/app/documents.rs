@@ -382,16 +382,13 @@ impl App {
     }
 }
 
+/// The levels of trust, the lowest first.
+pub(super) const TRUST_LEVELS: [&str; 5] = ["L0", "L1", "L2", "L3", "L4"];
+
 /// `L0` to `L4` as a number.
 pub(super) fn trust_level(text: &str) -> Option<u8> {
-    match text {
-        "L0" => Some(0),
-        "L1" => Some(1),
-        "L2" => Some(2),
-        "L3" => Some(3),
-        "L4" => Some(4),
-        _ => None,
-    }
+    let level = TRUST_LEVELS.iter().position(|level| *level == text)?;
+    u8::try_from(level).ok()
 }
 
 /// The version that is shown of an agent: the approved one, or the newest where none is.

@@ -9,11 +9,7 @@ use utoipa::IntoParams;
 
 use super::caller::Caller;
 use super::error::{AppError, ErrorKind};
-
-/// Entries on a page where the caller names no number.
-pub const DEFAULT_PAGE: u32 = 20;
-/// Entries on a page at most.
-pub const MAX_PAGE: u32 = 100;
+use crate::api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
 
 /// Which page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -22,7 +18,7 @@ pub const MAX_PAGE: u32 = 100;
 pub struct PageRequest {
     /// Entries on the page: 20, at most 100.
     #[serde(default, deserialize_with = "not_empty")]
-    #[param(minimum = 1, maximum = 100, default = 20)]
+    #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     #[serde(default)]

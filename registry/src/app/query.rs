@@ -3,11 +3,16 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
+use utoipa::openapi::schema::Object;
 
-use super::documents::trust_level;
+use super::documents::{TRUST_LEVELS, trust_level};
 use super::error::AppError;
 use super::meaning::Mode;
 use super::page::not_empty;
+use crate::api::limits::{
+    LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
+    PageSize, one_of,
+};
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
 use crate::index::{FacetName, Filters, SearchRequest, Sort};
@@ -56,19 +61,23 @@ pub struct SearchQuery {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_mode: Vec<String>,
     /// At least this level: `L0` to `L4`.
+    #[param(schema_with = trust_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
     /// `key=value`, as curators set it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
     /// `approved` and `deprecated` where absent.
+    #[param(value_type = Vec<ShownLifecycle>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lifecycle: Vec<String>,
     /// `fresh` and `stale` where absent.
+    #[param(value_type = Vec<LivenessState>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub liveness: Vec<String>,
     /// `relevance`, `name`, `updated` or `newest`. Where `q` asks for no word `relevance` is `updated`, and `order`
     /// says so.
+    #[param(schema_with = sort_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
     /// Names of facets to count, separated by commas or repeated; at most 12.
@@ -77,6 +86,7 @@ pub struct SearchQuery {
     /// `lexical` for words alone, `hybrid` for words and meaning together, `semantic` for meaning alone. `hybrid` where
     /// the registry has a model, else `lexical`. Where it has none, or its encoder does not answer in time, the answer
     /// is `lexical` and says so.
+    #[param(schema_with = mode_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Explain every score.
@@ -90,11 +100,23 @@ pub struct SearchQuery {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "not_empty"
     )]
-    #[param(minimum = 1, maximum = 100, default = 20)]
+    #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,
+}
+
+fn trust_schema() -> Object {
+    one_of(TRUST_LEVELS).build()
+}
+
+fn sort_schema() -> Object {
+    one_of(Sort::ALL.map(Sort::as_str)).build()
+}
+
+fn mode_schema() -> Object {
+    one_of(Mode::ALL.map(Mode::as_str)).build()
 }
 
 /// A prefix to complete.
@@ -112,10 +134,13 @@ pub struct SuggestQuery {
 #[serde(default, deny_unknown_fields)]
 pub struct LookupQuery {
     /// A card URL, an endpoint URL or a host.
+    #[param(value_type = Option<LookupUrl>, inline)]
     pub url: Option<String>,
     /// A URN.
+    #[param(value_type = Option<LookupUrn>, inline)]
     pub urn: Option<String>,
     /// The digest of a card.
+    #[param(value_type = Option<LookupDigest>, inline)]
     pub digest: Option<String>,
 }
 
@@ -291,7 +316,7 @@ impl LookupQuery {
     pub(super) fn key(&self) -> Result<String, AppError> {
         match (&self.url, &self.urn, &self.digest) {
             (Some(url), None, None) => {
-                check_length("/url", url, 2048)?;
+                check_length("/url", url, MAX_LOOKUP_URL)?;
                 let text = url.trim();
                 match Url::parse(text) {
                     Ok(url) if text.contains("://") => Ok(format!("url:{url}")),
@@ -302,11 +327,11 @@ impl LookupQuery {
                 }
             }
             (None, Some(urn), None) => {
-                check_length("/urn", urn, 1024)?;
+                check_length("/urn", urn, MAX_LOOKUP_URN)?;
                 Ok(format!("urn:{urn}"))
             }
             (None, None, Some(digest)) => {
-                check_length("/digest", digest, 128)?;
+                check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
                 Ok(format!("digest:{digest}"))
             }
             _ => Err(AppError::invalid(

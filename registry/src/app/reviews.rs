@@ -7,6 +7,7 @@ use super::ledger::{AgentState, Decider, Ledger};
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
 use super::{Account, App, AppError, Caller};
+use crate::api::limits::MAX_REASON;
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::domain::admission::Rule;
 use crate::domain::review::ReviewState;
@@ -14,9 +15,6 @@ use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::review;
 use crate::store::{Handle, Write, agents, domains, reviews, versions};
-
-/// Characters of a reason.
-const MAX_REASON: usize = 1000;
 
 /// Which way a review is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use super::error::ErrorKind;
 use super::ledger::{Ledger, SYSTEM};
 use super::page::{PageRequest, cut, page_size};
 use super::{Account, App, AppError, Caller, StartError};
+use crate::api::limits::{MAX_NAME, MAX_TOKEN_DAYS};
 use crate::api::{CreatedToken, NewToken, Token, TokenList};
 use crate::domain::event::EventKind;
 use crate::domain::ids::{Entropy, new_id};
@@ -26,10 +27,6 @@ const SHOWN: usize = 10;
 const MIN_BOOTSTRAP: usize = 32;
 /// The account that the bootstrap token belongs to.
 const ADMIN: &str = "admin";
-/// Days a token may last at most, where it ends at all.
-const MAX_DAYS: u32 = 3650;
-/// Characters of an account's or a token's name.
-const MAX_NAME: usize = 100;
 
 impl App {
     /// Recognises a token.
@@ -74,11 +71,11 @@ impl App {
         check_name("/name", &new.name)?;
         if new
             .expires_in_days
-            .is_some_and(|days| days == 0 || days > MAX_DAYS)
+            .is_some_and(|days| days == 0 || days > MAX_TOKEN_DAYS)
         {
             return Err(AppError::invalid(
                 "/expires_in_days",
-                format!("expires_in_days must be between 1 and {MAX_DAYS}"),
+                format!("expires_in_days must be between 1 and {MAX_TOKEN_DAYS}"),
             ));
         }
         let now = self.now();

@@ -1,8 +1,9 @@
 //! One way to write an enum that is text in the database, in JSON and on the command line.
 
-/// Defines an enum whose variants have one fixed text each.
+/// Defines an enum whose variants have one fixed text each. The text is taken as a token: wrapped as a `literal` it
+/// would be hidden from the derive that writes the `OpenAPI` schema, which would show the variants' own names.
 macro_rules! text_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:tt),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash,
                  serde::Serialize, serde::Deserialize, utoipa::ToSchema)]

@@ -21,7 +21,8 @@ use crate::app::{DiffQuery, PageRequest};
     responses(
         (status = 200, description = "The agent", body = Agent,
          headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already"),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
     )
 )]
 #[get("/v1/agents/{agent}")]
@@ -67,7 +68,8 @@ pub async fn agent_versions(
     responses(
         (status = 200, description = "The changes, the gravest first", body = Diff,
          headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already"),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
     )
 )]
 #[get("/v1/agents/{agent}/diff")]
@@ -90,7 +92,8 @@ pub async fn agent_diff(
     responses(
         (status = 200, description = "The findings, in the card's order", body = FindingList,
          headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already"),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
     )
 )]
 #[get("/v1/agents/{agent}/findings")]
@@ -110,7 +113,10 @@ pub async fn agent_findings(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = Act,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent has been retired for good"),
+    )
 )]
 #[post("/v1/agents/{agent}:suspend")]
 pub async fn agent_suspend(
@@ -129,7 +135,11 @@ pub async fn agent_suspend(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = Act,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent has been retired for good, does not stand under that hold, or the \
+            hold ends with its own cause"),
+    )
 )]
 #[post("/v1/agents/{agent}:resume")]
 pub async fn agent_resume(
@@ -148,7 +158,10 @@ pub async fn agent_resume(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = Act,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent is not approved, or has been retired for good, or its domain is disputed"),
+    )
 )]
 #[post("/v1/agents/{agent}:deprecate")]
 pub async fn agent_deprecate(
@@ -167,7 +180,10 @@ pub async fn agent_deprecate(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = Act,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent has been retired for good, or its domain is disputed"),
+    )
 )]
 #[post("/v1/agents/{agent}:retire")]
 pub async fn agent_retire(
@@ -188,7 +204,10 @@ pub async fn agent_retire(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = AgentPatch,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent's domain is disputed"),
+    )
 )]
 #[patch("/v1/agents/{agent}")]
 pub async fn agent_patch(

@@ -13,6 +13,7 @@ use super::envelope::leave_untouched;
 use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
+use crate::api::limits::CardForm;
 use crate::app::ServedCard;
 
 /// The media type of A2A cards, which a kept version is sent with.
@@ -35,6 +36,7 @@ pub struct CardQuery {
     version: Option<String>,
     /// The protocol version to convert the card to: `1.0` or `0.3`. The answer is not what the publisher
     /// wrote: it is never signed, and says by an extension what it was made from.
+    #[param(value_type = Option<CardForm>, inline)]
     #[serde(rename = "as")]
     convert: Option<String>,
 }
@@ -47,7 +49,7 @@ pub struct CardQuery {
 /// first; `convert.no-client` among them says that no client of that version can call the agent.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "The agent's id or URN"), CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -58,7 +60,8 @@ pub struct CardQuery {
             ("A2A-Registry-Conversion" = String,
              description = "With `as`: the rules of conversions that were broken, separated by commas, the gravest first"),
         )),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/v1/agents/{agent}/card")]
@@ -105,7 +108,8 @@ pub async fn agent_card(
     responses(
         (status = 200, description = "The card", body = Object,
          headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent-card.json")]
@@ -127,7 +131,8 @@ pub async fn agent_card_well_known(
     responses(
         (status = 200, description = "The card", body = Object,
          headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already"),
+        (status = 304, description = "The caller has these bytes already",
+         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent.json")]

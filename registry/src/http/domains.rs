@@ -10,6 +10,7 @@ use super::body::{Body, OptionalBody};
 use super::path::{DomainRef, Kid};
 use super::problem::Problem;
 use super::query::Query;
+use crate::api::limits::{KeyName, PublicJwk};
 use crate::api::{
     DomainList, DomainPatch, DomainView, Recrawl, RecrawlAccepted, Registration, Transfer,
     Verification, Vouch,
@@ -23,7 +24,14 @@ use crate::app::PageRequest;
     tag = "domains",
     request_body = Registration,
     security((), ("token" = [])),
-    responses((status = 202, description = "The domain, and what to place to prove it", body = DomainView))
+    responses(
+        (status = 202, description = "The domain, and what to place to prove it", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, the domain is on the list of denied \
+            domains (`domain-denied`), or a limit is reached (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 422, description = "The registry does not fetch from there; nothing was stored"),
+        (status = 429, description = "More changes without a token than are allowed in a minute"),
+    )
 )]
 #[post("/v1/domains")]
 pub async fn domain_register(
@@ -62,7 +70,8 @@ pub async fn domain_list(
     responses(
         (status = 200, description = "The domain", body = DomainView,
          headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already"),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
     )
 )]
 #[get("/v1/domains/{domain}")]
@@ -82,7 +91,9 @@ pub async fn domain_show(
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Vouch,
     security(("token" = [])),
-    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+    )
 )]
 #[post("/v1/domains/{domain}:vouch")]
 pub async fn domain_vouch(
@@ -102,7 +113,11 @@ pub async fn domain_vouch(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
-    responses((status = 200, description = "What was found, and the domain as it stands now", body = Verification))
+    responses(
+        (status = 200, description = "What was found, and the domain as it stands now", body = Verification),
+        (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
+        (status = 429, description = "Five checks have failed within an hour"),
+    )
 )]
 #[post("/v1/domains/{domain}:verify")]
 pub async fn domain_verify(
@@ -122,7 +137,10 @@ pub async fn domain_verify(
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Transfer,
     security(("token" = [])),
-    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
 )]
 #[post("/v1/domains/{domain}:transfer")]
 pub async fn domain_transfer(
@@ -170,7 +188,10 @@ pub async fn domain_new_generation(
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = DomainPatch,
     security(("token" = [])),
-    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
+    )
 )]
 #[patch("/v1/domains/{domain}")]
 pub async fn domain_patch(
@@ -190,11 +211,16 @@ pub async fn domain_patch(
     tag = "domains",
     params(
         ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = String, Path, description = "What signatures call the key"),
+        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
     ),
-    request_body = Object,
+    request_body = PublicJwk,
     security(("token" = [])),
-    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, or the domain has as many keys as it \
+            may (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
 )]
 #[put("/v1/domains/{domain}/keys/{kid}")]
 pub async fn key_enrol(
@@ -216,10 +242,13 @@ pub async fn key_enrol(
     tag = "domains",
     params(
         ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = String, Path, description = "What signatures call the key"),
+        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
     ),
     security(("token" = [])),
-    responses((status = 204, description = "It counts no more"))
+    responses(
+        (status = 204, description = "It counts no more"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
 )]
 #[delete("/v1/domains/{domain}/keys/{kid}")]
 pub async fn key_withdraw(
@@ -238,7 +267,10 @@ pub async fn key_withdraw(
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body(content = Option<Recrawl>, description = "May be left out"),
     security((), ("token" = [])),
-    responses((status = 202, description = "When the visit is due", body = RecrawlAccepted))
+    responses(
+        (status = 202, description = "When the visit is due", body = RecrawlAccepted),
+        (status = 429, description = "More changes without a token than are allowed in a minute"),
+    )
 )]
 #[post("/v1/domains/{domain}:recrawl")]
 pub async fn domain_recrawl(
@@ -259,7 +291,10 @@ pub async fn domain_recrawl(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
-    responses((status = 204, description = "It is gone"))
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
 )]
 #[delete("/v1/domains/{domain}")]
 pub async fn domain_delete(

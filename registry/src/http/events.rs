@@ -21,6 +21,7 @@ use super::envelope::{Head, leave_untouched};
 use super::problem::Problem;
 use super::problems;
 use super::query::Query;
+use crate::api::limits::PageSize;
 use crate::api::{Event, EventList};
 use crate::app::{App, Caller, PageRequest, not_empty};
 use crate::domain::role::Permission;
@@ -42,7 +43,7 @@ pub struct EventQuery {
     after: Option<i64>,
     /// Entries on the page: 20, at most 100. Not for streams.
     #[serde(deserialize_with = "not_empty")]
-    #[param(minimum = 1, maximum = 100, default = 20)]
+    #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before. Not for streams.
     page_token: Option<String>,

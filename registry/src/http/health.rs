@@ -3,11 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get, web};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::State;
 use super::answer;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemDocument};
 use super::problems;
 use crate::app::{AppError, Readiness};
 use crate::metrics::Standing;
@@ -28,12 +30,25 @@ pub async fn livez() -> HttpResponse {
         .body("ok\n")
 }
 
+/// A problem document that says which checks fail.
+#[derive(Debug, Serialize, ToSchema)]
+struct NotReady {
+    #[serde(flatten)]
+    problem: ProblemDocument,
+    #[serde(flatten)]
+    readiness: Readiness,
+}
+
 /// Whether this process should be sent requests
 ///
 /// 503 is a problem document with the same members beside its own.
 #[utoipa::path(
     tag = "operation",
-    responses((status = 200, description = "It should", body = Readiness))
+    responses(
+        (status = 200, description = "It should", body = Readiness),
+        (status = 503, description = "It should not: a problem document with the same members beside its own",
+         body = NotReady, content_type = "application/problem+json"),
+    )
 )]
 #[get("/readyz")]
 pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {

@@ -1,20 +1,23 @@
 //! The `OpenAPI` document, made from the handlers, and a page to browse it that needs nothing from outside.
 
+mod answers;
+mod examples;
+
 use std::sync::{Arc, LazyLock};
 
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, get};
+use actix_web::{HttpRequest, HttpResponse, get, web};
 use bytes::Bytes;
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder,
-};
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_actix_web::AppExt;
 
-use super::problem::{MemberError, PROBLEM_JSON, Problem, ProblemDocument};
-use super::{answer, routes};
+use super::problem::{MemberError, Problem, ProblemDocument};
+use super::{State, answer, operations, routes};
 use crate::app::AppError;
+use crate::config::LimitsConfig;
 
 /// Swagger UI sets styles from script and carries its pictures with it.
 const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
@@ -22,11 +25,8 @@ const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 
-static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(build);
-static TEXT: LazyLock<String> = LazyLock::new(|| {
-    let text = DOCUMENT.to_pretty_json().unwrap_or_default();
-    format!("{text}\n")
-});
+static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(|| build(&LimitsConfig::default()));
+static TEXT: LazyLock<String> = LazyLock::new(|| text(&DOCUMENT));
 
 /// The `OpenAPI` 3.1 document of this API.
 pub fn document() -> &'static OpenApi {
@@ -38,7 +38,21 @@ pub fn openapi_document() -> String {
     TEXT.clone()
 }
 
-fn build() -> OpenApi {
+/// The document as a registry with these limits serves it.
+pub fn served_document(limits: &LimitsConfig) -> Bytes {
+    if limits.query_chars == LimitsConfig::default().query_chars {
+        Bytes::from_static(TEXT.as_bytes())
+    } else {
+        text(&build(limits)).into()
+    }
+}
+
+fn text(document: &OpenApi) -> String {
+    let text = document.to_pretty_json().unwrap_or_default();
+    format!("{text}\n")
+}
+
+fn build(limits: &LimitsConfig) -> OpenApi {
     let (_, mut document) = actix_web::App::new()
         .into_utoipa_app()
         .configure(routes::api)
@@ -65,43 +79,34 @@ fn build() -> OpenApi {
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
-    for item in document.paths.paths.values_mut() {
-        for operation in [
-            &mut item.get,
-            &mut item.post,
-            &mut item.put,
-            &mut item.patch,
-            &mut item.delete,
-        ]
-        .into_iter()
-        .flatten()
-        {
-            operation
-                .responses
-                .responses
-                .insert("default".into(), RefOr::T(problem()));
-        }
-    }
+    answers::complete(&mut document);
+    examples::place(&mut document);
+    state_limits(&mut document, limits);
     document
 }
 
-fn problem() -> Response {
-    let schema = Ref::from_schema_name(ProblemDocument::name());
-    ResponseBuilder::new()
-        .description("What went wrong, as a problem document.")
-        .content(
-            PROBLEM_JSON,
-            ContentBuilder::new().schema(Some(schema)).build(),
-        )
-        .build()
+/// Writes the limits that the operator sets.
+fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && parameter.name == "q"
+                    && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+                {
+                    schema.max_length = Some(limits.query_chars);
+                }
+            }
+        }
+    }
 }
 
 /// The document itself.
 #[get("/openapi.json")]
-pub async fn openapi_json() -> HttpResponse {
+pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
     answer::bytes(
         actix_web::http::StatusCode::OK,
-        Bytes::from_static(TEXT.as_bytes()),
+        served_document(&state.app.config().limits),
     )
 }
 

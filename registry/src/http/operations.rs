@@ -49,6 +49,19 @@ pub fn path(id: &str) -> Option<&'static str> {
     PATHS.get(id).copied()
 }
 
+/// The operations of one path, to be changed.
+pub fn methods_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
+    [
+        &mut item.get,
+        &mut item.post,
+        &mut item.put,
+        &mut item.patch,
+        &mut item.delete,
+    ]
+    .into_iter()
+    .flatten()
+}
+
 /// The operations of one path, each with its method.
 pub fn methods(item: &PathItem) -> impl Iterator<Item = (&'static str, &Documented)> {
     [

@@ -12,6 +12,7 @@ use super::body::Body;
 use super::path::ReviewId;
 use super::problem::Problem;
 use super::query::Query;
+use crate::api::limits::PageSize;
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::app::{PageRequest, not_empty};
 use crate::domain::review::ReviewState;
@@ -27,7 +28,7 @@ pub struct ReviewQuery {
     state: Option<ReviewState>,
     /// Entries on the page: 20, at most 100.
     #[serde(deserialize_with = "not_empty")]
-    #[param(minimum = 1, maximum = 100, default = 20)]
+    #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     page_token: Option<String>,
@@ -67,7 +68,8 @@ pub async fn review_list(
     responses(
         (status = 200, description = "The review", body = Review,
          headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already"),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
     )
 )]
 #[get("/v1/reviews/{review}")]
@@ -87,7 +89,10 @@ pub async fn review_show(
     params(("review" = uuid::Uuid, Path, description = "The review's id")),
     request_body = ReviewDecision,
     security(("token" = [])),
-    responses((status = 200, description = "The review as it stands now", body = Review))
+    responses(
+        (status = 200, description = "The review as it stands now", body = Review),
+        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+    )
 )]
 #[post("/v1/reviews/{review}:approve")]
 pub async fn review_approve(
@@ -109,7 +114,10 @@ pub async fn review_approve(
     params(("review" = uuid::Uuid, Path, description = "The review's id")),
     request_body = ReviewDecision,
     security(("token" = [])),
-    responses((status = 200, description = "The review as it stands now", body = Review))
+    responses(
+        (status = 200, description = "The review as it stands now", body = Review),
+        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+    )
 )]
 #[post("/v1/reviews/{review}:reject")]
 pub async fn review_reject(

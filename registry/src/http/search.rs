@@ -55,7 +55,10 @@ pub async fn agent_suggest(
     tag = "agents",
     params(LookupQuery),
     security((), ("token" = [])),
-    responses((status = 200, description = "The agents, best match first", body = Lookup))
+    responses(
+        (status = 200, description = "The agents, best match first", body = Lookup),
+        (status = 404, description = "No agent that the caller may see is behind it"),
+    )
 )]
 #[get("/v1/agents:lookup")]
 pub async fn agent_lookup(

@@ -20,7 +20,10 @@ use crate::app::PageRequest;
     tag = "tokens",
     request_body = NewToken,
     security(("token" = [])),
-    responses((status = 201, description = "The token, with its secret", body = CreatedToken))
+    responses(
+        (status = 201, description = "The token, with its secret", body = CreatedToken),
+        (status = 409, description = "The account has another role"),
+    )
 )]
 #[post("/v1/tokens")]
 pub async fn token_create(

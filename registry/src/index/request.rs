@@ -105,6 +105,9 @@ pub enum Sort {
 }
 
 impl Sort {
+    /// Every order.
+    pub const ALL: [Self; 4] = [Self::Relevance, Self::Name, Self::Updated, Self::Newest];
+
     /// The order that a search for this text is really given in: without anything to be relevant to, by the last
     /// change.
     pub fn in_force(self, text: Option<&str>) -> Self {

@@ -37,6 +37,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Lexical, Self::Hybrid, Self::Semantic];
+
     /// The name in requests and answers.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,8 +60,7 @@ impl Mode {
 
     /// The mode of this name.
     pub(super) fn parse(name: &str) -> Option<Self> {
-        let all = [Self::Lexical, Self::Hybrid, Self::Semantic];
-        all.into_iter().find(|mode| mode.as_str() == name)
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use url::Url;
 
 use super::is_disputed;
+use crate::api::limits::{MAX_CONTACT, MAX_LABEL, MAX_LABELS};
 use crate::api::{Agent, AgentPatch, DomainPatch, DomainView, Transfer};
 use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
@@ -15,13 +16,6 @@ use crate::domain::lifecycle::Visibility;
 use crate::domain::role::Permission;
 use crate::store::entity::agent;
 use crate::store::{accounts, domains};
-
-/// Characters of a contact.
-const MAX_CONTACT: usize = 300;
-/// Labels of an agent.
-const MAX_LABELS: usize = 20;
-/// Characters of a label's key and of its value.
-const MAX_LABEL: usize = 63;
 
 impl App {
     /// Changes how a domain is looked after: its contact, and whether it is listed at all.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::DomainView;
+use crate::api::limits::MAX_KID;
 use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
 use crate::app::{Account, App, AppError, Caller};
@@ -12,8 +13,6 @@ use crate::store::{Write, agents, ownership};
 
 /// Keys named for one domain.
 const MAX_ENROLLED: usize = 20;
-/// Bytes of a key's name.
-const MAX_KID: usize = 200;
 
 impl App {
     /// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where

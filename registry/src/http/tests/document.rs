@@ -34,11 +34,92 @@ fn every_operation_is_named_once_and_tagged() {
         let described = &document["paths"][&operation.path][&method];
         assert!(described["tags"][0].is_string(), "{operation:?}");
         assert!(described["summary"].is_string(), "{operation:?}");
-        let default = &described["responses"]["default"]["content"];
+        let answers = described["responses"].as_object().unwrap();
+        for (status, answer) in answers {
+            // Every answer has a status of its own, and every failure is a problem document.
+            let status: u16 = status.parse().unwrap();
+            let target = answer["$ref"]
+                .as_str()
+                .map(|target| target.trim_start_matches('#'));
+            let answer = target.map_or(answer, |target| document.pointer(target).unwrap());
+            let problem = answer["content"].get("application/problem+json").is_some();
+            assert_eq!(problem, status >= 400, "{operation:?} {status}");
+        }
         assert!(
-            default["application/problem+json"].is_object(),
+            answers.contains_key("500") && answers.contains_key("503"),
             "{operation:?}"
         );
+    }
+}
+
+/// The names of an enum in the document are the ones that stand in answers, in requests and in the database.
+#[test]
+fn enums_are_named_as_on_the_wire() {
+    use crate::domain::event::EventKind;
+    use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+    use crate::domain::review::{ChangeClass, ReviewState, VersionState};
+    use crate::domain::role::Role;
+    use crate::domain::signature::SignatureState;
+
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut documented = 0;
+    macro_rules! same {
+        ($($name:ident)+) => {$(
+            let names = &document["components"]["schemas"][stringify!($name)]["enum"];
+            let wire = serde_json::to_value($name::ALL).unwrap();
+            assert_eq!(names, &wire, stringify!($name));
+            documented += 1;
+        )+};
+    }
+    same!(ChangeClass EventKind Hold LivenessState ReviewState Role ShownLifecycle SignatureState VersionState Visibility);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let with_names = schemas
+        .values()
+        .filter(|schema| schema.get("enum").is_some());
+    assert_eq!(
+        with_names.count(),
+        documented,
+        "an enum that is not compared"
+    );
+}
+
+/// The limits of the document are those that the code checks; where the operator sets one, it is the operator's.
+#[test]
+fn limits_are_those_of_the_code() {
+    use crate::api::limits::{DEFAULT_PAGE, MAX_PAGE, MAX_REASON};
+    use crate::config::LimitsConfig;
+
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut page_sizes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let parameters = item["get"]["parameters"].as_array().into_iter().flatten();
+        for parameter in parameters {
+            let schema = &parameter["schema"];
+            match parameter["name"].as_str().unwrap() {
+                "page_size" => {
+                    assert_eq!(schema["minimum"], 1, "{path}");
+                    assert_eq!(schema["maximum"], MAX_PAGE, "{path}");
+                    assert_eq!(schema["default"], DEFAULT_PAGE, "{path}");
+                    page_sizes += 1;
+                }
+                "q" => assert_eq!(schema["maxLength"], LimitsConfig::default().query_chars),
+                _ => {}
+            }
+        }
+    }
+    assert!(page_sizes >= 6, "{page_sizes}");
+    let reason = &document["components"]["schemas"]["Reason"];
+    assert_eq!(reason["maxLength"], MAX_REASON);
+}
+
+#[actix_web::test]
+async fn the_document_served_has_the_limits_of_its_operator() {
+    let registry = Registry::with(|config| config.limits.query_chars = 77).await;
+    let document = registry.get("/openapi.json").await.json();
+    for path in ["/v1/agents", "/v1/agents:suggest"] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array();
+        let q = parameters.unwrap().iter().find(|one| one["name"] == "q");
+        assert_eq!(q.unwrap()["schema"]["maxLength"], 77, "{path}");
     }
 }
 

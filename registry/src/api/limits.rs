@@ -1,0 +1,124 @@
+//! The limits of what a request says: one constant each, which the code checks and the `OpenAPI` document shows.
+//!
+//! `utoipa` takes only literals in its attributes, so that a member with a limit names one of these types as the type
+//! of its schema.
+
+use std::borrow::Cow;
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Entries on a page where the caller names no number.
+pub const DEFAULT_PAGE: u32 = 20;
+/// Entries on a page at most.
+pub const MAX_PAGE: u32 = 100;
+/// Characters of a reason.
+pub const MAX_REASON: usize = 1000;
+/// Characters of the name of an account or a token.
+pub const MAX_NAME: usize = 100;
+/// Days after which a token ends at the latest, where it ends.
+pub const MAX_TOKEN_DAYS: u32 = 3650;
+/// Characters of a contact.
+pub const MAX_CONTACT: usize = 300;
+/// Labels of an agent.
+pub const MAX_LABELS: usize = 20;
+/// Characters of a label's key and of its value.
+pub const MAX_LABEL: usize = 63;
+/// Characters of the name of a key.
+pub const MAX_KID: usize = 200;
+/// Characters of a URL that is looked up.
+pub const MAX_LOOKUP_URL: usize = 2048;
+/// Characters of a URN that is looked up.
+pub const MAX_LOOKUP_URN: usize = 1024;
+/// Characters of a digest that is looked up.
+pub const MAX_LOOKUP_DIGEST: usize = 128;
+
+/// Types that exist only as schemas.
+macro_rules! schemas {
+    ($($(#[$meta:meta])* $name:ident = $schema:expr;)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        }
+    )+};
+}
+
+schemas! {
+    /// How many entries a page holds.
+    PageSize = whole(1, MAX_PAGE, Some(DEFAULT_PAGE));
+    /// Why something is done.
+    Reason = text(1, MAX_REASON).pattern(Some(r"\S"));
+    /// The name of an account or a token.
+    Name = text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$"));
+    /// Days until a token ends.
+    TokenDays = whole(1, MAX_TOKEN_DAYS, None);
+    /// A `mailto:` or `https:` URL, or nothing.
+    Contact = text(0, MAX_CONTACT);
+    /// An agent's labels.
+    Labels = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .max_properties(Some(MAX_LABELS))
+        .property_names(Some(label_word().build()))
+        .additional_properties(Some(label_word()));
+    /// What signatures call a key.
+    KeyName = text(1, MAX_KID);
+    /// A card URL, an endpoint URL or a host.
+    LookupUrl = text(0, MAX_LOOKUP_URL);
+    /// A URN.
+    LookupUrn = text(0, MAX_LOOKUP_URN);
+    /// The digest of a card.
+    LookupDigest = text(0, MAX_LOOKUP_DIGEST);
+    /// The protocol versions that cards are converted to.
+    CardForm = one_of(["1.0", "0.3"]);
+    /// SHA-256 as cards' digests are written.
+    Digest = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^sha256:[0-9a-f]{64}$"));
+    /// A public key as a JWK (RFC 7517): Ed25519, P-256, P-384, or RSA of 2048 bits at least, without private members.
+    PublicJwk = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .property("kty", one_of(["OKP", "EC", "RSA"]))
+        .required("kty");
+}
+
+fn text(least: usize, most: usize) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length((least > 0).then_some(least))
+        .max_length(Some(most))
+}
+
+fn label_word() -> ObjectBuilder {
+    text(1, MAX_LABEL).pattern(Some("^[A-Za-z0-9_./-]+$"))
+}
+
+fn whole(least: u32, most: u32, default: Option<u32>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(least))
+        .maximum(Some(most))
+        .default(default.map(Into::into))
+}
+
+/// A text that is one of these.
+pub fn one_of<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> ObjectBuilder {
+    let values: Vec<String> = values
+        .into_iter()
+        .map(|value| value.as_ref().to_owned())
+        .collect();
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(values))
+}

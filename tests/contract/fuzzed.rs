@@ -1,0 +1,96 @@
+//! Requests that schemathesis makes up from the document, and its judgement of the answers.
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::prepared;
+use crate::support::program::{Finished, Program};
+use crate::support::served::{Served, card, text};
+use crate::support::serving::ADMIN;
+
+/// The checks, by name, so that a newer schemathesis does not bring others along unseen.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_headers_conformance,response_schema_conformance,negative_data_rejection,\
+                      missing_required_header,allow_header_conformance";
+
+/// Requests made up for each operation.
+const EXAMPLES: &str = "200";
+
+/// A registry that lets anybody register and write as often as they like, with agents in it.
+async fn populated() -> (Served, Vec<Origin>) {
+    let open =
+        "[governance]\nregistration = \"open\"\n[limits]\nanonymous_writes_per_minute = 1000000\n";
+    let served = Served::set_up(|setup| setup.configure(open), &["--approve-all"]).await;
+    let mut origins = Vec::new();
+    for (name, skill) in [
+        ("Echo", "repeat"),
+        ("Oracle", "foretell"),
+        ("Baker", "bake"),
+    ] {
+        let origin = Origin::start();
+        origin.answer("/a.json", Reply::json(card(name, skill)));
+        served.register(&origin.url("/a.json")).await;
+        served.found(&format!("skill={skill}")).await;
+        origins.push(origin);
+    }
+    let token = json!({"account": "publisher", "role": "publisher", "name": "spare"});
+    let made = served.admin(Method::POST, "/v1/tokens").json(&token);
+    assert_eq!(made.send().await.unwrap().status(), 201);
+    (served, origins)
+}
+
+async fn fuzz(served: &Served, token: Option<&str>) -> Finished {
+    let mut command = Command::new(prepared("A2A_REGISTRY_TEST_SCHEMATHESIS"));
+    command
+        .current_dir(served.scratch())
+        .args(["-m", "schemathesis.cli", "run"])
+        .arg(format!("{}/openapi.json", served.url))
+        .args([
+            "--checks",
+            CHECKS,
+            "--max-examples",
+            EXAMPLES,
+            "--seed",
+            "16",
+        ])
+        .args(["--phases", "examples,coverage,fuzzing", "--workers", "2"])
+        // What is no text here is refused by a rule of its own, which no schema can say.
+        .args([
+            "--generation-allow-x00",
+            "false",
+            "--generation-database",
+            "none",
+        ])
+        .args(["--continue-on-failure", "--warnings", "off", "--no-color"]);
+    if let Some(token) = token {
+        command.args(["--header", &format!("Authorization: Bearer {token}")]);
+    }
+    Program::run(command).await
+}
+
+async fn stands(token: Option<&str>) {
+    let (served, _origins) = populated().await;
+    let finished = fuzz(&served, token).await;
+    let told = text(&finished.stdout);
+    assert!(
+        finished.status.success(),
+        "{told}\n{}",
+        text(&finished.stderr)
+    );
+    assert!(
+        told.contains("Tested: 39"),
+        "not every operation was: {told}"
+    );
+}
+
+#[tokio::test]
+async fn whatever_anybody_sends_is_answered_as_documented() {
+    stands(None).await;
+}
+
+#[tokio::test]
+async fn whatever_an_admin_sends_is_answered_as_documented() {
+    stands(Some(ADMIN)).await;
+}

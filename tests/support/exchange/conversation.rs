@@ -1,0 +1,288 @@
+//! HTTP/1.1 as it passes by: the requests and answers of one connection, read from its bytes.
+
+use std::collections::VecDeque;
+use std::io::Read as _;
+
+use super::{Answer, Request};
+
+/// How the body of a message ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// After so many bytes.
+    Length(usize),
+    /// With an empty chunk; so much of the present chunk is to come, its end of line included.
+    Chunked(usize),
+    /// With the connection.
+    Close,
+}
+
+/// One direction: what has come and is not read yet, and the body under way.
+#[derive(Debug, Default)]
+struct Direction {
+    unread: Vec<u8>,
+    under_way: Option<Framing>,
+    body: Vec<u8>,
+}
+
+impl Direction {
+    /// Reads on in the body; the whole of it once it has ended.
+    fn body(&mut self) -> Result<Option<Vec<u8>>, ()> {
+        loop {
+            match self.under_way {
+                None => return Ok(None),
+                Some(Framing::Close) => {
+                    self.body.append(&mut self.unread);
+                    return Ok(None);
+                }
+                Some(Framing::Length(left)) => {
+                    let some = left.min(self.unread.len());
+                    self.body.extend(self.unread.drain(..some));
+                    if some < left {
+                        self.under_way = Some(Framing::Length(left - some));
+                        return Ok(None);
+                    }
+                    return Ok(Some(self.end()));
+                }
+                Some(Framing::Chunked(0)) => {
+                    let status = httparse::parse_chunk_size(&self.unread).map_err(|_| ())?;
+                    let httparse::Status::Complete((head, size)) = status else {
+                        return Ok(None);
+                    };
+                    let size = usize::try_from(size).map_err(|_| ())?;
+                    if size == 0 {
+                        // No trailers are sent; an empty line ends it.
+                        if self.unread.len() < head + 2 {
+                            return Ok(None);
+                        }
+                        self.unread.drain(..head + 2);
+                        return Ok(Some(self.end()));
+                    }
+                    self.unread.drain(..head);
+                    self.under_way = Some(Framing::Chunked(size + 2));
+                }
+                Some(Framing::Chunked(left)) => {
+                    let some = left.min(self.unread.len());
+                    let ends = left.saturating_sub(2).min(some);
+                    self.body.extend(self.unread.drain(..some).take(ends));
+                    self.under_way = Some(Framing::Chunked(left - some));
+                    if some < left {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        self.under_way = None;
+        std::mem::take(&mut self.body)
+    }
+}
+
+/// One connection. What is no HTTP/1.1 is let pass unread from there on.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    up: Direction,
+    down: Direction,
+    asked: VecDeque<Request>,
+    answer: Option<Answer>,
+    unreadable: bool,
+}
+
+const HEADERS: usize = 100;
+
+fn headers(parsed: &[httparse::Header<'_>]) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    parsed
+        .iter()
+        .map(|header| (header.name.to_ascii_lowercase(), text(header.value)))
+        .collect()
+}
+
+fn framing(headers: &[(String, String)]) -> Option<Framing> {
+    let chunked = super::find(headers, "transfer-encoding")
+        .is_some_and(|coding| coding.to_ascii_lowercase().ends_with("chunked"));
+    if chunked {
+        return Some(Framing::Chunked(0));
+    }
+    let length = super::find(headers, "content-length")?;
+    length.trim().parse().ok().map(Framing::Length)
+}
+
+impl Conversation {
+    /// Reads along with what is sent to the registry.
+    pub fn up(&mut self, bytes: &[u8]) {
+        if self.unreadable {
+            return;
+        }
+        self.up.unread.extend_from_slice(bytes);
+        self.unreadable = self.requests().is_err();
+    }
+
+    fn requests(&mut self) -> Result<(), ()> {
+        loop {
+            if self.up.under_way.is_some() {
+                let Some(body) = self.up.body()? else {
+                    return Ok(());
+                };
+                // Answered before it was complete, it is no longer there.
+                let request = self.asked.back_mut().ok_or(())?;
+                request.body = Some(body);
+            }
+            let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
+            let mut head = httparse::Request::new(&mut parsed);
+            let httparse::Status::Complete(length) = head.parse(&self.up.unread).map_err(|_| ())?
+            else {
+                return Ok(());
+            };
+            let request = Request {
+                method: head.method.unwrap_or_default().to_owned(),
+                target: head.path.unwrap_or_default().to_owned(),
+                headers: headers(head.headers),
+                body: None,
+            };
+            self.up.unread.drain(..length);
+            self.up.under_way = Some(framing(&request.headers).unwrap_or(Framing::Length(0)));
+            self.asked.push_back(request);
+        }
+    }
+
+    /// Reads along with what the registry sends, and gives what is complete with it.
+    pub fn down(&mut self, bytes: &[u8]) -> Vec<(Request, Answer)> {
+        if self.unreadable {
+            return Vec::new();
+        }
+        self.down.unread.extend_from_slice(bytes);
+        let mut complete = Vec::new();
+        self.unreadable = self.answers(&mut complete).is_err();
+        complete
+    }
+
+    fn answers(&mut self, complete: &mut Vec<(Request, Answer)>) -> Result<(), ()> {
+        loop {
+            if let Some(mut answer) = self.answer.take() {
+                let Some(body) = self.down.body()? else {
+                    self.answer = Some(answer);
+                    return Ok(());
+                };
+                answer.body = Some(decoded(&answer, body)?);
+                let request = self.asked.pop_front().ok_or(())?;
+                let early = self.asked.is_empty() && self.up.under_way.is_some();
+                complete.push((request, answer));
+                if early {
+                    return Err(());
+                }
+            }
+            let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
+            let mut head = httparse::Response::new(&mut parsed);
+            let httparse::Status::Complete(length) =
+                head.parse(&self.down.unread).map_err(|_| ())?
+            else {
+                return Ok(());
+            };
+            let answer = Answer {
+                status: head.code.unwrap_or_default(),
+                headers: headers(head.headers),
+                body: None,
+            };
+            self.down.unread.drain(..length);
+            // An answer to nothing that was understood, such as to what is no HTTP at all.
+            let request = self.asked.front().ok_or(())?;
+            if (100..200).contains(&answer.status) {
+                continue;
+            }
+            if answer.media_type().as_deref() == Some("text/event-stream") {
+                complete.push((request.clone(), answer));
+                return Err(());
+            }
+            let bodiless = request.method == "HEAD" || matches!(answer.status, 204 | 304);
+            self.down.under_way = Some(if bodiless {
+                Framing::Length(0)
+            } else {
+                framing(&answer.headers).unwrap_or(Framing::Close)
+            });
+            self.answer = Some(answer);
+        }
+    }
+
+    /// The connection has ended: an answer that ends with it is complete.
+    pub fn closed(&mut self) -> Option<(Request, Answer)> {
+        let mut answer = self.answer.take()?;
+        if self.unreadable || self.down.under_way != Some(Framing::Close) {
+            return None;
+        }
+        answer.body = decoded(&answer, self.down.end()).ok();
+        Some((self.asked.pop_front()?, answer))
+    }
+}
+
+/// A body without its content coding.
+fn decoded(answer: &Answer, body: Vec<u8>) -> Result<Vec<u8>, ()> {
+    let mut plain = Vec::new();
+    let read = match answer.header("content-encoding") {
+        _ if body.is_empty() => return Ok(body),
+        None | Some("identity") => return Ok(body),
+        Some("gzip") => flate2::read::GzDecoder::new(&*body).read_to_end(&mut plain),
+        Some("br") => brotli::Decompressor::new(&*body, 4096).read_to_end(&mut plain),
+        Some(_) => return Err(()),
+    };
+    read.map(|_| plain).map_err(|_| ())
+}
+
+#[test]
+fn messages_are_read_however_their_bytes_arrive() {
+    let up = "POST /v1/domains HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n\
+              0\r\n\r\nGET /livez HTTP/1.1\r\nHost: a\r\n\r\nHEAD /livez HTTP/1.1\r\n\r\nGET /x HTTP/1.1\r\n\r\n";
+    let down = "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                3\r\nok\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nHTTP/1.1 404 Not Found\r\n\r\nto the end";
+    for step in [1, 2, 7, up.len().max(down.len())] {
+        let mut conversation = Conversation::default();
+        for part in up.as_bytes().chunks(step) {
+            conversation.up(part);
+        }
+        let mut seen = Vec::new();
+        for part in down.as_bytes().chunks(step) {
+            seen.extend(conversation.down(part));
+        }
+        seen.extend(conversation.closed());
+        let told: Vec<_> = seen
+            .iter()
+            .map(|(request, answer)| {
+                let text = |body: &Option<Vec<u8>>| {
+                    String::from_utf8(body.clone().unwrap_or_default()).unwrap()
+                };
+                (
+                    format!("{} {}", request.method, request.target),
+                    text(&request.body),
+                    answer.status,
+                    text(&answer.body),
+                )
+            })
+            .collect();
+        let told: Vec<_> = told
+            .iter()
+            .map(|(line, body, status, text)| {
+                (line.as_str(), body.as_str(), *status, text.as_str())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("POST /v1/domains", "{\"a\":1}", 202, "{}"),
+                ("GET /livez", "", 200, "ok\n"),
+                ("HEAD /livez", "", 200, ""),
+                ("GET /x", "", 404, "to the end"),
+            ],
+            "in steps of {step}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_http_passes_unread() {
+    let mut conversation = Conversation::default();
+    conversation.up(b"\x16\x03\x01 this is something else\r\n\r\n");
+    assert!(conversation.unreadable);
+    assert_eq!(conversation.down(b"HTTP/1.1 400 Bad Request\r\n\r\n"), []);
+    assert_eq!(conversation.closed(), None);
+}

@@ -1,0 +1,465 @@
+//! The `OpenAPI` document as a judge of exchanges.
+//!
+//! An answer has to be one that its operation documents: status, media type, headers, and every member of its body,
+//! none beyond. A request that is answered with a success has to be one that the document allows, and one that is
+//! refused as not understood (400) has to be one that it forbids: as far as a schema can say it. What it cannot say
+//! stands in [`BEYOND`].
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use a2a_registry::http::openapi_document;
+use jsonschema::Validator;
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+
+use super::schemas::{Form, Schemas};
+use super::{Answer, Request};
+
+/// What is refused although its schema allows it: the operation (`*`: any), the place, and why no schema says it.
+const BEYOND: &[(&str, &str, &str)] = &[
+    (
+        "*",
+        "",
+        "a rule that joins members, or text that is not UTF-8 or holds U+0000",
+    ),
+    ("*", "/page_token", "only the registry can make one"),
+    (
+        "agent_search",
+        "/facets",
+        "names may be joined by commas, and their number is the operator's",
+    ),
+    ("domain_register", "/domain", "whether it is a domain name"),
+    ("domain_register", "/card_url", "whether it is a URL"),
+    (
+        "domain_transfer",
+        "/account",
+        "whether there is such an account",
+    ),
+    (
+        "domain_patch",
+        "/contact",
+        "whether it is a `mailto:` or `https:` URL",
+    ),
+    (
+        "token_create",
+        "/role",
+        "it is needed where the account is new",
+    ),
+];
+
+/// The document, ready to judge by.
+pub struct Document {
+    paths: Vec<Pattern>,
+    whole: Value,
+}
+
+/// One documented path.
+struct Pattern {
+    template: String,
+    literals: usize,
+    operations: BTreeMap<String, Operation>,
+}
+
+struct Operation {
+    id: String,
+    parameters: Vec<Parameter>,
+    /// Whether a body is needed, and its schema by media type.
+    body: Option<(bool, Validator)>,
+    answers: BTreeMap<u16, Answers>,
+}
+
+struct Parameter {
+    name: String,
+    place: String,
+    required: bool,
+    schema: Value,
+    validator: Validator,
+}
+
+struct Answers {
+    headers: Vec<String>,
+    content: BTreeMap<String, Option<Validator>>,
+}
+
+/// What became of holding an exchange against the document.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// The operation, where there is one.
+    pub operation: Option<String>,
+    /// What is not as documented, one sentence each.
+    pub wrong: Vec<String>,
+}
+
+impl Document {
+    /// The document of the registry that the tests were built with.
+    pub fn of_this_build() -> &'static Self {
+        static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(&openapi_document()));
+        &DOCUMENT
+    }
+
+    /// A document from its text.
+    pub fn new(text: &str) -> Self {
+        let whole: Value = serde_json::from_str(text).unwrap();
+        let schemas = Schemas::of(&whole);
+        let mut paths: Vec<Pattern> = whole["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(template, item)| Pattern {
+                literals: template.split(['{', '}']).step_by(2).map(str::len).sum(),
+                template: template.clone(),
+                operations: item
+                    .as_object()
+                    .unwrap()
+                    .iter()
+                    .map(|(method, operation)| {
+                        let operation = Operation::new(&whole, &schemas, operation);
+                        (method.to_ascii_uppercase(), operation)
+                    })
+                    .collect(),
+            })
+            .collect();
+        paths.sort_by_key(|pattern| std::cmp::Reverse(pattern.literals));
+        Self { paths, whole }
+    }
+
+    /// The document itself.
+    pub fn value(&self) -> &Value {
+        &self.whole
+    }
+
+    /// A validator for values of a schema, in which there may be no members that it does not name.
+    pub fn validator(&self, schema: &Value) -> Validator {
+        Schemas::of(&self.whole).validator(schema, Form::Closed)
+    }
+
+    /// Holds an event of a stream, whose form no media type says, against the document.
+    ///
+    /// # Panics
+    ///
+    /// When it is not as documented.
+    pub fn judge_event(&self, event: &Value) {
+        static EVENT: LazyLock<Validator> = LazyLock::new(|| {
+            let schema = json!({"$ref": "#/components/schemas/Event"});
+            Document::of_this_build().validator(&schema)
+        });
+        let wrong = errors(&EVENT, event);
+        assert!(wrong.is_empty(), "{event} is not as documented: {wrong:?}");
+    }
+
+    /// Every operation with the statuses it documents.
+    pub fn operations(&self) -> impl Iterator<Item = (&str, Vec<u16>)> {
+        let operations = self.paths.iter().flat_map(|path| path.operations.values());
+        operations.map(|one| (one.id.as_str(), one.answers.keys().copied().collect()))
+    }
+
+    /// Holds an exchange against the document.
+    pub fn judge(&self, request: &Request, answer: &Answer) -> Judgement {
+        let (path, query) = request
+            .target
+            .split_once('?')
+            .unwrap_or((&request.target, ""));
+        let mut judgement = Judgement::default();
+        if request.method == "OPTIONS" {
+            return judgement;
+        }
+        let found = self
+            .paths
+            .iter()
+            .find_map(|pattern| Some((pattern, pattern.matches(path)?)));
+        let success = answer.status < 400;
+        let Some((pattern, parts)) = found else {
+            if success && path.starts_with("/v1/") {
+                judgement.wrong.push("no such path is documented".into());
+            }
+            return judgement.about(request, answer);
+        };
+        let method = match request.method.as_str() {
+            "HEAD" => "GET",
+            method => method,
+        };
+        let Some(operation) = pattern.operations.get(method) else {
+            if success {
+                judgement.wrong.push("no such method is documented".into());
+            }
+            return judgement.about(request, answer);
+        };
+        judgement.operation = Some(operation.id.clone());
+        operation.judge_answer(request, answer, &mut judgement.wrong);
+        let mut forbidden = operation.parameters_forbidden(&parts, query);
+        forbidden.extend(operation.body_forbidden(request));
+        if success && !forbidden.is_empty() {
+            judgement.wrong.push(format!(
+                "what was asked is forbidden by the document: {}",
+                forbidden.join("; ")
+            ));
+        }
+        if answer.status == 400 && forbidden.is_empty() {
+            judgement
+                .wrong
+                .extend(operation.refused_for_nothing(answer));
+        }
+        judgement.about(request, answer)
+    }
+}
+
+impl Judgement {
+    fn about(mut self, request: &Request, answer: &Answer) -> Self {
+        let text = |body: &Option<Vec<u8>>| {
+            let text = String::from_utf8_lossy(body.as_deref().unwrap_or_default()).into_owned();
+            text.chars().take(600).collect::<String>()
+        };
+        for wrong in &mut self.wrong {
+            *wrong = format!(
+                "{} {} {}\n   answered {} {}\n   {wrong}",
+                request.method,
+                request.target,
+                text(&request.body),
+                answer.status,
+                text(&answer.body)
+            );
+        }
+        self
+    }
+}
+
+impl Pattern {
+    /// The parts of a raw path that stand where the template has parameters, by name.
+    fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
+        let wanted: Vec<&str> = self.template.split('/').collect();
+        let given: Vec<&str> = path.split('/').collect();
+        if wanted.len() != given.len() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (wanted, given) in wanted.iter().zip(given) {
+            let Some((prefix, rest)) = wanted.split_once('{') else {
+                if *wanted == given {
+                    continue;
+                }
+                return None;
+            };
+            let (name, suffix) = rest.split_once('}').unwrap();
+            let part = given.strip_prefix(prefix)?.strip_suffix(suffix)?;
+            if part.is_empty() {
+                return None;
+            }
+            let part = percent_decode_str(part).decode_utf8_lossy().into_owned();
+            parts.push((name.to_owned(), part));
+        }
+        Some(parts)
+    }
+}
+
+impl Operation {
+    fn new(whole: &Value, schemas: &Schemas, operation: &Value) -> Self {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let body = operation.get("requestBody").map(|body| {
+            let content = &body["content"]["application/json"]["schema"];
+            let required = body["required"] == true;
+            (required, schemas.validator(content, Form::Plain))
+        });
+        let answers = operation["responses"].as_object().unwrap().iter();
+        Self {
+            id: operation["operationId"].as_str().unwrap().to_owned(),
+            parameters: parameters
+                .map(|parameter| Parameter {
+                    name: parameter["name"].as_str().unwrap().to_owned(),
+                    place: parameter["in"].as_str().unwrap().to_owned(),
+                    required: parameter["required"] == true,
+                    schema: parameter["schema"].clone(),
+                    validator: schemas.validator(&parameter["schema"], Form::Plain),
+                })
+                .collect(),
+            body,
+            answers: answers
+                .map(|(status, response)| {
+                    let response = resolved(whole, response);
+                    (status.parse().unwrap(), Answers::new(schemas, response))
+                })
+                .collect(),
+        }
+    }
+
+    fn judge_answer(&self, request: &Request, answer: &Answer, wrong: &mut Vec<String>) {
+        let Some(documented) = self.answers.get(&answer.status) else {
+            wrong.push(format!("{} documents no such status", self.id));
+            return;
+        };
+        for header in &documented.headers {
+            if answer.header(&header.to_ascii_lowercase()).is_none() {
+                wrong.push(format!("the header {header} is missing"));
+            }
+        }
+        let empty = answer.body.as_ref().is_none_or(Vec::is_empty);
+        let media_type = answer.media_type();
+        let Some(media_type) = media_type else {
+            if !empty || !(documented.content.is_empty() || request.method == "HEAD") {
+                wrong.push("there is no media type".into());
+            }
+            return;
+        };
+        let Some(validator) = documented.content.get(&media_type) else {
+            wrong.push(format!("{media_type} is not documented for it"));
+            return;
+        };
+        let (Some(validator), Some(body)) = (validator, &answer.body) else {
+            return;
+        };
+        if empty && request.method == "HEAD" {
+            return;
+        }
+        match serde_json::from_slice::<Value>(body) {
+            Err(error) => wrong.push(format!("the body is no JSON: {error}")),
+            Ok(value) => wrong.extend(errors(validator, &value)),
+        }
+    }
+
+    fn parameters_forbidden(&self, parts: &[(String, String)], query: &str) -> Vec<String> {
+        let mut given: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
+        for (name, value) in parts {
+            given.insert(("path", name.clone()), vec![value.clone()]);
+        }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let plain = |text: &str| {
+                let text = text.replace('+', " ");
+                percent_decode_str(&text).decode_utf8_lossy().into_owned()
+            };
+            given
+                .entry(("query", plain(name)))
+                .or_default()
+                .push(plain(value));
+        }
+        let mut forbidden = Vec::new();
+        // Where nothing is read from the query, nothing in it is refused.
+        let reads_query = self.parameters.iter().any(|one| one.place == "query");
+        for ((place, name), values) in &given {
+            let known = self
+                .parameters
+                .iter()
+                .find(|one| one.place == *place && one.name == *name);
+            match known {
+                Some(parameter) => forbidden.extend(parameter.forbidden(values)),
+                None if *place == "query" && !reads_query => {}
+                None => forbidden.push(format!("there is no parameter {name}")),
+            }
+        }
+        for parameter in self.parameters.iter().filter(|one| one.required) {
+            let place = parameter.place.as_str();
+            if !given.contains_key(&(place, parameter.name.clone())) {
+                forbidden.push(format!("the parameter {} is missing", parameter.name));
+            }
+        }
+        forbidden
+    }
+
+    fn body_forbidden(&self, request: &Request) -> Vec<String> {
+        let sent = request.body.as_ref().filter(|body| !body.is_empty());
+        match (&self.body, sent) {
+            (Some((true, _)), None) => vec!["a body is needed".into()],
+            (Some((_, validator)), Some(body)) => match serde_json::from_slice::<Value>(body) {
+                Err(error) => vec![format!("the body is no JSON: {error}")],
+                Ok(value) => errors(validator, &value),
+            },
+            (Some((false, _)), None) | (None, _) => Vec::new(),
+        }
+    }
+
+    /// What a request was refused for as not understood, where the document allows it.
+    fn refused_for_nothing(&self, answer: &Answer) -> Option<String> {
+        let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
+        let problem: Value = serde_json::from_slice(body).ok()?;
+        let places: Vec<&str> = problem["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|error| error["pointer"].as_str())
+            .collect();
+        let places = if places.is_empty() { vec![""] } else { places };
+        let unsaid = |place: &&str| {
+            !BEYOND.iter().any(|(operation, pointer, _)| {
+                (*operation == "*" || *operation == self.id) && pointer == place
+            })
+        };
+        let unsaid: Vec<&str> = places.into_iter().filter(unsaid).collect();
+        (!unsaid.is_empty())
+            .then(|| format!("the document allows it, and it is refused at {unsaid:?}"))
+    }
+}
+
+impl Parameter {
+    fn forbidden(&self, values: &[String]) -> Vec<String> {
+        let typed = |schema: &Value, text: &String| {
+            let is = |name: &str| {
+                schema["type"] == name
+                    || schema["type"]
+                        .as_array()
+                        .is_some_and(|types| types.contains(&json!(name)))
+            };
+            if is("integer")
+                && let Ok(number) = text.parse::<i64>()
+            {
+                return json!(number);
+            }
+            match text.as_str() {
+                "true" if is("boolean") => json!(true),
+                "false" if is("boolean") => json!(false),
+                text => json!(text),
+            }
+        };
+        let value = match values {
+            values if self.schema["type"] == "array" => {
+                let items = &self.schema["items"];
+                values.iter().map(|text| typed(items, text)).collect()
+            }
+            [one] => typed(&self.schema, one),
+            _ => return vec![format!("{} is given more than once", self.name)],
+        };
+        let errors = errors(&self.validator, &value).into_iter();
+        errors
+            .map(|error| format!("{}: {error}", self.name))
+            .collect()
+    }
+}
+
+impl Answers {
+    fn new(schemas: &Schemas, response: &Value) -> Self {
+        let content = response["content"].as_object();
+        let headers = response["headers"].as_object();
+        Self {
+            // 503 names its time where it is known.
+            headers: headers
+                .into_iter()
+                .flat_map(Map::keys)
+                .filter(|name| ["ETag", "WWW-Authenticate", "Allow"].contains(&name.as_str()))
+                .cloned()
+                .collect(),
+            content: content
+                .into_iter()
+                .flatten()
+                .map(|(media_type, content)| {
+                    let json = media_type.ends_with("json");
+                    let validator =
+                        json.then(|| schemas.validator(&content["schema"], Form::Closed));
+                    (media_type.clone(), validator)
+                })
+                .collect(),
+        }
+    }
+}
+
+fn errors(validator: &Validator, value: &Value) -> Vec<String> {
+    validator
+        .iter_errors(value)
+        .map(|error| format!("at `{}`: {error}", error.instance_path()))
+        .collect()
+}
+
+fn resolved<'a>(whole: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
+        Some(target) => whole.pointer(target.trim_start_matches('#')).unwrap(),
+        None => value,
+    }
+}

@@ -1,0 +1,193 @@
+//! The way to a registry, on which its exchanges are read along.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::conversation::Conversation;
+use super::document::Document;
+use super::tally::{self, Tally};
+use super::{Answer, Request};
+
+/// What hands bytes on runs apart from the tests, which may block their own threads.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+});
+
+/// A port that leads to a registry. When the last owner drops it, the test fails if any exchange was not as documented.
+#[derive(Debug, Clone)]
+pub struct Tap(Arc<Owned>);
+
+#[derive(Debug)]
+struct Owned {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    open: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    registry: OnceLock<SocketAddr>,
+    tally: Mutex<Tally>,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn judge(&self, request: &Request, answer: &Answer) {
+        let judgement = Document::of_this_build().judge(request, answer);
+        if let Some(operation) = &judgement.operation {
+            tally::count(&self.tally, operation, answer.status);
+        }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.extend(judgement.wrong);
+    }
+}
+
+impl Tap {
+    /// A port of its own, which leads nowhere yet.
+    pub async fn new() -> Self {
+        let shared = Arc::new(Shared::default());
+        let (open, until) = watch::channel(true);
+        let passing = Arc::clone(&shared);
+        let listening = RUNTIME.spawn(async move {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let address = listener.local_addr().unwrap();
+            tokio::spawn(listen(listener, passing, until));
+            address
+        });
+        let address = listening.await.unwrap();
+        Self(Arc::new(Owned {
+            address,
+            shared,
+            open,
+        }))
+    }
+
+    /// The URL to ask, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.0.address)
+    }
+
+    /// Leads to the registry at that URL from now on. One that is not asked in plain text is not led to.
+    pub fn lead_to(&self, url: &str) -> bool {
+        let address = url
+            .strip_prefix("http://")
+            .and_then(|rest| rest.trim_end_matches('/').parse().ok());
+        address.is_some_and(|address| self.0.shared.registry.set(address).is_ok())
+    }
+
+    /// How often each operation has been answered with each status so far.
+    pub fn tally(&self) -> Tally {
+        let tally = self.0.shared.tally.lock();
+        tally.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.open.send(false);
+        tally::write();
+        let wrong = self.shared.wrong.lock();
+        let wrong = wrong.unwrap_or_else(PoisonError::into_inner);
+        if wrong.is_empty() {
+            return;
+        }
+        let told = format!(
+            "{} exchanges were not as openapi/openapi.json has them:\n{}",
+            wrong.len(),
+            wrong
+                .iter()
+                .take(20)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("\n")
+        );
+        // A second panic would end the process with all other tests.
+        if std::thread::panicking() {
+            eprintln!("{told}");
+        } else {
+            panic!("{told}");
+        }
+    }
+}
+
+async fn listen(listener: TcpListener, shared: Arc<Shared>, mut until: watch::Receiver<bool>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = until.wait_for(|open| !open) => return,
+        };
+        let Ok((client, _)) = accepted else {
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        let mut until = until.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pass(client, &shared) => {}
+                _ = until.wait_for(|open| !open) => {}
+            }
+        });
+    }
+}
+
+async fn pass(client: TcpStream, shared: &Shared) {
+    let Some(address) = shared.registry.get() else {
+        return;
+    };
+    let Ok(registry) = TcpStream::connect(address).await else {
+        return;
+    };
+    for stream in [&client, &registry] {
+        let _ = stream.set_nodelay(true);
+    }
+    let conversation = Mutex::new(Conversation::default());
+    let read = || conversation.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_registry, mut to_registry) = registry.into_split();
+    let up = hand_on(&mut from_client, &mut to_registry, |bytes| read().up(bytes));
+    let down = hand_on(&mut from_registry, &mut to_client, |bytes| {
+        let complete = read().down(bytes);
+        for (request, answer) in complete {
+            shared.judge(&request, &answer);
+        }
+    });
+    tokio::pin!(up, down);
+    // The registry may still answer a client that has sent everything; once the registry has ended there is nothing to
+    // hand on.
+    tokio::select! {
+        () = &mut down => {}
+        () = &mut up => down.await,
+    }
+    let complete = read().closed();
+    if let Some((request, answer)) = complete {
+        shared.judge(&request, &answer);
+    }
+}
+
+/// Copies until one side ends; what was read is known before it arrives.
+async fn hand_on(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    mut known: impl FnMut(&[u8]),
+) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let Ok(length @ 1..) = from.read(&mut buffer).await else {
+            break;
+        };
+        known(&buffer[..length]);
+        if to.write_all(&buffer[..length]).await.is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown().await;
+}

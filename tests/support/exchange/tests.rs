@@ -1,0 +1,111 @@
+//! Exchanges that are as documented, and ones that are not.
+
+use serde_json::{Value, json};
+
+use super::{Answer, Document, Request};
+
+#[test]
+fn what_is_not_as_documented_is_found() {
+    let document = Document::of_this_build();
+    let ask = |method: &str, target: &str, body: &str| Request {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        headers: Vec::new(),
+        body: Some(body.as_bytes().to_vec()),
+    };
+    let answer = |status: u16, media_type: &str, body: &Value| Answer {
+        status,
+        headers: vec![("content-type".to_owned(), media_type.to_owned())],
+        body: Some(body.to_string().into_bytes()),
+    };
+    let json = "application/json";
+    let problem = |status: u16, pointer: &str| {
+        let body = json!({"type": "/problems/invalid-request", "title": "t", "status": status, "detail": "d",
+            "instance": "/", "errors": [{"pointer": pointer, "detail": "d"}]});
+        answer(status, "application/problem+json", &body)
+    };
+    let list = json!({"agents": [], "total": 0, "facets": {}, "order": "updated", "mode": "lexical", "hints": [],
+        "next_page_token": null});
+    let with = |name: &str, value: Value| {
+        let mut list = list.clone();
+        list[name] = value;
+        answer(200, json, &list)
+    };
+    let search = ask("GET", "/v1/agents?q=a&tag=b&tag=c&page_size=5", "");
+    for (request, answer, expected) in [
+        (search.clone(), answer(200, json, &list), None),
+        (search.clone(), with("total", json!("0")), Some("/total")),
+        (search.clone(), with("surprise", json!(1)), Some("surprise")),
+        (
+            search.clone(),
+            with("agents", json!([{"id": 1}])),
+            Some("/agents/0"),
+        ),
+        (
+            search.clone(),
+            answer(200, "text/html", &list),
+            Some("text/html is not documented"),
+        ),
+        (
+            search.clone(),
+            answer(203, json, &list),
+            Some("no such status"),
+        ),
+        (
+            search.clone(),
+            problem(400, "/tag"),
+            Some("refused at [\"/tag\"]"),
+        ),
+        (search.clone(), problem(400, "/facets"), None),
+        (
+            search,
+            problem(401, ""),
+            Some("WWW-Authenticate is missing"),
+        ),
+        (
+            ask("GET", "/v1/agents?surprise=1", ""),
+            answer(200, json, &list),
+            Some("no parameter surprise"),
+        ),
+        (
+            ask("GET", "/v1/agents?page_size=500", ""),
+            problem(400, "/page_size"),
+            None,
+        ),
+        (
+            ask("GET", "/v1/agents?page_size=500", ""),
+            answer(200, json, &list),
+            Some("page_size: "),
+        ),
+        (
+            ask("POST", "/v1/tokens", "{\"name\": 7}"),
+            answer(201, json, &json!({})),
+            Some("forbidden by the document"),
+        ),
+        (
+            ask(
+                "POST",
+                "/v1/tokens",
+                "{\"name\": \"a\", \"role\": \"curator\"}",
+            ),
+            problem(400, "/name"),
+            Some("refused at"),
+        ),
+        (
+            ask("GET", "/v1/nothing", ""),
+            answer(200, json, &json!({})),
+            Some("no such path"),
+        ),
+        (
+            ask("PUT", "/v1/agents", ""),
+            answer(200, json, &json!({})),
+            Some("no such method"),
+        ),
+    ] {
+        let wrong = document.judge(&request, &answer).wrong.join("\n");
+        match expected {
+            None => assert_eq!(wrong, "", "{request:?}"),
+            Some(expected) => assert!(wrong.contains(expected), "{expected}: {request:?}: {wrong}"),
+        }
+    }
+}
