@@ -279,7 +279,7 @@ async fn an_agent_is_shown_whole() {
     visitor.leave().await;
 }
 
-/// With the token in the form a domain is registered, and its page says what came of it.
+/// With the token in the form a domain is registered, and the answer says what came of it.
 #[tokio::test]
 async fn a_person_registers_a_card() {
     let origin = Origin::start();
@@ -322,9 +322,31 @@ async fn a_person_registers_a_card() {
         .await
         .unwrap();
     let domain = origin.address().to_string();
+    // The answer is the page itself: no address leads to what only the sender may see.
+    let command = format!("a2a-registry domain show {domain}");
+    let told = ["Registered", &domain, "It has been visited", &command];
+    visitor.sees(&told).await;
+    assert_eq!(visitor.path().await, "/register");
+    visitor.browser.resize(390, 844).await;
+    visitor.fits(390).await;
+    visitor
+        .browser
+        .screenshot(Path::new("/tmp/g_phone.png"))
+        .await;
+    visitor.browser.resize(1280, 1000).await;
+    visitor
+        .browser
+        .screenshot(Path::new("/tmp/g_desk.png"))
+        .await;
+    origin.arrived("/a.json", 1).await;
+    visitor
+        .find("a[href*='?wait=1']")
+        .await
+        .click()
+        .await
+        .unwrap();
     visitor.arrives("/domains/").await;
     visitor.sees(&[&domain]).await;
-    origin.arrived("/a.json", 1).await;
     let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
     let agent = agent.wait(DEADLINE, LOOK_AGAIN);
     let agent = agent.first().await.unwrap();

@@ -4,42 +4,21 @@
 //! Clients read none of it, so a card that demands credentials only here looks open to them. What can be
 //! read counts as schemes; a demand that cannot be read is told as such ([`Told::demands`]).
 
+mod places;
+
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::v0_2::labelled;
-use super::{NESTS, security, v1_0};
+use super::{security, v1_0};
+use places::{NAMES, is_demand};
+pub(crate) use places::{asks, credentials, is_about_credentials, places, told};
+
 use crate::finding::Findings;
 use crate::member::{self, Length, MAX_LIST, folded};
 use crate::pointer::Pointer;
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme};
-
-/// Members that say which credentials are asked for, without case and signs.
-const NAMES: [&str; 24] = [
-    "auth",
-    "authentication",
-    "authorization",
-    "authentications",
-    "authscheme",
-    "authschemes",
-    "authenticationscheme",
-    "authenticationschemes",
-    "authtype",
-    "authtypes",
-    "authenticationtype",
-    "authenticationtypes",
-    "authmethod",
-    "authmethods",
-    "authenticationmethod",
-    "authenticationmethods",
-    "authmode",
-    "authprotocol",
-    "authmechanism",
-    "authmechanisms",
-    "security",
-    "securityscheme",
-    "securityschemes",
-    "securityrequirements",
-];
 
 /// Members of those that say the same one level lower.
 const INNER_NAMES: [&str; 14] = [
@@ -62,14 +41,6 @@ const INNER_NAMES: [&str; 14] = [
 /// Members of those that say whether anything is asked for.
 const INNER_FLAGS: [&str; 5] = ["required", "mandatory", "enabled", "enforced", "needed"];
 
-/// Members of a card in which its publisher may speak of credentials, beside those of [`NESTS`].
-const HOLDERS: [&str; 4] = [
-    "capabilities",
-    "metadata",
-    "supportedInterfaces",
-    "additionalInterfaces",
-];
-
 /// A label of a publisher's own is at most this long; longer ones explain something.
 const MAX_LABEL_CHARS: usize = 64;
 
@@ -78,6 +49,8 @@ const MAX_LABEL_CHARS: usize = 64;
 pub(crate) struct Told {
     /// The schemes that could be read, of which any one will do. Each name once.
     schemes: Vec<SecurityScheme>,
+    /// Their names.
+    names: HashSet<String>,
     /// Whether credentials are needed, where that is said outright.
     required: Option<bool>,
     /// Whether something is said that could not be read.
@@ -132,6 +105,17 @@ impl Told {
         (schemes, alternatives)
     }
 
+    /// Adds what another member of the same card says.
+    fn join(&mut self, other: Told) {
+        for scheme in other.schemes {
+            self.add(&scheme.name, scheme.kind, scheme.description);
+        }
+        if let Some(flag) = other.required {
+            self.flag(flag);
+        }
+        self.vague |= other.vague;
+    }
+
     fn read(&mut self, value: &Value) {
         match value {
             Value::Null => {}
@@ -176,7 +160,8 @@ impl Told {
 
     fn object(&mut self, object: &Map<String, Value>) {
         let before = (self.schemes.len(), self.required);
-        if !self.scheme(object) {
+        let is_scheme = self.scheme(object);
+        if !is_scheme {
             for (name, value) in object {
                 let name = folded(name);
                 if INNER_NAMES.contains(&name.as_str()) || NAMES.contains(&name.as_str()) {
@@ -192,8 +177,11 @@ impl Told {
                 self.demand(value);
             }
         }
-        let silent = (self.schemes.len(), self.required) == before;
-        self.vague |= silent && !object.values().all(is_blank);
+        // Of 0.1 an empty list of schemes is said to ask for nothing, whatever stands beside it.
+        let open = object.get("schemes").and_then(Value::as_array);
+        let open = open.is_some_and(Vec::is_empty);
+        let silent = !is_scheme && (self.schemes.len(), self.required) == before;
+        self.vague |= silent && !open && !object.values().all(is_blank);
     }
 
     /// Reads an object that describes one scheme, in the form of any version; false where it does not.
@@ -267,7 +255,7 @@ impl Told {
         let Some(name) = name.filter(|_| self.schemes.len() < MAX_LIST) else {
             return;
         };
-        if self.schemes.iter().all(|scheme| scheme.name != name) {
+        if self.names.insert(name.clone()) {
             self.schemes.push(SecurityScheme {
                 name,
                 kind,
@@ -308,121 +296,6 @@ fn is_blank(value: &Value) -> bool {
         Value::Object(object) => object.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
-}
-
-/// Whether a member is called a demand for credentials: `auth_required`, `requiresAuthentication`, …
-fn is_demand(name: &str) -> bool {
-    let name = folded(name);
-    let about = name.contains("apikey")
-        || name.contains("credential")
-        || (name.contains("auth") && !name.contains("authority") && !is_of_authors(&name));
-    let demand = ["requir", "need", "mandatory", "enforce"];
-    about && demand.iter().any(|word| name.contains(word))
-}
-
-/// Whether the name speaks of an author and not of authorisation.
-fn is_of_authors(name: &str) -> bool {
-    name.contains("author") && !name.contains("authoriz") && !name.contains("authoris")
-}
-
-/// Whether a member of this name speaks of the credentials that callers bring.
-pub(crate) fn is_about_credentials(name: &str) -> bool {
-    NAMES.contains(&folded(name).as_str()) || is_demand(name)
-}
-
-/// The members of an object that speak of credentials, where it has any.
-pub(super) fn credentials(object: &Map<String, Value>) -> Option<Value> {
-    let about = object
-        .iter()
-        .filter(|(name, _)| is_about_credentials(name))
-        .map(|(name, value)| (name.clone(), value.clone()));
-    let about: Map<String, Value> = about.collect();
-    (!about.is_empty()).then_some(Value::Object(about))
-}
-
-/// A member that speaks of credentials, among those of a card that no version knows or nobody could read.
-pub(crate) struct Place<'a> {
-    /// The member of the card in which it stands, where it is none itself.
-    pub(crate) holder: Option<&'a str>,
-    /// Its name.
-    pub(crate) name: &'a str,
-    /// What it says.
-    pub(crate) value: &'a Value,
-}
-
-impl Place<'_> {
-    /// What it comes to.
-    pub(super) fn told(&self) -> Told {
-        let mut told = Told::default();
-        if is_demand(self.name) {
-            told.demand(self.value);
-        } else {
-            told.read(self.value);
-        }
-        told
-    }
-}
-
-/// Whether a member of that name asks callers for anything.
-pub(crate) fn asks(name: &str, value: &Value) -> bool {
-    let holder = None;
-    let place = Place {
-        holder,
-        name,
-        value,
-    };
-    place.told().asks()
-}
-
-/// Every such member, in the card's order.
-pub(crate) fn places(unknown: &Map<String, Value>) -> Vec<Place<'_>> {
-    let mut places = Vec::new();
-    for (name, value) in unknown {
-        if is_about_credentials(name) {
-            places.push(Place {
-                holder: None,
-                name,
-                value,
-            });
-        } else if is_holder(name) {
-            let single = std::slice::from_ref(value);
-            let objects = value.as_array().map_or(single, Vec::as_slice);
-            let members = objects
-                .iter()
-                .take(MAX_LIST)
-                .filter_map(Value::as_object)
-                .flatten();
-            let about = members.filter(|(name, _)| is_about_credentials(name));
-            places.extend(about.map(|(inner, value)| Place {
-                holder: Some(name),
-                name: inner,
-                value,
-            }));
-        }
-    }
-    places
-}
-
-/// Whether a publisher may speak of credentials inside this member of a card.
-fn is_holder(name: &str) -> bool {
-    let spelt = |holder: &&str| member::is_spelling(name, holder);
-    HOLDERS.iter().any(spelt) || NESTS.iter().any(spelt)
-}
-
-/// What all of them say together.
-pub(crate) fn told(unknown: &Map<String, Value>) -> Told {
-    let mut all = Told::default();
-    for told in places(unknown).iter().map(Place::told) {
-        for scheme in told.schemes {
-            all.add(&scheme.name.clone(), scheme.kind, scheme.description);
-        }
-        all.required = match (all.required, told.required) {
-            (Some(true), _) | (_, Some(true)) => Some(true),
-            (one, other) => one.or(other),
-        };
-        all.vague |= told.vague;
-    }
-    all
 }
 
 #[cfg(test)]

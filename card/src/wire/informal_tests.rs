@@ -170,6 +170,14 @@ fn a_demand_is_never_read_as_an_open_door() {
             json!({"authentication": {"credentials": null, "schemes": null}}),
             &["none"],
         ),
+        (
+            json!({"authentication": {"credentials": "x", "schemes": []}}),
+            &["none"],
+        ),
+        (
+            json!({"auth": [{"type": "none"}, {"type": "none"}]}),
+            &["none"],
+        ),
         (json!({"securitySchemes": {}, "security": []}), &["none"]),
         (
             json!({"author": "me", "authority_required": true, "authors_needed": true}),

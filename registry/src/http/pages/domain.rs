@@ -17,7 +17,7 @@ use crate::domain::timestamp::Timestamp;
 /// How often a page that waits for the first visit reloads itself, every two seconds.
 const RELOADS: u32 = 20;
 /// The state of a source that was never asked.
-const NEW: &str = "new";
+pub(super) const NEW: &str = "new";
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
 /// Requests of one source on the page, the newest ones.
@@ -44,6 +44,18 @@ pub(super) struct DomainPage {
     not_listed: Vec<String>,
     /// The first visit is under way.
     waiting: bool,
+    /// Where the page answers a registration.
+    registered_now: Option<RegisteredNow>,
+}
+
+/// What whoever has just registered a domain is told beside it.
+struct RegisteredNow {
+    /// Nothing of what was named has been asked yet.
+    under_way: bool,
+    /// Where everybody sees the domain, once an agent of it is listed.
+    link: String,
+    /// Shows the rest to whoever registered it.
+    command: String,
 }
 
 /// The page for a domain that is not there or not to be seen, which look the same.
@@ -142,6 +154,33 @@ pub(super) async fn show(
     }
 }
 
+/// The page of a domain that this caller has just registered.
+pub(super) async fn registered(
+    app: &App,
+    caller: &Caller,
+    view: &DomainView,
+    under_way: bool,
+) -> HttpResponse {
+    let frame = Frame::new(app.config(), "register");
+    let names = names(app, caller, view).await;
+    let mut page = DomainPage::new(frame, view, names, None, app.now());
+    page.registered_now = Some(RegisteredNow {
+        under_way,
+        link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
+        command: show_command(&view.domain, &app.config().public_url()),
+    });
+    super::page(StatusCode::OK, &page)
+}
+
+/// The command that shows a domain to whoever registered it.
+fn show_command(domain: &str, registry: &str) -> String {
+    format!(
+        "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
+        super::quote::shell(domain),
+        super::quote::shell(registry)
+    )
+}
+
 /// Names and descriptions of the domain's agents that this caller may see, by id. They come from the
 /// database: the index may not have heard yet of an agent that a first visit has just found.
 async fn names(app: &App, caller: &Caller, view: &DomainView) -> Vec<(String, String, String)> {
@@ -181,11 +220,7 @@ impl NothingPage {
             frame,
             domain: text::line(domain, LINE),
             waiting,
-            command: format!(
-                "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
-                super::quote::shell(domain),
-                super::quote::shell(registry)
-            ),
+            command: show_command(domain, registry),
         }
     }
 }
@@ -206,6 +241,7 @@ impl DomainPage {
         Self {
             frame,
             waiting,
+            registered_now: None,
             domain: text::line(&view.domain, LINE),
             meaning: trust::domain_meaning(&view.state),
             registered: Moment::new(view.created_at, now),

@@ -4,23 +4,31 @@
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HOST, HeaderMap, LOCATION, ORIGIN};
+use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::super::auth::admit_registration;
 use super::super::body::UnreadBody;
 use super::super::problem::Problem;
 use super::super::problems::{self, ProblemKind};
+use super::domain::NEW;
 use super::frame::Frame;
 use super::text;
-use crate::api::Registration;
+use crate::api::{DomainView, Registration, SourceView};
 use crate::app::{App, AppError, Caller};
 use crate::config::{Config, Registration as Admission};
 
+/// How long the answer waits for what the first visit finds.
+const FIRST_VISIT: Duration = Duration::from_secs(3);
+/// How often it is looked for meanwhile: not every visit leaves an event.
+const LOOK: Duration = Duration::from_millis(250);
 /// Bytes of a form.
 const FORM: usize = 8 * 1024;
 /// Characters of a target that is shown again.
@@ -53,7 +61,10 @@ pub(super) async fn blank(app: web::Data<App>) -> HttpResponse {
     super::page(StatusCode::OK, &page)
 }
 
-/// Registers what the form names, and shows the domain.
+/// Registers what the form names, and answers with the domain: what proves it and what the first visit found.
+///
+/// The answer is the page itself and no address to go to: the domain may be nobody else's to see yet, and what
+/// shows it to the sender is in the form alone. Sending the form again registers nothing twice.
 #[post("/register")]
 pub(super) async fn submit(
     app: web::Data<App>,
@@ -69,12 +80,10 @@ pub(super) async fn submit(
         Err(problem) => Err(problem),
     };
     match outcome {
-        Ok(domain) => HttpResponse::SeeOther()
-            .insert_header((
-                LOCATION,
-                format!("/domains/{}?wait=1", text::segment(&domain)),
-            ))
-            .finish(),
+        Ok((caller, view)) => {
+            let (view, under_way) = first_result(&app, &caller, view).await;
+            super::domain::registered(&app, &caller, &view, under_way).await
+        }
         Err(problem) => {
             super::log(&problem);
             let status = problem.kind().status;
@@ -106,7 +115,41 @@ async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<For
         .or_else(|_| refused(&problems::INVALID_REQUEST, "The form cannot be read."))
 }
 
-async fn register(app: &App, request: &HttpRequest, form: &Form) -> Result<String, Problem> {
+/// The domain once one of its new sources was asked, or after [`FIRST_VISIT`] and with the word that none was; as
+/// it was registered where the caller may not see it yet.
+async fn first_result(app: &App, caller: &Caller, registered: DomainView) -> (DomainView, bool) {
+    let is_new = |source: &SourceView| source.state == NEW;
+    let new: Vec<String> = registered
+        .sources
+        .iter()
+        .filter(|source| is_new(source))
+        .map(|source| source.url.clone())
+        .collect();
+    let mut signal = app.event_signal();
+    let deadline = Instant::now() + FIRST_VISIT;
+    let mut view = registered;
+    let waits = |view: &DomainView| {
+        let mut sources = view.sources.iter();
+        !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
+    };
+    while waits(&view) && Instant::now() < deadline {
+        let next = deadline.min(Instant::now() + LOOK);
+        if let Ok(Err(_)) = timeout_at(next, signal.changed()).await {
+            break;
+        }
+        if let Ok(newer) = app.domain_show(caller, &view.domain).await {
+            view = newer;
+        }
+    }
+    let under_way = waits(&view);
+    (view, under_way)
+}
+
+async fn register(
+    app: &App,
+    request: &HttpRequest,
+    form: &Form,
+) -> Result<(Caller, DomainView), Problem> {
     let target = form.target.trim();
     if target.is_empty() {
         return Err(AppError::invalid("/target", "Name a domain or the URL of a card.").into());
@@ -126,7 +169,8 @@ async fn register(app: &App, request: &HttpRequest, form: &Form) -> Result<Strin
     }
     let caller = admit_registration(request, caller)?;
     let what = registration(target, form.approve.is_some());
-    Ok(app.register(&caller, &what).await?.domain)
+    let view = app.register(&caller, &what).await?;
+    Ok((caller, view))
 }
 
 /// What names a scheme is the URL of a card; anything else is a domain.

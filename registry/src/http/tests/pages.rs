@@ -43,14 +43,47 @@ async fn the_form_registers_with_the_token_it_carries() {
     let answer = registry
         .ask(form(&format!("target={CARD}&token={ADMIN}")))
         .await;
-    assert_eq!(answer.status, 303);
-    assert_eq!(
-        answer.header("location"),
-        "/domains/127.0.0.1:9?wait=1",
-        "{answer:?}"
-    );
+    assert_eq!(answer.status, 200);
     assert!(!answer.headers.contains_key("set-cookie"));
+    assert!(text(&answer).contains("127.0.0.1:9"));
     assert!(is_registered(registry.app(), &registry.admin().await).await);
+}
+
+#[actix_web::test]
+async fn the_answer_to_the_form_says_how_to_prove_the_domain_and_where_the_rest_is() {
+    let registry = Registry::new().await;
+    let publisher = registry.token(Role::Publisher).await;
+    let body = format!("target=agents.example.com&token={publisher}");
+    let answer = registry.ask(form(&body)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for header in ["location", "refresh", "set-cookie"] {
+        assert!(!answer.headers.contains_key(header), "{header}");
+    }
+    assert!(answer.header("cache-control").contains("private"));
+    let html = text(&answer);
+    for told in [
+        "_a2a-registry.agents.example.com",
+        "a2a-registry domain show agents.example.com",
+        "/.well-known/agent-card.json",
+    ] {
+        assert!(html.contains(told), "{told}: {html}");
+    }
+    assert!(!html.contains(&publisher), "the token is never sent back");
+    // Nobody else sees the domain, by whatever address.
+    for query in ["", "?wait=1"] {
+        let hidden = page(&registry, &format!("/domains/agents.example.com{query}")).await;
+        assert_eq!(hidden.status, 404);
+    }
+    // Reloading sends the form again, and registers nothing twice.
+    let admin = registry.admin().await;
+    let show = || registry.app().domain_show(&admin, "agents.example.com");
+    let before = show().await.unwrap();
+    let again = registry.ask(form(&body)).await;
+    assert_eq!(again.status, 200);
+    assert!(text(&again).contains("_a2a-registry.agents.example.com"));
+    let after = show().await.unwrap();
+    assert_eq!(after.sources.len(), before.sources.len());
+    assert_eq!(after.created_at, before.created_at);
 }
 
 #[actix_web::test]
@@ -113,7 +146,7 @@ async fn an_open_registry_takes_nominations_from_its_own_form_only() {
     assert_eq!(registry.ask(elsewhere).await.status, 403);
     assert!(!is_registered(registry.app(), &admin).await);
     let own = form(&format!("target={CARD}")).insert_header(("sec-fetch-site", "same-origin"));
-    assert_eq!(registry.ask(own).await.status, 303);
+    assert_eq!(registry.ask(own).await.status, 200);
     assert!(is_registered(registry.app(), &admin).await);
 }
 
@@ -123,7 +156,7 @@ async fn a_domain_that_is_not_listed_looks_like_one_that_is_not_there() {
     let registered = registry
         .ask(form(&format!("target={CARD}&token={ADMIN}")))
         .await;
-    assert_eq!(registered.status, 303);
+    assert_eq!(registered.status, 200);
     for query in ["", "?wait=1"] {
         let hidden = page(&registry, &format!("/domains/127.0.0.1:9{query}")).await;
         let missing = page(&registry, &format!("/domains/127.0.0.2:9{query}")).await;
