@@ -128,6 +128,7 @@ fn other_readers_are_found() {
             page,
             "#[get(\"/x\")]\nasync fn f(a: Slug) -> String { g(String::new()) }",
         ),
+        (page, "#[get(\"/x\")]\nasync fn f(a: web::Path<String>) {}"),
         (page, "fn f(text: String) -> Bytes {}"),
         (page, "// web::Payload\nfn f() { g(\"web::Json\"); }"),
         ("tests/pressure.rs", "async fn f(body: web::Payload) {}"),

@@ -215,7 +215,7 @@ mod tests {
              body_seconds = 4000\nwrite_seconds = 0\n",
         );
         let error = load(Some(&path), &Overrides::default()).unwrap_err();
-        assert_eq!(error.0.len(), 5, "{error}");
+        assert_eq!(error.0.len(), 6, "{error}");
     }
 
     #[test]

@@ -39,12 +39,15 @@ impl Connections {
     /// As many connections as the configuration and the process's file descriptors allow.
     pub fn new(config: &Config) -> Self {
         let configured = config.limits.connections;
-        let most = match descriptors() {
-            Some(descriptors) => {
-                let share = descriptors / SHARE.1 * SHARE.0;
+        let wanted = (configured as u64)
+            .saturating_mul(SHARE.1)
+            .div_ceil(SHARE.0);
+        let most = match descriptors(wanted) {
+            Some(allowed) if allowed <= wanted => {
+                let share = allowed.saturating_mul(SHARE.0) / SHARE.1;
                 configured.min(usize::try_from(share).unwrap_or(usize::MAX))
             }
-            None => configured,
+            _ => configured,
         };
         if most < configured {
             tracing::warn!(
@@ -103,15 +106,29 @@ impl Drop for Place {
     }
 }
 
-/// How many files this process may have open; `None` where there is no limit, or none that can be read.
+/// How many files this process may have open, after asking for as many as are wanted: many systems give a process few, and
+/// let it take more. `None` where there is no limit, or none that can be read.
 #[cfg(unix)]
-fn descriptors() -> Option<u64> {
-    use rustix::process::{Resource, getrlimit};
-    getrlimit(Resource::Nofile).current
+fn descriptors(wanted: u64) -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let given = getrlimit(Resource::Nofile);
+    let current = given.current?;
+    if current >= wanted {
+        return Some(current);
+    }
+    let raised = given.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum: given.maximum,
+    };
+    match setrlimit(Resource::Nofile, limit) {
+        Ok(()) => Some(raised),
+        Err(_) => Some(current),
+    }
 }
 
 #[cfg(not(unix))]
-fn descriptors() -> Option<u64> {
+fn descriptors(_: u64) -> Option<u64> {
     None
 }
 

@@ -201,10 +201,9 @@ impl Feed {
             // Sent at once, so that the caller sees that it is heard.
             return Some(Bytes::from_static(b"retry: 3000\n\n"));
         }
-        let mut silent = 0;
+        // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
+        self.signal.borrow_and_update();
         loop {
-            // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
-            self.signal.borrow_and_update();
             let events = self
                 .app
                 .events_after(&self.caller, self.position, BATCH)
@@ -218,15 +217,22 @@ impl Feed {
                 self.position = last.seq;
                 return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
             }
-            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return None,
-                Err(_) => silent += 1,
-            }
-            if silent >= SILENT_CHECKS {
+            if !self.something_happens().await? {
                 return Some(Bytes::from_static(b": nothing new\n\n"));
             }
         }
+    }
+
+    /// Waits until something may have happened, or says that nothing did for a while; `None` where the stream ends.
+    async fn something_happens(&mut self) -> Option<bool> {
+        for _ in 0..SILENT_CHECKS {
+            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
+                Ok(Ok(())) => return Some(true),
+                Ok(Err(_)) => return None,
+                Err(_) => self.authenticate_again().await?,
+            }
+        }
+        Some(false)
     }
 
     /// A token that was revoked or has expired ends the stream too, and so does an account that may no longer see
