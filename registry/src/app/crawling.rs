@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2a_crawler::brake::{Brake, Turn};
+use a2a_crawler::brake::{Brake, Look, Turn};
 use a2a_crawler::pace::Pace;
 use a2a_crawler::planned::Planned;
 use time::OffsetDateTime;
@@ -65,9 +65,9 @@ impl Stream {
     }
 
     /// Notes a look; says whether verdicts are frozen from now on.
-    pub(super) fn note_look(&self, failed: bool, was_failing: bool, now: Timestamp) -> bool {
+    pub(super) fn note_look(&self, look: Look, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
-        match brake.note(failed, was_failing, now.into()) {
+        match brake.note(look, now.into()) {
             Some(Turn::Braked { failed, looks }) => {
                 tracing::warn!(
                     failed,
