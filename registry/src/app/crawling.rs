@@ -198,11 +198,20 @@ impl App {
         self.stream.braked_since().map(Timestamp::from)
     }
 
-    /// Counts the planned visits, where that was last done too long ago.
+    /// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
+    /// has put off.
     async fn recount_plans(&self, now: Timestamp) -> Result<(), StoreError> {
         let counted_at = self.stream.counted_at.load(Ordering::Acquire);
-        if now.0.saturating_sub(counted_at) < RECOUNT {
+        // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
+        if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
             return Ok(());
+        }
+        let repaired = self.store.moments_repair(now.0).await?;
+        if repaired > 0 {
+            tracing::warn!(
+                repaired,
+                "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
+            );
         }
         let counted = planned::visits_planned(&self.store, now.0).await?;
         let at = now.into();
