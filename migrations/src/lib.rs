@@ -15,6 +15,7 @@ mod m0004_events;
 mod m0005_checks;
 mod m0006_vectors;
 mod m0008_verdicts;
+mod m0012_plans;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_checks::Migration),
             Box::new(m0006_vectors::Migration),
             Box::new(m0008_verdicts::Migration),
+            Box::new(m0012_plans::Migration),
         ]
     }
 }

@@ -3,7 +3,12 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
+use a2a_registry::api::{NewToken, Registration as Wish};
+use a2a_registry::app::Caller;
+use a2a_registry::config::Registration;
+use a2a_registry::domain::role::Role;
 use a2a_registry::store::domains;
+use a2a_registry::store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
@@ -11,13 +16,20 @@ use crate::support::stage::{Answer, Stage, card};
 
 const DOMAINS: usize = 40;
 
+/// Names of which each is somebody else's: those under one registrable domain count as one party.
 fn name(number: usize) -> String {
-    format!("d{number}.agents-test.com")
+    format!("d{number}-agents-test.com")
 }
 
 /// A stage with that many approved agents, each on a domain of its own.
 async fn crowd(url: &str) -> Stage {
-    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let stage = Stage::with(url, |config| {
+        config.governance.approve_all = true;
+        config.governance.registration = Registration::Open;
+        config.limits.domains_per_account = 1_000;
+        config.limits.pending_nominations = 1_000;
+    })
+    .await;
     for number in 0..DOMAINS {
         stage.register(&name(number)).await;
     }
@@ -41,7 +53,152 @@ fn only(state: &str) -> BTreeSet<String> {
     BTreeSet::from([state.to_owned()])
 }
 
+/// How many sources an attacker has: as many as froze everybody's verdicts once.
+const HOSTILE: usize = 36;
+
+/// Somebody from that address, without an account.
+fn stranger(address: &str) -> Caller {
+    Caller {
+        account: None,
+        network: Some(address.parse().unwrap()),
+    }
+}
+
+/// Strangers who have nothing in common.
+fn strangers() -> Vec<Caller> {
+    (0..HOSTILE)
+        .map(|number| stranger(&format!("203.0.{number}.1")))
+        .collect()
+}
+
+/// Somebody with an account that decides nothing.
+async fn publisher(stage: &Stage) -> Caller {
+    let wanted = NewToken {
+        account: "hostile".into(),
+        role: Some(Role::Publisher),
+        name: "a test".into(),
+        expires_in_days: None,
+    };
+    let token = stage.app.token_create(&stage.admin, &wanted).await.unwrap();
+    stage.app.authenticate(&token.secret).await.unwrap()
+}
+
+/// Registers sources of that caller, each on the domain that `name` gives, and has all that is due visited: theirs
+/// are answered from the addresses that `address` gives, and find a card where `works`.
+async fn plant(
+    stage: &Stage,
+    callers: &[Caller],
+    name: impl Fn(usize) -> String,
+    address: impl Fn(usize) -> String,
+    works: bool,
+) {
+    for number in 0..HOSTILE {
+        let wish = Wish {
+            domain: Some(name(number)),
+            ..Wish::default()
+        };
+        let caller = &callers[number % callers.len()];
+        stage.app.register(caller, &wish).await.unwrap();
+    }
+    let mut group = stage
+        .outcomes(|source| match works {
+            true => Answer::Card(card(&source.url, "Will fail")),
+            false => Answer::Fails(NotFound),
+        })
+        .await;
+    for (number, outcome) in group.iter_mut().enumerate() {
+        for attempt in outcome.sources.iter_mut().flat_map(|one| &mut one.attempts) {
+            attempt.address = Some(address(number).parse().unwrap());
+        }
+    }
+    assert_eq!(group.len(), HOSTILE);
+    stage.app.ingest(&group).await.unwrap();
+}
+
+/// Everything hostile fails at once, while half of the others answer and one of them is not found; gives the state
+/// of that one.
+async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
+    stage.advance(Duration::days(2));
+    let victim = format!("https://{}/", name(0));
+    let calm: BTreeSet<String> = (0..DOMAINS / 2)
+        .map(|number| format!("https://{}/", name(number)))
+        .collect();
+    let answer = |source: &source::Model| match source.url.as_str() {
+        url if url == victim || hostile(url) => Answer::Fails(NotFound),
+        _ => Answer::NotModified,
+    };
+    // Theirs come first, so that none of the others has shown yet that all is well.
+    let mut group = stage.outcomes(answer).await;
+    group.sort_by_key(|outcome| {
+        let url = |outcome: &a2a_crawler::Outcome| outcome.sources[0].attempts[0].url.clone();
+        !hostile(&url(outcome).replace(".well-known/agent-card.json", ""))
+    });
+    group.retain(|outcome| {
+        let url = outcome.sources[0].attempts[0]
+            .url
+            .replace(".well-known/agent-card.json", "");
+        hostile(&url) || calm.contains(&url)
+    });
+    stage.app.ingest(&group).await.unwrap();
+    stage.agent(&name(0)).await.liveness
+}
+
+fn is_hostile(url: &str) -> bool {
+    url.contains("hostile")
+}
+
+/// A name of its own for each.
+fn scattered(number: usize) -> String {
+    format!("hostile{number}-test.com")
+}
+
+/// A block of its own for each.
+fn anywhere(number: usize) -> String {
+    format!("2001:db8:{number:x}::1")
+}
+
 both_databases! {
+    /// Sources that never worked do not freeze anybody's verdict, and what failed on the way in stays no evidence.
+    async fn sources_that_never_worked_freeze_nobody(url: &str) {
+        let stage = crowd(url).await;
+        plant(&stage, &[stranger("198.51.100.7")], scattered, anywhere, false).await;
+        assert_eq!(stage.app.crawl_braked_since(), None, "all that was looked at has failed");
+        assert_eq!(strike(&stage, is_hostile).await, "stale");
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
+    /// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
+    /// under, the addresses they are answered from, the network or the account that named them.
+    async fn sources_under_one_domain_freeze_nobody(url: &str) {
+        let stage = crowd(url).await;
+        plant(&stage, &strangers(), |number| format!("h{number}.hostile-test.com"), anywhere, true).await;
+        assert_eq!(strike(&stage, is_hostile).await, "stale");
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
+    async fn sources_of_one_block_freeze_nobody(url: &str) {
+        let stage = crowd(url).await;
+        plant(&stage, &strangers(), scattered, |number| format!("192.0.2.{number}"), true).await;
+        assert_eq!(strike(&stage, is_hostile).await, "stale");
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
+    async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
+        let neighbours: Vec<Caller> = (0..HOSTILE).map(|number| stranger(&format!("198.51.100.{number}"))).collect();
+        let stage = crowd(url).await;
+        plant(&stage, &neighbours, scattered, anywhere, true).await;
+        assert_eq!(strike(&stage, is_hostile).await, "stale");
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
+    async fn sources_of_one_account_freeze_nobody(url: &str) {
+        let stage = crowd(url).await;
+        let publisher = publisher(&stage).await;
+        plant(&stage, &[publisher], scattered, anywhere, true).await;
+        assert_eq!(strike(&stage, is_hostile).await, "stale");
+        assert_eq!(stage.app.crawl_braked_since(), None);
+    }
+
     /// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
     /// that was on its way out before is where it was, and goes on from there.
     async fn an_outage_of_ours_freezes_verdicts(url: &str) {

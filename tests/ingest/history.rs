@@ -1,39 +1,125 @@
 //! What is kept of a source's past, and what time takes away.
 
-use a2a_crawler::AttemptOutcome::{Gone, NotACard, TlsInvalid};
+use a2a_crawler::Attempt;
+use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid};
+use a2a_registry::api::{Recrawl, SourceDay};
 use a2a_registry::app::BODY_RETENTION;
 use a2a_registry::store::{crawl, domains, versions};
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "past.agents-test.com";
 
+/// How the well-known source fared, newest day first.
+async fn days(stage: &Stage) -> Vec<SourceDay> {
+    let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+    shown.sources[0].days.clone()
+}
+
+/// When the well-known source is asked next.
+async fn next_due(stage: &Stage) -> OffsetDateTime {
+    let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+    shown.sources[0].next_due.unwrap().into()
+}
+
 both_databases! {
-    /// Every look counts for its day, and ninety days are kept and shown.
+    /// Every planned look counts for its day, and ninety days are kept and shown.
     async fn totals_are_kept_by_the_day(url: &str) {
         let stage = Stage::new(url).await;
         stage.publish_approved(DOMAIN, &card("Past", "Has one")).await;
-        stage.look(DOMAIN, Answer::NotModified).await;
-        stage.look(DOMAIN, Answer::Fails(NotACard)).await;
-        let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
-        let today = &shown.sources[0].days;
-        assert_eq!(today.len(), 1);
-        assert_eq!((today[0].day.as_str(), today[0].looks, today[0].good), ("2026-11-18", 3, 2));
+        for answer in [Answer::NotModified, Answer::Fails(NotACard)] {
+            stage.advance(Duration::hours(12));
+            assert_eq!(stage.visit(|_| answer.clone()).await, 1);
+        }
+        let days = days(&stage).await;
+        let sum = |of: fn(&SourceDay) -> u32| days.iter().map(of).sum::<u32>();
+        assert_eq!(days.last().unwrap().day, "2026-11-18");
+        assert_eq!((sum(|day| day.looks), sum(|day| day.good)), (3, 2));
         for _ in 0..crawl::DAYS_PER_SOURCE + 5 {
-            stage.advance(Duration::DAY);
-            stage.look(DOMAIN, Answer::NotModified).await;
+            stage.advance(Duration::days(2));
+            assert_eq!(stage.visit(|_| Answer::NotModified).await, 1);
         }
         let row = domains::domain_by_name(&stage.store, DOMAIN).await.unwrap().unwrap();
         let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
         let kept = crawl::source_days_of(&stage.store, &[sources[0].id]).await.unwrap();
-        assert_eq!(kept.len() as i32, crawl::DAYS_PER_SOURCE);
+        assert_eq!(kept.len() as i32, crawl::DAYS_PER_SOURCE / 2);
         assert!(kept.iter().all(|day| (day.looks, day.good) == (1, 1)));
         let today = stage.app.now().0.div_euclid(86_400_000_000) as i32;
-        assert_eq!((kept[0].day, kept.last().unwrap().day), (today, today - crawl::DAYS_PER_SOURCE + 1));
+        assert_eq!((kept[0].day, kept.last().unwrap().day), (today, today - crawl::DAYS_PER_SOURCE + 2));
         let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
-        assert_eq!(shown.sources[0].days.len() as i32, crawl::DAYS_PER_SOURCE);
+        assert_eq!(shown.sources[0].days.len() as i32, crawl::DAYS_PER_SOURCE / 2);
+    }
+
+    /// What somebody has asked for neither spoils nor mends the figures, and does not take the place of what was
+    /// planned: an owner who asks again and again has outages counted all the same.
+    async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish_approved(DOMAIN, &card("Past", "Has one")).await;
+        let first = days(&stage).await;
+        assert_eq!((first[0].looks, first[0].good), (1, 1), "the look after registering was planned");
+        let due = next_due(&stage).await;
+        for answer in [Answer::NotModified, Answer::NotModified, Answer::Fails(NotACard)] {
+            stage.look_lightly(DOMAIN, |_| answer.clone()).await;
+        }
+        assert_eq!(days(&stage).await, first);
+        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale", "for everything else they count");
+        assert!(next_due(&stage).await <= due, "what was planned is not put off");
+        let due = next_due(&stage).await;
+
+        // The moment that was planned has come: whoever asks now has that look made, and it counts.
+        stage.advance(due - stage.now());
+        stage.look_lightly(DOMAIN, |_| Answer::Fails(Timeout)).await;
+        let counted = days(&stage).await;
+        assert_eq!((counted[0].looks, counted[0].good), (2, 1));
+
+        // A wish that comes while a visit is under way is one too.
+        stage.advance(Duration::days(2));
+        let group = stage.outcomes(|_| Answer::NotModified).await;
+        stage.app.domain_recrawl(&stage.admin, DOMAIN, &Recrawl::default()).await.unwrap();
+        stage.app.ingest(&group).await.unwrap();
+        stage.advance(Duration::minutes(2));
+        assert_eq!(stage.visit(|_| Answer::Fails(Timeout)).await, 1);
+        let today = &days(&stage).await[0];
+        assert_eq!((today.looks, today.good), (1, 1));
+    }
+
+    /// A card at the older well-known path is one good look, and no failed attempt stands in its history.
+    async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.register(DOMAIN).await;
+        let bytes = card("Past", "Of an older generation");
+        for (answer, expected) in [(Answer::Card(bytes), "card"), (Answer::NotModified, "not_modified")] {
+            let mut group = stage.outcomes(|_| answer.clone()).await;
+            let look = &mut group[0].sources[0];
+            let missed = Attempt {
+                outcome: NotFound,
+                status: Some(404),
+                detail: "the server answered 404: there is no card here".into(),
+                ..look.attempts[0].clone()
+            };
+            look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
+            look.attempts.insert(0, missed);
+            stage.app.ingest(&group).await.unwrap();
+            let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+            let source = &shown.sources[0];
+            let last = source.last_attempt.as_ref().unwrap();
+            assert_eq!(last.outcome, expected);
+            assert!(last.url.ends_with("/agent.json"), "{last:?}");
+            assert!(last.detail.contains("/.well-known/agent-card.json: the server answered 404"), "{last:?}");
+            assert!(source.attempts.iter().all(|one| one.status != Some(404)), "{source:?}");
+            assert!(source.days.iter().all(|day| day.looks == day.good), "{source:?}");
+            stage.advance(Duration::hours(12));
+        }
+        // Where neither path has it, both requests are told.
+        let mut group = stage.outcomes(|_| Answer::Fails(NotFound)).await;
+        let twice = group[0].sources[0].attempts[0].clone();
+        group[0].sources[0].attempts.push(twice);
+        stage.app.ingest(&group).await.unwrap();
+        let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+        let attempts = &shown.sources[0].attempts;
+        assert_eq!(attempts.iter().filter(|one| one.outcome == "not_found").count(), 1, "and the last");
     }
 
     /// Invalid TLS ends trust at once and the listing after a day; what comes next is a whole card over

@@ -18,7 +18,7 @@ impl House {
     async fn crowd(&self) {
         for number in 0..OTHERS {
             self.stage
-                .register(&format!("d{number}.agents-test.com"))
+                .register(&format!("d{number}-agents-test.com"))
                 .await;
         }
         let made = self

@@ -465,6 +465,7 @@ impl Stage {
 pub fn options(url: &str) -> StoreOptions {
     StoreOptions {
         url: url.into(),
+        cache_megabytes: 9,
         synchronous: Synchronous::Normal,
     }
 }

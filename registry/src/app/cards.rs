@@ -8,6 +8,7 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
 
+use super::housekeeping::KEPT_UNUSED;
 use super::{App, AppError, Caller};
 use crate::domain::role::Permission;
 use crate::store::{agents, versions};
@@ -80,12 +81,20 @@ impl CardCache {
             serving: Cache::builder()
                 .max_capacity(capacity)
                 .weigher(move |_, serving: &Arc<Serving>| weigh(&serving.card))
+                .time_to_idle(KEPT_UNUSED)
                 .build(),
             by_digest: Cache::builder()
                 .max_capacity(capacity / 2)
                 .weigher(move |_, card: &Arc<ServedCard>| weigh(card))
+                .time_to_idle(KEPT_UNUSED)
                 .build(),
         }
+    }
+
+    /// Gives back what nobody has asked for of late: without any request nobody else would.
+    pub(super) fn forget_ended(&self) {
+        self.serving.run_pending_tasks();
+        self.by_digest.run_pending_tasks();
     }
 }
 

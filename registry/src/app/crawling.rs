@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2a_crawler::brake::{Brake, Turn};
+use a2a_crawler::brake::{Brake, Look, Turn};
 use a2a_crawler::pace::Pace;
 use a2a_crawler::planned::Planned;
 use time::OffsetDateTime;
@@ -65,9 +65,9 @@ impl Stream {
     }
 
     /// Notes a look; says whether verdicts are frozen from now on.
-    pub(super) fn note_look(&self, failed: bool, was_failing: bool, now: Timestamp) -> bool {
+    pub(super) fn note_look(&self, look: Look, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
-        match brake.note(failed, was_failing, now.into()) {
+        match brake.note(look, now.into()) {
             Some(Turn::Braked { failed, looks }) => {
                 tracing::warn!(
                     failed,
@@ -198,11 +198,20 @@ impl App {
         self.stream.braked_since().map(Timestamp::from)
     }
 
-    /// Counts the planned visits, where that was last done too long ago.
+    /// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
+    /// has put off.
     async fn recount_plans(&self, now: Timestamp) -> Result<(), StoreError> {
         let counted_at = self.stream.counted_at.load(Ordering::Acquire);
-        if now.0.saturating_sub(counted_at) < RECOUNT {
+        // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
+        if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
             return Ok(());
+        }
+        let repaired = self.store.moments_repair(now.0).await?;
+        if repaired > 0 {
+            tracing::warn!(
+                repaired,
+                "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
+            );
         }
         let counted = planned::visits_planned(&self.store, now.0).await?;
         let at = now.into();

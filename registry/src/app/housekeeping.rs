@@ -1,5 +1,7 @@
 //! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
 
+use std::time::Duration;
+
 use super::App;
 use super::error::AppError;
 use crate::domain::timestamp::DAY;
@@ -9,7 +11,18 @@ use crate::store::versions::BODIES_AT_ONCE;
 /// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
+/// What is kept ready and asked for by nobody goes after this; a process that is idle gives its memory back.
+pub(super) const KEPT_UNUSED: Duration = Duration::from_secs(300);
+
 impl App {
+    /// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
+    /// used.
+    pub fn forget_ended(&self) {
+        self.searches.forget_ended();
+        self.cards.forget_ended();
+        self.meanings.forget_ended();
+    }
+
     /// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
     ///
     /// # Errors

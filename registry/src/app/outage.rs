@@ -42,7 +42,9 @@ impl Outage {
                 noted: Timestamp(noted.parse().ok()?),
             })
         };
-        Ok(read().filter(|outage| now.0.saturating_sub(outage.noted.0) < BELIEVED))
+        // What a clock that was ahead has noted would be believed until it is caught up with.
+        let noted = |outage: &Self| (0..BELIEVED).contains(&now.0.saturating_sub(outage.noted.0));
+        Ok(read().filter(noted))
     }
 
     async fn keep(outage: Option<Self>, write: &Write) -> Result<(), StoreError> {

@@ -73,7 +73,9 @@ pub(super) fn list(
     };
     text.extend_from_slice(b"],");
     text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
-    Bytes::from(text)
+    // Answers are kept ready by their length. What a growing text has taken beyond that, up to as much again, would
+    // be kept with them; shrinking in place gives an allocator nothing back.
+    Bytes::copy_from_slice(&text)
 }
 
 /// Everything of [`AgentList`](crate::api::AgentList) but the agents.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::housekeeping::KEPT_UNUSED;
 use super::meaning::Mode;
 use super::page::page_size;
 use super::render::{hit, list};
@@ -29,6 +30,8 @@ const FROZEN_FOR: Duration = Duration::from_secs(300);
 const FROZEN_ORDERS: u64 = 2000;
 /// For how many orders by words one stands that holds what was near.
 const NEAR_WEIGHT: u32 = 4;
+/// What an entry of a cache takes beside its key and its value, roughly.
+const ENTRY_BYTES: usize = 256;
 /// Searches that may wait for a thread; beyond that the answer is 503.
 const QUEUE: usize = 256;
 /// Completions of a prefix.
@@ -101,6 +104,12 @@ enum Last {
 }
 
 impl SearchCache {
+    /// Gives back what has ended: without any search nobody else would.
+    pub(super) fn forget_ended(&self) {
+        self.answers.run_pending_tasks();
+        self.frozen.run_pending_tasks();
+    }
+
     /// A cache of that many megabytes, and a pool of as many threads as there are cores.
     pub(super) fn new(megabytes: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -108,8 +117,9 @@ impl SearchCache {
             answers: Cache::builder()
                 .max_capacity(megabytes * 1024 * 1024)
                 .weigher(|key: &String, answer: &Bytes| {
-                    u32::try_from(key.len() + answer.len()).unwrap_or(u32::MAX)
+                    u32::try_from(key.capacity() + answer.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
                 })
+                .time_to_idle(KEPT_UNUSED)
                 .build(),
             frozen: Cache::builder()
                 .max_capacity(FROZEN_ORDERS)

@@ -151,6 +151,7 @@ impl App {
 pub(super) fn store_options(config: &Config) -> StoreOptions {
     StoreOptions {
         url: config.database_url(),
+        cache_megabytes: config.store.sqlite_cache_megabytes,
         synchronous: match config.store.synchronous {
             SynchronousConfig::Normal => Synchronous::Normal,
             SynchronousConfig::Full => Synchronous::Full,

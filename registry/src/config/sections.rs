@@ -76,6 +76,8 @@ pub struct StoreConfig {
     pub database: String,
     /// SQLite's `synchronous`: `normal` survives a crash, `full` a power failure too.
     pub synchronous: SynchronousConfig,
+    /// Megabytes of its database that SQLite keeps in memory, all connections together.
+    pub sqlite_cache_megabytes: u64,
     /// Seconds without a sign of life from the database after which search and cards answer 503.
     pub stale_limit: u64,
 }
@@ -86,6 +88,7 @@ impl Default for StoreConfig {
             data_dir: PathBuf::from("./a2a-registry-data"),
             database: String::new(),
             synchronous: SynchronousConfig::Normal,
+            sqlite_cache_megabytes: 36,
             stale_limit: 60,
         }
     }

@@ -41,6 +41,9 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
     if !(1..=3600).contains(&config.crawler.burst_seconds) {
         wrong("crawler.burst_seconds must be between 1 and 3600".into());
     }
+    if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
+        wrong("store.sqlite_cache_megabytes must be between 9 and 65536".into());
+    }
     if !(16..=4096).contains(&config.search.writer_megabytes) {
         wrong("search.writer_megabytes must be between 16 and 4096".into());
     }

@@ -17,6 +17,10 @@ use super::schema::{Fields, analyzers};
 /// Stored hits are compressed in blocks of so many bytes: small ones, because a page reads single hits from all over.
 const STORE_BLOCK: usize = 4_096;
 
+/// Blocks of stored hits that a segment keeps unpacked: those of one page. Hits are read from all over, so that more
+/// are seldom of use; and every state that pages are frozen of has its own.
+const STORE_BLOCKS: usize = 16;
+
 /// Segments with more deleted documents than this part are written anew.
 const MOST_DELETED: f32 = 0.25;
 
@@ -74,6 +78,7 @@ impl Generation {
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
+            .doc_store_cache_num_blocks(STORE_BLOCKS)
             .try_into()?;
         Ok(Self {
             name,

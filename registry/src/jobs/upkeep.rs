@@ -14,6 +14,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How often to look for what is to be kept no longer.
 const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 
+/// How often memory is given back that nothing is kept in any more.
+const GIVING_BACK: Duration = Duration::from_secs(60);
+
 /// Derives everything old again, page by page, and then keeps house.
 pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
     let app = Arc::clone(app);
@@ -39,8 +42,17 @@ pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()>
                 "cards of an older build were derived again"
             );
         }
-        keep_house(&app, &cancel).await;
+        tokio::join!(keep_house(&app, &cancel), give_back(&app, &cancel));
     })
+}
+
+async fn give_back(app: &App, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(GIVING_BACK) => app.forget_ended(),
+        }
+    }
 }
 
 async fn keep_house(app: &App, cancel: &CancellationToken) {

@@ -109,6 +109,8 @@ pub struct StoreOptions {
     pub url: String,
     /// Only for SQLite.
     pub synchronous: Synchronous,
+    /// Megabytes of the database that SQLite keeps in memory, all connections together.
+    pub cache_megabytes: u64,
 }
 
 impl StoreOptions {
@@ -313,6 +315,8 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
         Synchronous::Normal => "NORMAL",
         Synchronous::Full => "FULL",
     };
+    // One more writes.
+    let cache_kibibytes = options.cache_megabytes * 1024 / u64::from(READERS + 1);
     let mut connect = ConnectOptions::new(&options.url);
     connect
         .max_connections(connections)
@@ -323,8 +327,8 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
                 .pragma("synchronous", synchronous)
                 .pragma("foreign_keys", "ON")
                 .pragma("busy_timeout", "5000")
-                .pragma("cache_size", "-16384")
-                .statement_cache_capacity(256)
+                .pragma("cache_size", format!("-{cache_kibibytes}"))
+                .statement_cache_capacity(128)
         })
         .map_sqlx_sqlite_before_acquire(|connection, _| {
             // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts

@@ -3,7 +3,7 @@
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Condition, Expr, OnConflict, Query},
+    sea_query::{Condition, Expr, Func, OnConflict, Query},
 };
 use uuid::Uuid;
 
@@ -312,7 +312,8 @@ impl Write {
         Ok(asked.rows_affected)
     }
 
-    /// Makes the next visit of a domain due at this moment, and all its sources with it.
+    /// Makes the next visit of a domain due at this moment, and all its sources with it. When they would have been
+    /// asked is kept.
     ///
     /// # Errors
     /// Where the database fails.
@@ -327,6 +328,14 @@ impl Write {
             .exec(self.connection())
             .await?;
         source::Entity::update_many()
+            .col_expr(
+                source::Column::PlannedAt,
+                Func::coalesce([
+                    Expr::col(source::Column::PlannedAt),
+                    Expr::col(source::Column::NextDueAt),
+                ])
+                .into(),
+            )
             .col_expr(source::Column::NextDueAt, Expr::value(at))
             .filter(source::Column::DomainId.eq(id))
             .filter(source::Column::EndedAt.is_null())

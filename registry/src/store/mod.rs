@@ -16,6 +16,7 @@ pub mod events;
 pub mod frontier;
 mod leases;
 mod listen;
+mod moments;
 pub mod ownership;
 pub mod planned;
 pub mod reviews;

@@ -272,6 +272,7 @@ impl Group {
             row.url = url.to_owned();
             row.validator_url = None;
             row.next_due_at = now.0;
+            row.planned_at = None;
             return Relisted::Moved;
         }
         Relisted::Same

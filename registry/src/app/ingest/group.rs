@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use a2a_crawler::fetch::{MAX_DETAIL, bounded};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
-use a2a_crawler::{Freshness, Outcome, SourceOutcome, Verdict};
+use a2a_crawler::{Attempt, Freshness, Outcome, SourceOutcome, Verdict};
 use time::Duration;
 use uuid::Uuid;
 
@@ -219,16 +219,16 @@ impl Group {
     }
 
     /// Keeps every attempt, the failed ones too, and counts the look for its day, unless the fault is likely
-    /// ours.
+    /// ours, or somebody had it made: who asks again and again neither mends nor spoils what the plan finds.
     pub(super) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
         let good = !matches!(result.verdict, Verdict::Failed { .. });
         // A catalog that never was there cannot be missed.
-        let counts = self
-            .sources
-            .get(&result.source_key)
-            .is_some_and(|row| !kind_of(row).is_catalog() || row.last_success_at.is_some());
-        if good || (counts && !self.braked) {
+        let row = self.sources.get(&result.source_key);
+        let can_be_missed =
+            row.is_some_and(|row| !kind_of(row).is_catalog() || row.last_success_at.is_some());
+        let by_plan = row.is_some_and(|row| row.planned_at.is_none_or(|at| at <= now.0));
+        if by_plan && (good || (can_be_missed && !self.braked)) {
             let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
             let totals = self.days.entry((result.source_key, day)).or_default();
             totals.0 += 1;
@@ -236,8 +236,12 @@ impl Group {
         }
         if let Some(row) = self.sources.get_mut(&result.source_key) {
             keep_freshness(row, &result.verdict);
+            if good {
+                let answered = result.attempts.last().and_then(|last| last.address);
+                row.answered_from = answered.map(|address| address.to_string());
+            }
         }
-        for attempt in &result.attempts {
+        for (attempt, detail) in told(result) {
             let Some(source) = self.sources.get_mut(&result.source_key) else {
                 return;
             };
@@ -252,7 +256,7 @@ impl Group {
                 outcome: attempt.outcome.as_str().into(),
                 status: attempt.status.map(i32::from),
                 address: attempt.address.map(|address| address.to_string()),
-                detail: attempt.detail.clone(),
+                detail,
                 conditional: attempt.conditional,
                 elapsed_ms: i32::try_from(attempt.elapsed_ms).unwrap_or(i32::MAX),
             });
@@ -276,6 +280,7 @@ impl Group {
         if wanted.is_some() {
             for source in self.sources.values_mut() {
                 if source.domain_id == domain {
+                    source.planned_at = source.planned_at.or(Some(source.next_due_at));
                     source.next_due_at = earliest;
                     source.full_wanted = self.full.contains(&source.id);
                     self.seen.insert(source.id);
@@ -347,6 +352,20 @@ impl Group {
             });
         write.source_days_add(days.collect()).await?;
         Ok(())
+    }
+}
+
+/// The requests of a look as their owner is told of them. A card that lies at the older well-known path is a good
+/// look, and the request that did not find it at the newer one is no failure: the good one says what it was.
+fn told(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
+    let one = |attempt: &Attempt| attempt.detail.clone();
+    match (result.attempts.as_slice(), &result.verdict) {
+        ([first, good], Verdict::Fetched(_) | Verdict::NotModified(_)) => {
+            let path = AGENT_CARD_PATH;
+            let detail = format!("{}; at {path}: {}", good.detail, first.detail);
+            vec![(good, bounded(&detail, MAX_DETAIL))]
+        }
+        (attempts, _) => attempts.iter().map(|each| (each, one(each))).collect(),
     }
 }
 

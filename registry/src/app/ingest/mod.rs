@@ -6,6 +6,7 @@
 
 mod card;
 mod catalog;
+mod evidence;
 mod group;
 mod slot;
 mod source;
@@ -21,7 +22,6 @@ use self::source::{Placement, Success};
 use super::App;
 use super::error::AppError;
 use super::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
-use super::sources::kind_of;
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::LivenessState;
@@ -185,24 +185,6 @@ impl App {
         if !braked && row.gone_since.is_some_and(retires) {
             ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
         }
-    }
-
-    /// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
-    /// failures.
-    fn note_looks(&self, state: &Group, group: &[Outcome], now: Timestamp) -> bool {
-        let mut braked = self.crawl_braked_since().is_some();
-        for outcome in group.iter().filter(|outcome| state.holds_lease(outcome)) {
-            for result in &outcome.sources {
-                // Most domains have no catalog: what is not there says nothing about our network.
-                let row = state.sources.get(&result.source_key);
-                if let Some(row) = row.filter(|row| !kind_of(row).is_catalog()) {
-                    let failed = matches!(result.verdict, Verdict::Failed { .. });
-                    // Freed by the last look of a group, it was still held for the others.
-                    braked |= self.stream.note_look(failed, row.failures > 0, now);
-                }
-            }
-        }
-        braked
     }
 
     /// How the host of a visit is to be treated from now on.

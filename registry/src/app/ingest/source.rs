@@ -226,7 +226,8 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     }
 }
 
-/// Sets when the source is asked next, and what its interval has become.
+/// Sets when the source is asked next, and what its interval has become. A look that somebody asked for takes the
+/// place of none that was planned: that one is made as well.
 fn plan(
     row: &mut source::Model,
     look: Look,
@@ -237,7 +238,9 @@ fn plan(
     let interval = (row.interval_us > 0).then(|| Duration::microseconds(row.interval_us));
     let next = |random| schedule::next_due(now.into(), look, interval, max_age, random);
     let next = next(placement.choose(|random| next(random).at));
-    row.next_due_at = Timestamp::from(next.at).0;
+    let planned = row.planned_at.take().filter(|planned| *planned > now.0);
+    let next_due_at = Timestamp::from(next.at).0;
+    row.next_due_at = planned.map_or(next_due_at, |planned| planned.min(next_due_at));
     row.interval_us = i64::try_from(next.interval.whole_microseconds()).unwrap_or(i64::MAX);
 }
 

@@ -16,6 +16,7 @@ use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 
 use super::App;
+use super::housekeeping::KEPT_UNUSED;
 use crate::embed::{Embedder, TextKind};
 use crate::index::{Meaning, SearchRequest, asked_text};
 use crate::vectors::Vectors;
@@ -129,12 +130,18 @@ impl Meanings {
             queries: Cache::builder()
                 .max_capacity(QUERY_CACHE_MEGABYTES * 1024 * 1024)
                 .weigher(|(_, text): &(u64, String), vector: &Arc<[f32]>| {
-                    u32::try_from(text.len() + size_of_val(&**vector)).unwrap_or(u32::MAX)
+                    u32::try_from(text.capacity() + size_of_val(&**vector)).unwrap_or(u32::MAX)
                 })
+                .time_to_idle(KEPT_UNUSED)
                 .build(),
             progress: Mutex::default(),
             patience,
         }
+    }
+
+    /// Gives back what nobody has asked for of late.
+    pub(super) fn forget_ended(&self) {
+        self.queries.run_pending_tasks();
     }
 
     /// Whether there is a model that searches can go by.

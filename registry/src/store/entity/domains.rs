@@ -151,6 +151,8 @@ pub mod source {
         pub max_age: Option<i64>,
         /// When it is due.
         pub next_due_at: i64,
+        /// When it would be due, where somebody asked for it sooner.
+        pub planned_at: Option<i64>,
         /// The adaptive interval, microseconds.
         pub interval_us: i64,
         /// Ask for the whole card next time.
@@ -161,6 +163,8 @@ pub mod source {
         pub last_success_at: Option<i64>,
         /// Last 200.
         pub last_full_at: Option<i64>,
+        /// The address that its last good answer came from.
+        pub answered_from: Option<String>,
         /// The outcome that its failures count as.
         pub failing_as: Option<String>,
         /// Since when it fails, whatever the causes.

@@ -1,0 +1,41 @@
+//! When a source is due by plan where somebody asked for it sooner, and where its last good answer came from.
+
+use sea_orm_migration::{prelude::*, schema::*};
+
+/// Columns of sources.
+#[derive(Debug, DeriveMigrationName)]
+pub struct Migration;
+
+/// The new columns, one statement each: SQLite adds no two at once.
+fn columns() -> [(&'static str, ColumnDef); 2] {
+    [
+        ("planned_at", big_integer_null("planned_at")),
+        ("answered_from", text_null("answered_from")),
+    ]
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for (_, mut definition) in columns() {
+            manager
+                .alter_table(
+                    Table::alter()
+                        .table("sources")
+                        .add_column(&mut definition)
+                        .take(),
+                )
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for (name, _) in columns() {
+            manager
+                .alter_table(Table::alter().table("sources").drop_column(name).take())
+                .await?;
+        }
+        Ok(())
+    }
+}

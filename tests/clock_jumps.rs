@@ -1,0 +1,153 @@
+//! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
+
+use std::collections::BTreeSet;
+
+use a2a_crawler::AttemptOutcome::Timeout;
+use a2a_registry::api::Vouch;
+use a2a_registry::store::entity::{domain, proof, source};
+use a2a_registry::store::{Handle as _, domains};
+use sea_orm::EntityTrait as _;
+use time::Duration;
+
+use crate::support::both_databases;
+use crate::support::stage::{Answer, LEASE, Stage, card};
+
+const YEAR: Duration = Duration::days(365);
+const DOMAINS: usize = 6;
+
+fn name(number: usize) -> String {
+    format!("d{number}-agents-test.com")
+}
+
+/// A registry whose clock was a year ahead for a while, in which everything that sets moments has happened; with the
+/// lease of a process that is no more.
+async fn back_from_the_future(url: &str) -> Stage {
+    let stage = Stage::new(url).await;
+    for number in 0..DOMAINS {
+        stage.register(&name(number)).await;
+    }
+    stage
+        .visit(|source| Answer::Card(card(&source.url, "Is there")))
+        .await;
+    stage.advance(YEAR);
+    let mut group = stage
+        .outcomes(|source| match source.url.contains("d0-") {
+            true => Answer::Fails(Timeout),
+            false if source.url.contains("d1-") => Answer::Rests(600_000),
+            false => Answer::NotModified,
+        })
+        .await;
+    assert_eq!(group.len(), DOMAINS);
+    group.truncate(DOMAINS - 1);
+    stage.app.ingest(&group).await.unwrap();
+    let vouch = Vouch {
+        reason: "known to us".into(),
+    };
+    let admin = &stage.admin;
+    stage
+        .app
+        .domain_vouch(admin, &name(2), &vouch)
+        .await
+        .unwrap();
+    let wish = a2a_registry::api::Recrawl { full: true };
+    stage
+        .app
+        .domain_recrawl(admin, &name(3), &wish)
+        .await
+        .unwrap();
+    stage.advance(-YEAR);
+    stage
+}
+
+/// Leasing draws near what is too far away.
+async fn lease_nothing(stage: &Stage) {
+    let leased = stage.app.visits_lease(1, LEASE).await.unwrap();
+    let held: Vec<(i64, i64)> = leased
+        .iter()
+        .map(|(row, _)| (row.id, row.lease.unwrap()))
+        .collect();
+    let at_once = std::time::Duration::ZERO;
+    stage.app.visits_give_back(&held, at_once).await.unwrap();
+}
+
+async fn everything_is_near(stage: &Stage) {
+    let now = stage.app.now().0;
+    let day = Duration::hours(31).whole_microseconds() as i64;
+    let on = stage.store.connection();
+    for row in domain::Entity::find().all(on).await.unwrap() {
+        let planned = [row.visit_due_at, row.check_due_at, Some(row.not_before)];
+        let leased = row
+            .leased_until
+            .into_iter()
+            .map(|until| until + day - 3_600_000_000);
+        for moment in planned.into_iter().flatten().chain(leased) {
+            assert!(moment <= now + day, "{row:?}");
+        }
+    }
+    for row in source::Entity::find().all(on).await.unwrap() {
+        assert!(row.next_due_at <= now + day, "{row:?}");
+        assert!(row.planned_at.is_none_or(|at| at <= now + day), "{row:?}");
+        let past = [
+            row.last_success_at,
+            row.last_full_at,
+            row.failing_since,
+            row.cause_latest,
+        ];
+        assert!(past.into_iter().flatten().all(|at| at <= now), "{row:?}");
+    }
+    let proofs = proof::Entity::find().all(on).await.unwrap();
+    assert_eq!(proofs.len(), 1);
+    assert!(
+        proofs[0].held_at <= now && proofs[0].proved_at <= now,
+        "{proofs:?}"
+    );
+}
+
+/// Within little more than a day everybody is asked.
+async fn everybody_is_visited(stage: &Stage) {
+    let mut visited = BTreeSet::new();
+    for _ in 0..28 {
+        stage.advance(Duration::HOUR);
+        let group = stage.outcomes(|_| Answer::NotModified).await;
+        visited.extend(group.iter().map(|outcome| outcome.domain_key));
+        stage.app.ingest(&group).await.unwrap();
+    }
+    assert_eq!(visited.len(), DOMAINS);
+    for number in 0..DOMAINS {
+        let row = domains::domain_by_name(&stage.store, &name(number)).await;
+        let sources = domains::sources_of(&stage.store, &[row.unwrap().unwrap().id]).await;
+        let now = stage.app.now().0;
+        let seen = sources.unwrap()[0].last_success_at.unwrap();
+        assert!(now - seen <= 28 * 3_600_000_000, "{}", name(number));
+    }
+}
+
+both_databases! {
+    async fn a_clock_that_was_ahead_puts_nothing_off(url: &str) {
+        let stage = back_from_the_future(url).await;
+        stage.advance(Duration::MINUTE);
+        lease_nothing(&stage).await;
+        everything_is_near(&stage).await;
+        everybody_is_visited(&stage).await;
+    }
+
+    /// A process that starts when the clock is right again finds what one before it has left.
+    async fn nor_for_a_process_that_starts_later(url: &str) {
+        let stage = back_from_the_future(url).await.restart(|_| ()).await;
+        lease_nothing(&stage).await;
+        everything_is_near(&stage).await;
+        everybody_is_visited(&stage).await;
+    }
+
+    /// What is rightly far away stays: a host that wants to be left alone for a week is.
+    async fn what_is_rightly_far_away_stays(url: &str) {
+        let stage = Stage::new(url).await;
+        stage.publish(&name(0), &card("Rests", "A week")).await;
+        stage.advance(Duration::days(2));
+        stage.visit(|_| Answer::Rests(600_000)).await;
+        let row = async || domains::domain_by_name(&stage.store, &name(0)).await.unwrap().unwrap();
+        let before = row().await;
+        assert_eq!(stage.store.moments_repair(stage.app.now().0).await.unwrap(), 0);
+        assert_eq!(row().await, before);
+    }
+}

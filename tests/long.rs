@@ -1,0 +1,127 @@
+//! A registry under load for as long as one likes: its memory over time, and how it grows.
+//!
+//! As part of all tests this runs for some seconds and asserts that everything is answered and measured. The hour
+//! that shows whether memory grows is `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::`.
+
+mod load;
+mod memory;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use self::load::{KINDS, Load};
+use self::memory::{Sample, anonymous_kibibytes, slope};
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Setup, eventually};
+
+#[path = "benches/generator/mod.rs"]
+#[allow(dead_code, reason = "the benches use more of it")]
+mod generator;
+
+use generator::Generator;
+
+/// Cards of one origin, within the limit of agents a domain.
+const CARDS_PER_ORIGIN: u64 = 45;
+/// From so many seconds on the slope is judged, and not only printed.
+const JUDGED_FROM: u64 = 1_800;
+/// Kibibytes a minute by which memory may grow: a hundredth part of what the caches may hold, in an hour.
+const MOST_GROWTH: f64 = 64.0;
+/// How long the process is watched while nobody asks it anything, in the long form: longer than what is kept unused.
+const IDLE: Duration = Duration::from_secs(420);
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_under_load() {
+    let seconds = number("LONG_SECONDS", 10);
+    let agents = number("LONG_AGENTS", 60);
+    let generator = Generator::new(1);
+    let origins: Vec<Origin> = (0..agents.div_ceil(CARDS_PER_ORIGIN))
+        .map(|_| Origin::start())
+        .collect();
+    let urls: Vec<String> = (0..agents)
+        .map(|card| {
+            let origin = &origins[(card / CARDS_PER_ORIGIN) as usize];
+            let path = format!("/{card}.json");
+            origin.answer(&path, Reply::json(generator.card(card)));
+            origin.url(&path)
+        })
+        .collect();
+    let folder = TempDir::new().unwrap();
+    let serving = Setup::new(folder.path())
+        .argument("--approve-all")
+        .configure("least_rate = 1000.0\n[limits]\nagents_per_domain = 1000000")
+        .start()
+        .await;
+    let began = Instant::now();
+    let process = serving.program.id();
+    let sample = |what: &str| {
+        let sample = Sample {
+            at: began.elapsed(),
+            kibibytes: anonymous_kibibytes(process),
+        };
+        println!(
+            "{:7.1} s {:>9} KiB anonymous, {what}",
+            sample.at.as_secs_f64(),
+            sample.kibibytes
+        );
+        sample
+    };
+    sample("started");
+    for url in &urls {
+        serving.api.register(url).await;
+    }
+    eventually("all agents are found", || async {
+        let found = serving.api.search("page_size=1").await["total"].as_u64();
+        (found >= Some(agents)).then_some(())
+    })
+    .await;
+    let idle = sample("registered");
+
+    let load = Arc::new(Load::new(serving.api.clone(), origins, Generator::new(2), agents).await);
+    let clients = load.start();
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut samples = Vec::new();
+    while Instant::now() < end {
+        tokio::time::sleep(Duration::from_secs((seconds / 120).max(1))).await;
+        samples.push(sample("under load"));
+    }
+    load.ended.store(true, Ordering::Release);
+    for client in clients {
+        client.await.unwrap();
+    }
+    for (kind, answered) in KINDS.iter().zip(&load.answered) {
+        println!("{kind}: {}", answered.load(Ordering::Relaxed));
+        assert!(
+            answered.load(Ordering::Relaxed) > 0,
+            "{kind} was never answered"
+        );
+    }
+    let settled = &samples[samples.len() / 2..];
+    let growth = slope(settled);
+    println!("slope of the second half: {growth:.1} KiB a minute");
+    assert!(samples.len() >= 3 && samples.iter().all(|sample| sample.kibibytes > 0));
+    serving.api.get("/livez").await.expect(200);
+    if seconds >= JUDGED_FROM {
+        let quiet = Instant::now() + IDLE;
+        let mut last = idle;
+        while Instant::now() < quiet {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            last = sample("idle");
+        }
+        println!(
+            "{} KiB idle before, {} KiB after",
+            idle.kibibytes, last.kibibytes
+        );
+        assert!(
+            growth < MOST_GROWTH,
+            "memory grows by {growth:.1} KiB a minute"
+        );
+    }
+    serving.stop().await;
+}

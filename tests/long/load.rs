@@ -1,0 +1,121 @@
+//! Everything that callers do, by a few clients who each wait for one answer before they ask again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::Method;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::generator::Generator;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Answer, Api};
+
+/// What is asked, in turn.
+pub const KINDS: [&str; 8] = [
+    "search",
+    "facets",
+    "card",
+    "conversion",
+    "agent",
+    "page",
+    "completion",
+    "registration",
+];
+/// Clients at once, beside one that listens to events.
+const CLIENTS: u64 = 4;
+/// Cards that are registered during a run at most: memory for agents that were not there is no leak.
+const NEW_CARDS: u64 = 200;
+
+/// A run under way.
+pub struct Load {
+    api: Api,
+    origins: Vec<Origin>,
+    generator: Generator,
+    agents: u64,
+    ids: Vec<String>,
+    /// Answers of each kind.
+    pub answered: [AtomicU64; KINDS.len()],
+    /// Set when it is to end.
+    pub ended: AtomicBool,
+}
+
+impl Load {
+    /// Learns which agents there are.
+    pub async fn new(api: Api, origins: Vec<Origin>, generator: Generator, agents: u64) -> Self {
+        let first = api.search("page_size=100").await;
+        let hits = first["agents"].as_array().unwrap();
+        let ids = hits
+            .iter()
+            .map(|hit| hit["id"].as_str().unwrap().to_owned());
+        Self {
+            ids: ids.collect(),
+            api,
+            origins,
+            generator,
+            agents,
+            answered: Default::default(),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Starts every client.
+    pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let asking = (0..CLIENTS).map(|client| {
+            let load = Arc::clone(self);
+            tokio::spawn(async move {
+                let mut turn = client;
+                while !load.ended.load(Ordering::Acquire) {
+                    load.ask(turn).await;
+                    turn += CLIENTS + 1;
+                }
+            })
+        });
+        let load = Arc::clone(self);
+        let listening = tokio::spawn(async move {
+            while !load.ended.load(Ordering::Acquire) {
+                let mut feed = load.api.events(0).await;
+                // A while of the feed, and then another stream.
+                let _ = timeout(Duration::from_secs(1), async {
+                    loop {
+                        feed.next().await;
+                    }
+                })
+                .await;
+            }
+        });
+        asking.chain([listening]).collect()
+    }
+
+    async fn ask(&self, turn: u64) {
+        let kind = (turn % KINDS.len() as u64) as usize;
+        let words = self.generator.query(turn, 2).replace(' ', "+");
+        let id = &self.ids[(turn % self.ids.len() as u64) as usize];
+        let path = match KINDS[kind] {
+            "search" => format!("/v1/agents?q={words}&page_size=20"),
+            "facets" => format!("/v1/agents?q={words}&facets=tag&facets=provider&explain=true"),
+            "card" => format!("/v1/agents/{id}/card"),
+            "conversion" => format!("/v1/agents/{id}/card?as=1.0"),
+            "agent" => format!("/v1/agents/{id}"),
+            "page" => format!("/?q={words}"),
+            "completion" => {
+                let beginning: String = words.chars().take(3).collect();
+                format!("/v1/agents:suggest?q={beginning}")
+            }
+            _ => return self.register(turn, kind).await,
+        };
+        let answer = Answer::to(self.api.request(Method::GET, &path)).await;
+        assert!(answer.status.as_u16() < 400, "{path}: {}", answer.text());
+        self.answered[kind].fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn register(&self, turn: u64, kind: usize) {
+        let card = self.agents + turn % NEW_CARDS;
+        let origin = &self.origins[(card % self.origins.len() as u64) as usize];
+        let path = format!("/{card}.json");
+        origin.answer(&path, Reply::json(self.generator.card(card)));
+        self.api.register(&origin.url(&path)).await;
+        self.answered[kind].fetch_add(1, Ordering::Relaxed);
+    }
+}

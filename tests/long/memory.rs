@@ -1,0 +1,52 @@
+//! How much memory a process holds, and how that changes.
+
+use std::time::Duration;
+
+/// What was held when.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    pub at: Duration,
+    pub kibibytes: u64,
+}
+
+/// Anonymous memory of a process, in KiB, as the system counts it.
+pub fn anonymous_kibibytes(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let text = line.unwrap().trim().trim_end_matches(" kB");
+    text.parse().unwrap()
+}
+
+/// The slope of the line through the samples that is nearest to all of them, in KiB a minute.
+pub fn slope(samples: &[Sample]) -> f64 {
+    let count = samples.len() as f64;
+    let minutes = |sample: &Sample| sample.at.as_secs_f64() / 60.0;
+    let mean = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (middle, level) = (mean(&minutes), mean(&|sample| sample.kibibytes as f64));
+    let (mut above, mut below) = (0.0, 0.0);
+    for sample in samples {
+        let distance = minutes(sample) - middle;
+        above += distance * (sample.kibibytes as f64 - level);
+        below += distance * distance;
+    }
+    if below == 0.0 { 0.0 } else { above / below }
+}
+
+#[test]
+fn the_slope_is_that_of_the_line() {
+    let sample = |minute: u64, kibibytes| Sample {
+        at: Duration::from_secs(minute * 60),
+        kibibytes,
+    };
+    let rising = [
+        sample(0, 100),
+        sample(1, 112),
+        sample(2, 118),
+        sample(3, 130),
+    ];
+    assert!((slope(&rising) - 9.6).abs() < 1e-9, "{}", slope(&rising));
+    assert_eq!(slope(&[sample(0, 5), sample(1, 5)]), 0.0);
+    assert_eq!(slope(&[sample(1, 5)]), 0.0);
+}
