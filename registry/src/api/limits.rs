@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Deserializer};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Entries on a page where the caller names no number.
@@ -90,7 +91,18 @@ schemas! {
     PublicJwk = ObjectBuilder::new()
         .schema_type(Type::Object)
         .property("kty", one_of(["OKP", "EC", "RSA"]))
-        .required("kty");
+        .required("kty")
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+}
+
+/// A parameter that is named has a value: read as an `Option`, an empty number or truth value would count as none.
+///
+/// # Errors
+/// Where the text is no `T`.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 fn text(least: usize, most: usize) -> ObjectBuilder {

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::caller::Caller;
 use super::error::{AppError, ErrorKind};
-use crate::api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
+use crate::api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize, given};
 
 /// Which page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -17,7 +17,7 @@ use crate::api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
     /// Entries on the page: 20, at most 100.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.

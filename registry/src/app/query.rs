@@ -10,7 +10,7 @@ use super::error::AppError;
 use super::meaning::Mode;
 use crate::api::limits::{
     LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
-    PageSize, one_of,
+    PageSize, given, one_of,
 };
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
@@ -89,11 +89,11 @@ pub struct SearchQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Explain every score.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub explain: Option<bool>,
     /// Entries on the page: 20, at most 100.
     #[param(value_type = Option<PageSize>, inline)]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub page_size: Option<u32>,
     /// The `next_page_token` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ use super::envelope::{Head, leave_untouched};
 use super::problem::Problem;
 use super::problems;
 use super::query::Query;
-use crate::api::limits::PageSize;
+use crate::api::limits::{PageSize, given};
 use crate::api::{Event, EventList};
 use crate::app::{App, Caller, PageRequest};
 
@@ -36,8 +36,10 @@ const SILENCE: Duration = Duration::from_secs(15);
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
     /// Only those after that place in the order; all where absent.
+    #[serde(deserialize_with = "given")]
     after: Option<i64>,
     /// Entries on the page: 20, at most 100. Not for streams.
+    #[serde(deserialize_with = "given")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before. Not for streams.

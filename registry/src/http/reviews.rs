@@ -12,7 +12,7 @@ use super::body::Body;
 use super::path::ReviewId;
 use super::problem::Problem;
 use super::query::Query;
-use crate::api::limits::PageSize;
+use crate::api::limits::{PageSize, given};
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::app::PageRequest;
 use crate::domain::review::ReviewState;
@@ -26,6 +26,7 @@ pub struct ReviewQuery {
     #[param(inline)]
     state: Option<ReviewState>,
     /// Entries on the page: 20, at most 100.
+    #[serde(deserialize_with = "given")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// The `next_page_token` of the page before.
