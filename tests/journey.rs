@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::both_databases;
+use crate::support::exchange::Tap;
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::Program;
 use crate::support::serving::{ADMIN, Api, Feed, Setup, eventually, seq};
@@ -337,7 +338,7 @@ impl Inside {
             jobs,
             serving: tokio::spawn(serving),
             shutdown,
-            api: Api::at(&url),
+            api: Api::at(&url).through(Tap::new().await),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Requests that schemathesis makes up from the document, and its judgement of the answers.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::json;
 use tokio::process::Command;
@@ -13,7 +15,10 @@ use crate::support::serving::ADMIN;
 /// The checks, by name, so that a newer schemathesis does not bring others along unseen.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,negative_data_rejection,\
-                      missing_required_header,allow_header_conformance";
+                      missing_required_header,unsupported_method,allow_header_conformance,ignored_auth";
+
+/// How long that may take where other tests run beside it.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Requests made up for each operation.
 const EXAMPLES: &str = "200";
@@ -67,7 +72,7 @@ async fn fuzz(served: &Served, token: Option<&str>) -> Finished {
     if let Some(token) = token {
         command.args(["--header", &format!("Authorization: Bearer {token}")]);
     }
-    Program::run(command).await
+    Program::start(command).finish_within(LIMIT).await
 }
 
 async fn stands(token: Option<&str>) {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
@@ -205,8 +206,17 @@ impl Program {
     /// # Panics
     ///
     /// When it has not ended, or its outputs are still held open, at [`DEADLINE`].
-    pub async fn finish(mut self) -> Finished {
-        let ended = timeout(DEADLINE, async {
+    pub async fn finish(self) -> Finished {
+        self.finish_within(DEADLINE).await
+    }
+
+    /// As [`Program::finish`], for what may take longer than one event.
+    ///
+    /// # Panics
+    ///
+    /// When it has not ended, or its outputs are still held open, after that long.
+    pub async fn finish_within(mut self, limit: Duration) -> Finished {
+        let ended = timeout(limit, async {
             let status = self.child.wait().await.unwrap();
             let closed = self.transcript.wait_for(Transcript::is_closed).await;
             (status, closed.is_ok())

@@ -98,10 +98,7 @@ impl Setup {
             command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", tap.url());
         }
         let mut serving = Serving::from(command).await;
-        if tap.lead_to(&serving.api.url) {
-            serving.api.url = tap.url();
-            serving.api.tap = Some(tap);
-        }
+        serving.api = serving.api.through(tap);
         serving
     }
 
@@ -169,6 +166,16 @@ impl Api {
             tap: None,
             client: http(),
         }
+    }
+
+    /// The same registry, asked through that tap. One that is not asked in plain text is asked directly.
+    #[must_use]
+    pub fn through(mut self, tap: Tap) -> Self {
+        if tap.lead_to(&self.url) {
+            self.url = tap.url();
+            self.tap = Some(tap);
+        }
+        self
     }
 
     /// A request that nobody has signed.

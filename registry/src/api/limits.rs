@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Entries on a page where the caller names no number.
@@ -90,7 +90,8 @@ schemas! {
     PublicJwk = ObjectBuilder::new()
         .schema_type(Type::Object)
         .property("kty", one_of(["OKP", "EC", "RSA"]))
-        .required("kty");
+        .required("kty")
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
 }
 
 fn text(least: usize, most: usize) -> ObjectBuilder {

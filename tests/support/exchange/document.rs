@@ -43,6 +43,11 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     (
         "token_create",
+        "/expires_in_days",
+        "a whole number is not written with a fraction here",
+    ),
+    (
+        "token_create",
         "/role",
         "it is needed where the account is new",
     ),

@@ -1,8 +1,12 @@
 //! Exchanges that are as documented, and ones that are not.
 
+use std::panic::AssertUnwindSafe;
+
 use serde_json::{Value, json};
 
-use super::{Answer, Document, Request};
+use super::{Answer, Document, Request, Tap};
+use crate::support::http;
+use crate::support::origin::{Origin, Reply};
 
 #[test]
 fn what_is_not_as_documented_is_found() {
@@ -107,5 +111,28 @@ fn what_is_not_as_documented_is_found() {
             None => assert_eq!(wrong, "", "{request:?}"),
             Some(expected) => assert!(wrong.contains(expected), "{expected}: {request:?}: {wrong}"),
         }
+    }
+}
+
+/// What an answer costs whoever gives it, when it is not as documented: the test fails.
+#[tokio::test]
+async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document() {
+    for (path, body, kept) in [
+        ("/v1/agents:suggest", "{\"suggestions\": []}", true),
+        ("/v1/agents:suggest", "{\"suggestions\": 7}", false),
+        ("/v1/surprises", "{}", false),
+        ("/crawler", "{}", true),
+    ] {
+        let origin = Origin::start();
+        origin.answer(path, Reply::json(body));
+        let tap = Tap::new().await;
+        assert!(tap.lead_to(&origin.url("")));
+        let asked = http().get(format!("{}{path}?q=a", tap.url()));
+        let answer = asked.send().await.unwrap();
+        assert_eq!(answer.text().await.unwrap(), body, "it is handed on");
+        let judged: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
+        assert_eq!(judged, u64::from(path == "/v1/agents:suggest"), "{path}");
+        let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(tap)));
+        assert_eq!(dropped.is_ok(), kept, "{path}: {body}");
     }
 }

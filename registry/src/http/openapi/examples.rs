@@ -1,10 +1,10 @@
-//! The examples of the document, which one file holds: by schema, and by parameter.
+//! The examples of the document, which one file holds: by schema, and by a parameter's name.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::openapi::path::ParameterBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{Content, OpenApi, RefOr};
 
 use super::super::operations::methods_mut;
@@ -14,8 +14,20 @@ const FILE: &str = include_str!("../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct Examples {
-    parameters: BTreeMap<String, Value>,
+    path: BTreeMap<String, Value>,
+    query: BTreeMap<String, Value>,
     schemas: BTreeMap<String, Value>,
+}
+
+impl Examples {
+    fn of(&self, parameter: &Parameter) -> Option<&Value> {
+        let named = match parameter.parameter_in {
+            ParameterIn::Path => &self.path,
+            ParameterIn::Query => &self.query,
+            _ => return None,
+        };
+        named.get(&parameter.name)
+    }
 }
 
 /// Gives every parameter, body and answer its example.
@@ -25,7 +37,7 @@ pub fn place(document: &mut OpenApi) {
         for operation in methods_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter
-                    && let Some(example) = examples.parameters.get(&parameter.name)
+                    && let Some(example) = examples.of(parameter)
                 {
                     *parameter = ParameterBuilder::from(parameter.clone())
                         .example(Some(example.clone()))

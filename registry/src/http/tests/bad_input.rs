@@ -10,6 +10,27 @@ fn post(path: &str) -> TestRequest {
     bearer(TestRequest::post().uri(path), ADMIN)
 }
 
+/// An empty number or truth value is neither, and not the same as none.
+#[actix_web::test]
+async fn empty_values_are_refused_by_name() {
+    let registry = Registry::new().await;
+    for (path, name) in [
+        ("/v1/agents", "page_size"),
+        ("/v1/agents", "explain"),
+        ("/v1/domains", "page_size"),
+        ("/v1/reviews", "page_size"),
+        ("/v1/events", "page_size"),
+        ("/v1/events", "after"),
+        ("/v1/tokens", "page_size"),
+    ] {
+        let request = TestRequest::get().uri(&format!("{path}?{name}="));
+        let request = bearer(request, ADMIN);
+        let problem = registry.ask(request).await.problem(400, "invalid-request");
+        let pointer = &problem["errors"][0]["pointer"];
+        assert_eq!(pointer, &format!("/{name}"), "{path}: {problem}");
+    }
+}
+
 #[actix_web::test]
 async fn bodies_that_do_not_fit() {
     let registry = Registry::new().await;
