@@ -102,6 +102,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
                 updated_at: None,
             });
             Verdict::Catalog(Box::new(FetchedCatalog {
+                url: url.clone(),
                 entries: cards.collect(),
                 findings: Findings::default(),
                 complete: read == Read::Whole,

@@ -308,10 +308,21 @@ pub struct AttemptView {
 }
 
 /// An admin's word for a domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
     /// Why the domain is trusted; kept with the proof.
+    pub reason: String,
+    /// The account, by name, whose card URLs of the domain are trusted too; of nobody's where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// That a domain has another owner now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewGeneration {
+    /// Why.
     pub reason: String,
 }
 

@@ -68,6 +68,32 @@ impl Standings {
         self.of_answer(row, &answered_by, all)
     }
 
+    /// Whose word would stand behind a source that somebody registers now.
+    pub(super) fn of_new<'a>(
+        &self,
+        row: &source::Model,
+        by: &source_registrant::Model,
+        all: impl Iterator<Item = &'a source::Model> + Clone,
+    ) -> Standing {
+        let Some(domain) = self.domains.get(&row.domain_id) else {
+            return Standing::Nomination;
+        };
+        let origin = origin_of(&row.url);
+        let facts = SourceFacts {
+            kind: kind_of(row),
+            answered_by: &origin,
+            origin: origin.clone(),
+            is_named: false,
+            registrants: vec![registrant(by)],
+        };
+        // Others who ask for the same URL stand behind it already.
+        let same = all
+            .clone()
+            .filter(|one| one.url == row.url && one.domain_id == row.domain_id);
+        let others = same.map(|one| self.of_source(one, all.clone())).max();
+        standing(domain, &facts).max(others.unwrap_or(Standing::Nomination))
+    }
+
     /// Whose word stands behind what this origin answered for a source.
     pub(super) fn of_answer<'a>(
         &self,

@@ -13,6 +13,7 @@ use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
 use super::error::AppError;
 use super::urn::is_proved;
 use crate::api::{Capabilities, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
+use crate::domain::coverage::Standing;
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
@@ -30,7 +31,8 @@ pub(super) struct AgentRecord {
     pub(super) version: version::Model,
     pub(super) card: AgentCard,
     pub(super) domain_state: String,
-    /// Whether an account has proved the domain; an admin's word is no proof (model.md section 4).
+    /// Whether an account has proved the domain and that covers the version; an admin's word is no proof (model.md
+    /// section 4).
     domain_proved: bool,
     /// Whether its signature is by a key that was named for the domain.
     key_enrolled: bool,
@@ -187,9 +189,10 @@ impl App {
                 .any(|key| enrolled.contains(&(agent.domain_id, key.to_owned())));
             let (domain_state, domain_proved) =
                 states.get(&agent.domain_id).cloned().unwrap_or_default();
+            let covered = version.standing == Standing::Covered.as_str();
             records.push(AgentRecord {
                 domain_state,
-                domain_proved,
+                domain_proved: domain_proved && covered,
                 key_enrolled,
                 holds: holds.remove(&agent.id).unwrap_or_default(),
                 sources: sources.remove(&agent.id).unwrap_or_default(),

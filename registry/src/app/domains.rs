@@ -1,19 +1,20 @@
 //! Domains: what is registered, how it fares, and what may be asked of it.
 
 use serde_json::json;
+use uuid::Uuid;
 
 use super::domain_view::{Sight, is, sight};
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
-use super::{App, AppError, Caller};
+use super::{Account, App, AppError, Caller};
 use crate::api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{agent, domain, proof};
-use crate::store::{Write, agents, domains, ownership};
+use crate::store::{Write, accounts, agents, domains, ownership};
 
 impl App {
     /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
@@ -71,34 +72,51 @@ impl App {
         let row = self.domain_visible(caller, domain).await?;
         let now = self.now();
         let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &row).await?;
-        let mut row = row;
+        let mut row = self.domain_locked(&write, &row).await?;
+        let named = match &vouch.account {
+            None => None,
+            Some(name) => Some(
+                accounts::account_by_name(&write, name)
+                    .await?
+                    .ok_or_else(|| {
+                        AppError::invalid("/account", "There is no account of that name.")
+                    })?
+                    .id,
+            ),
+        };
         let standing = domains::proofs_of(&write, &[row.id]).await?;
-        if standing.iter().all(|proof| proof.method != "operator") {
-            write
-                .proof_insert(proof::Model {
-                    id: 0,
-                    domain_id: row.id,
-                    method: "operator".into(),
-                    actor: admin.name.clone(),
-                    account_id: None,
-                    place: None,
-                    nonce: None,
-                    reason: Some(vouch.reason.clone()),
-                    proved_at: now.0,
-                    held_at: now.0,
-                    absent_since: None,
-                    absent_looks: 0,
-                    ended_at: None,
-                    zone: None,
-                    vouched_account: None,
-                })
-                .await?;
+        let known = standing
+            .into_iter()
+            .find(|proof| proof.method == "operator");
+        let is_news = known
+            .as_ref()
+            .is_none_or(|known| known.vouched_account != named);
+        match known {
+            Some(_) if !is_news => {}
+            Some(known) => {
+                write
+                    .proof_update(&proof::Model {
+                        vouched_account: named,
+                        reason: Some(vouch.reason.clone()),
+                        ..known
+                    })
+                    .await?;
+            }
+            None => {
+                let word = operators_word(row.id, admin, vouch, named, now);
+                write.proof_insert(word).await?;
+            }
+        }
+        if is_news {
             let mut ledger = Ledger::new(now, self.entropy.as_ref());
-            let data = json!({"reason": vouch.reason});
+            let data = json!({"reason": vouch.reason, "account": vouch.account});
             ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
-            self.follow_proofs(&write, &mut ledger, &mut row, &admin.name)
+            let changed = self
+                .follow_proofs(&write, &mut ledger, &mut row, &admin.name)
                 .await?;
+            if !changed {
+                self.follow_coverage(&write, &mut ledger, &row).await?;
+            }
             let touched = ledger.write(&write).await?;
             write.commit().await?;
             self.after_write(&touched);
@@ -267,6 +285,33 @@ impl App {
                     .any(|label| labels.contains(label))
             })
             .collect())
+    }
+}
+
+/// An admin's word for a domain, and for the sources of the account that it names.
+fn operators_word(
+    domain: i64,
+    admin: &Account,
+    vouch: &Vouch,
+    named: Option<Uuid>,
+    now: Timestamp,
+) -> proof::Model {
+    proof::Model {
+        id: 0,
+        domain_id: domain,
+        method: "operator".into(),
+        actor: admin.name.clone(),
+        account_id: None,
+        place: None,
+        nonce: None,
+        reason: Some(vouch.reason.clone()),
+        proved_at: now.0,
+        held_at: now.0,
+        absent_since: None,
+        absent_looks: 0,
+        ended_at: None,
+        zone: None,
+        vouched_account: named,
     }
 }
 

@@ -4,11 +4,14 @@ use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
 
 use super::domains::refuse_opted_out;
+use super::coverage::Standings;
+use super::domain_view::is;
 use super::error::ErrorKind;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, SYSTEM, Touched};
 use super::ownership::{disputed, is_disputed, is_provable};
+use super::places::places;
 use super::reviews::person;
-use super::sources::{catalogs_of, count_of_cards, is_well_known, new_domain, new_source};
+use super::sources::{catalogs_of, is_well_known, kind_of, new_domain, new_source};
 use super::{App, AppError, Caller};
 use crate::api::{DomainView, Registration};
 use crate::config::Registration as WhoRegisters;
@@ -18,7 +21,7 @@ use crate::domain::role::Permission;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{domain, source, source_registrant};
-use crate::store::{Write, agents, domains, versions};
+use crate::store::{Write, agents, coverage, domains, versions};
 
 /// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
 /// named.
@@ -74,17 +77,25 @@ impl App {
         let added = self
             .add_sources(&write, caller, &row, &new, what.approve, now)
             .await?;
-        if let Some((kind, url)) = added {
+        if let Some((kind, url)) = &added.first {
             let actor = caller
                 .account
                 .as_ref()
                 .map_or("anyone", |account| account.name.as_str());
             let data = json!({"kind": kind, "url": url});
             ledger.event(EventKind::DomainRegistered, &row.name, actor, data);
+        }
+        if added.sources {
             write
                 .domain_make_visit_due(row.id, now.0.max(row.not_before))
                 .await?;
         }
+        let regarded = if added.registrants_of.is_empty() {
+            Touched::default()
+        } else {
+            // Written before what follows, which finds the agents as they are then.
+            self.regard(&write, &row, &added.registrants_of, now).await?
+        };
         if what.approve {
             self.approve_pending(&write, &mut ledger, caller, &row, &new)
                 .await?;
@@ -97,10 +108,32 @@ impl App {
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
+        self.after_write(&regarded);
         self.after_write(&touched);
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
-        self.domain_view(caller, row.id).await
+        let view = self.domain_view(caller, row.id).await?;
+        Ok(named_only(view, &new))
+    }
+
+    /// Lets the agents of a domain follow that somebody else has registered some of its sources too: coverage, and who
+    /// may see them.
+    async fn regard(
+        &self,
+        write: &Write,
+        row: &domain::Model,
+        sources: &[source::Model],
+        now: Timestamp,
+    ) -> Result<Touched, AppError> {
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        self.follow_coverage(write, &mut ledger, row).await?;
+        for source in sources {
+            if let Some(agent) = source.agent_id {
+                let data = json!({"source": source.url, "registered": true});
+                ledger.agent_event(EventKind::AgentUpdated, agent, SYSTEM, data);
+            }
+        }
+        ledger.write(write).await
     }
 
     fn may_register(&self, caller: &Caller) -> Result<(), AppError> {
@@ -166,19 +199,6 @@ impl App {
                 ));
             }
         }
-        if let Some(network) = caller.network {
-            let limit = self.config.limits.pending_nominations;
-            let network = network.to_string();
-            if domains::nominations_pending(write, &network).await? >= limit {
-                return Err(AppError::new(
-                    ErrorKind::LimitReached,
-                    format!(
-                        "{limit} domains that were named from your network wait for a curator, as many \
-                         as may. Use a token, or wait for a decision."
-                    ),
-                ));
-            }
-        }
         // Deleted and named again, a host rests as it would have.
         let rested = domains::rest_of_deleted(write, &domain.name).await?;
         let rests_until = rested.map_or(now.0, |rest| rest.max(now.0));
@@ -192,7 +212,7 @@ impl App {
         Ok(write.domain_insert(row).await?)
     }
 
-    /// Adds the sources that are missing; answers with the first of them.
+    /// Adds the sources that are missing, and the caller to those who have registered what is there.
     async fn add_sources(
         &self,
         write: &Write,
@@ -201,55 +221,110 @@ impl App {
         new: &Target,
         approve: bool,
         now: Timestamp,
-    ) -> Result<Option<(SourceKind, String)>, AppError> {
-        let standing = domains::sources_of(write, &[row.id]).await?;
+    ) -> Result<Added, AppError> {
+        let all = domains::sources_of(write, &[row.id]).await?;
+        let standings = Standings::load(write, [row], &all).await?;
         let approve_as = caller
             .account
             .as_ref()
             .filter(|_| approve)
             .map(|account| account.id);
-        let mut cards = count_of_cards(standing.iter());
-        let mut first = None;
+        let cards = all.iter().filter(|one| !kind_of(one).is_catalog());
+        let taken = cards.map(|one| standings.of_source(one, all.iter()));
+        let mut places = places(&self.config.limits, taken);
+        let mut added = Added::default();
         for (kind, url) in &new.sources {
-            if let Some(known) = standing
+            let by = |source| registrant(caller, source, now);
+            if let Some(known) = all
                 .iter()
                 .find(|one| one.kind == kind.as_str() && one.url == *url)
             {
                 if let (Some(account), None) = (approve_as, known.agent_id) {
                     write.source_approve_as(known.id, account).await?;
                 }
-                write
-                    .registrant_add(registrant(caller, known.id, now))
-                    .await?;
+                let others = standings.registrants(known.id);
+                let same = by(known.id);
+                if others.iter().any(|one| is_same(one, &same)) {
+                    continue;
+                }
+                self.may_join(caller, row, new, others.len())?;
+                self.may_add(write, caller, *kind).await?;
+                if write.registrant_add(same).await? {
+                    added.first.get_or_insert_with(|| (*kind, url.clone()));
+                    added.registrants_of.push(known.clone());
+                }
                 continue;
             }
-            let limit = self.config.limits.agents_per_domain;
-            if !kind.is_catalog() {
-                if cards >= limit && !caller.may(Permission::Administer) {
-                    return Err(AppError {
-                        members: vec![(new.pointer.into(), "one source too many".into())],
-                        ..AppError::new(
-                            ErrorKind::LimitReached,
-                            format!(
-                                "{} has {limit} sources, as many as a domain may have.",
-                                row.name
-                            ),
-                        )
-                    });
-                }
-                cards += 1;
-            }
-            let added = source::Model {
+            let source = source::Model {
                 approve_as,
                 ..new_source(row.id, *kind, url.clone(), now)
             };
-            let added = write.source_insert(added).await?;
-            write
-                .registrant_add(registrant(caller, added.id, now))
-                .await?;
-            first.get_or_insert_with(|| (*kind, url.clone()));
+            if !kind.is_catalog() {
+                let standing = standings.of_new(&source, &registrant(caller, 0, now), all.iter());
+                let refusal = places.refusal(&row.name, standing);
+                if let Some(refusal) = refusal.filter(|_| !caller.may(Permission::Administer)) {
+                    return Err(limit_reached(new, format!("{refusal}.")));
+                }
+                places.take(standing);
+            }
+            self.may_add(write, caller, *kind).await?;
+            let source = write.source_insert(source).await?;
+            write.registrant_add(by(source.id)).await?;
+            added.first.get_or_insert_with(|| (*kind, url.clone()));
+            added.sources = true;
         }
-        Ok(first)
+        Ok(added)
+    }
+
+    /// Whether a source may have one registrant more. Its owner is never kept out by others.
+    fn may_join(
+        &self,
+        caller: &Caller,
+        row: &domain::Model,
+        new: &Target,
+        others: usize,
+    ) -> Result<(), AppError> {
+        let limit = self.config.limits.registrants_per_source;
+        if others < limit || caller.may(Permission::Curate) || is(caller, row.owner_id) {
+            return Ok(());
+        }
+        let told = format!("{limit} others have registered this already, as many as may.");
+        Err(limit_reached(new, told))
+    }
+
+    /// Whether the caller may register one card source more, on whatever domain.
+    async fn may_add(
+        &self,
+        write: &Write,
+        caller: &Caller,
+        kind: SourceKind,
+    ) -> Result<(), AppError> {
+        if kind.is_catalog() || caller.may(Permission::Administer) {
+            return Ok(());
+        }
+        let limits = &self.config.limits;
+        if let Some(account) = &caller.account {
+            let limit = limits.sources_per_account;
+            if coverage::sources_registered(write, account.id).await? >= limit {
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!("This account has registered {limit} card sources, as many as it may."),
+                ));
+            }
+        } else if let Some(network) = caller.network {
+            let limit = limits.pending_nominations;
+            let network = network.to_string();
+            if coverage::nominations_pending(write, &network).await? >= limit {
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!(
+                        "{limit} cards that were named from your network wait for a curator, as many \
+                         as may. Use a token, or wait for a decision."
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// `--approve` for a source whose agent is known already: its newest card, where it waits, is
@@ -296,6 +371,44 @@ impl App {
         let by = person(account, &state, "approved with the registration");
         ledger.approve(&mut state, &key, class, &by);
         Ok(())
+    }
+}
+
+/// What a registration has added.
+#[derive(Debug, Default)]
+struct Added {
+    /// The first source that the caller had not registered before.
+    first: Option<(SourceKind, String)>,
+    /// Whether any source is new.
+    sources: bool,
+    /// The sources that others have registered before.
+    registrants_of: Vec<source::Model>,
+}
+
+/// The answer to a registration: what the caller has named, and nothing that it did not ask for.
+fn named_only(view: DomainView, new: &Target) -> DomainView {
+    let named = |url: &str, kind: &str| {
+        let mut all = new.sources.iter();
+        all.any(|(one, named)| one.as_str() == kind && named == url)
+    };
+    let sources = view.sources.into_iter();
+    DomainView {
+        sources: sources
+            .filter(|source| source.own || named(&source.url, &source.kind))
+            .collect(),
+        ..view
+    }
+}
+
+/// Whether two registrations are the same caller's.
+fn is_same(one: &source_registrant::Model, other: &source_registrant::Model) -> bool {
+    (one.account_id, &one.network) == (other.account_id, &other.network)
+}
+
+fn limit_reached(new: &Target, told: String) -> AppError {
+    AppError {
+        members: vec![(new.pointer.into(), told.clone())],
+        ..AppError::new(ErrorKind::LimitReached, told)
     }
 }
 

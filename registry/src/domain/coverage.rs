@@ -71,6 +71,14 @@ pub struct DomainFacts {
     pub same_owner: Vec<String>,
 }
 
+impl DomainFacts {
+    /// Whether an origin is the domain itself: as it was registered, or over TLS.
+    fn is(&self, origin: &str) -> bool {
+        let over_tls = |origin: &str| origin.strip_prefix("https://") == Some(self.name.as_str());
+        origin == self.origin || over_tls(origin)
+    }
+}
+
 /// What is known of a source, or of the place where one version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFacts<'a> {
@@ -88,7 +96,7 @@ pub struct SourceFacts<'a> {
 
 /// What a domain's proof says of a source, or would say if it held.
 pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
-    if source.origin != domain.origin || !reaches(domain, source.answered_by) {
+    if !domain.is(&source.origin) || !reaches(domain, source.answered_by) {
         return Standing::Nomination;
     }
     let lies_where_only_the_domain_puts_it = match source.kind {
@@ -114,7 +122,7 @@ pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
 /// Whether what that origin answers is the domain's own: it is the domain, a host that the same account has proved, or
 /// one that its owner's record covers too.
 fn reaches(domain: &DomainFacts, origin: &str) -> bool {
-    if origin == domain.origin || domain.same_owner.iter().any(|other| other == origin) {
+    if domain.is(origin) || domain.same_owner.iter().any(|other| other == origin) {
         return true;
     }
     // A record covers host names on port 443, as proofs do.

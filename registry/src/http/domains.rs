@@ -11,8 +11,8 @@ use super::path::{DomainRef, Kid};
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::{
-    DomainList, DomainPatch, DomainView, Recrawl, RecrawlAccepted, Registration, Transfer,
-    Verification, Vouch,
+    DomainList, DomainPatch, DomainView, NewGeneration, Recrawl, RecrawlAccepted, Registration,
+    Transfer, Verification, Vouch,
 };
 use crate::app::PageRequest;
 
@@ -144,7 +144,7 @@ pub async fn domain_transfer(
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
-    request_body = Vouch,
+    request_body = NewGeneration,
     security(("token" = [])),
     responses((status = 200, description = "The domain as it stands now", body = DomainView))
 )]
@@ -152,7 +152,7 @@ pub async fn domain_transfer(
 pub async fn domain_new_generation(
     caller: Require<Administer>,
     domain: DomainRef,
-    why: Body<Vouch>,
+    why: Body<NewGeneration>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let domain = state

@@ -1,12 +1,10 @@
 //! Who has registered which source, which source gave which version, and names that were taken back.
 
-use std::collections::BTreeSet;
-
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, TryInsertResult,
-    sea_query::{Condition, Expr, OnConflict, Query},
+    QuerySelect, Select, TryInsertResult,
+    sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr},
 };
 use uuid::Uuid;
 
@@ -72,6 +70,72 @@ pub async fn domains_owned(
         .filter(C::OwnerId.is_in(owners.iter().copied()))
         .filter(C::State.eq("verified"))
         .filter(C::DeletedAt.is_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// How many live sources of cards an account has registered.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
+    let own = source_registrant::Column::AccountId.eq(account);
+    Ok(cards_registered(own).count(on.connection()).await?)
+}
+
+/// How many live sources of cards were named from that network without an account and feed no agent yet that was ever
+/// approved.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
+    let approved = Query::select()
+        .column(agent::Column::Id)
+        .from(agent::Entity)
+        .and_where(agent::Column::ApprovedVersion.is_not_null())
+        .take();
+    let waits = Condition::any()
+        .add(source::Column::AgentId.is_null())
+        .add(source::Column::AgentId.not_in_subquery(approved));
+    let own = source_registrant::Column::Network.eq(network);
+    Ok(cards_registered(own)
+        .filter(waits)
+        .count(on.connection())
+        .await?)
+}
+
+/// The live sources of cards that somebody has registered.
+fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
+    let own = Query::select()
+        .column(source_registrant::Column::SourceId)
+        .from(source_registrant::Entity)
+        .and_where(by)
+        .take();
+    let catalogs = SourceKind::CATALOGS.map(SourceKind::as_str);
+    source::Entity::find()
+        .filter(source::Column::Id.in_subquery(own))
+        .filter(source::Column::Kind.is_not_in(catalogs))
+        .filter(source::Column::EndedAt.is_null())
+}
+
+/// The domains of which a source gave a version of a card by a redirect to that origin.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i64>, StoreError> {
+    let gave = Query::select()
+        .column(version_source::Column::SourceId)
+        .from(version_source::Entity)
+        .and_where(version_source::Column::AnsweredBy.eq(origin))
+        .take();
+    Ok(source::Entity::find()
+        .select_only()
+        .column(source::Column::DomainId)
+        .distinct()
+        .filter(source::Column::Id.in_subquery(gave))
+        .filter(source::Column::EndedAt.is_null())
+        .order_by_asc(source::Column::DomainId)
         .into_tuple()
         .all(on.connection())
         .await?)

@@ -82,6 +82,8 @@ struct Found {
     place: String,
     /// The random part of what was looked for.
     nonce: Option<String>,
+    /// The name below which it covers every host, where it is a record that says so.
+    zone: Option<String>,
     /// What it was.
     look: Look,
     /// One sentence.
