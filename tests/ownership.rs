@@ -2,9 +2,12 @@
 //!
 //! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
 
+mod attribution;
+mod coverage;
 mod dispute;
 mod naming;
 mod opt_out;
+mod others;
 mod outage;
 mod over_tls;
 mod polite;

@@ -104,18 +104,31 @@ impl MigrationTrait for Migration {
         manager
             .create_index(index("withdrawn_urns", &["domain"]))
             .await?;
-        manager.create_index(index("domains", &["owner_id"])).await
+        manager
+            .create_index(index("domains", &["owner_id"]))
+            .await?;
+        // Who has registered what was there before is told by events alone.
+        manager
+            .create_index(
+                Index::create()
+                    .name("ix_events_registered")
+                    .table("events")
+                    .col("subject")
+                    .and_where(Expr::cust("kind = 'domain.registered'"))
+                    .take(),
+            )
+            .await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        manager
-            .drop_index(
-                Index::drop()
-                    .name("ix_domains_owner_id")
-                    .table("domains")
-                    .to_owned(),
-            )
-            .await?;
+        for (name, table) in [
+            ("ix_events_registered", "events"),
+            ("ix_domains_owner_id", "domains"),
+        ] {
+            manager
+                .drop_index(Index::drop().name(name).table(table).to_owned())
+                .await?;
+        }
         for table in ["withdrawn_urns", "version_sources", "source_registrants"] {
             manager
                 .drop_table(Table::drop().table(table).to_owned())

@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::domain::coverage::Coverage;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::Timestamp;
@@ -204,6 +205,8 @@ pub struct Agent {
     pub security: Vec<String>,
     /// Who or what decided, on which grounds.
     pub decision: Decision,
+    /// Whether a proof of its domain covers the card, or somebody else has nominated it.
+    pub coverage: Coverage,
     /// What holds it back; empty for whoever may not see holds.
     pub holds: Vec<HoldView>,
 }

@@ -47,6 +47,9 @@ pub struct DomainView {
     pub keys: Vec<EnrolledKey>,
     /// What the caller may place to prove ownership; one of them suffices.
     pub challenges: Vec<Challenge>,
+    /// Why the caller gets nothing to place, where nobody can prove such a domain, and what to do instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_challenge: Option<String>,
     /// What looking for proofs has found, newest first; for those who registered it and those who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ProofCheck>,

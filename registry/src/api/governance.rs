@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::domain::coverage::Coverage;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, ReviewState};
@@ -22,6 +23,8 @@ pub struct Review {
     pub name: String,
     /// That agent's domain.
     pub domain: String,
+    /// Whether a proof of that domain covers the content, or somebody else has nominated it.
+    pub coverage: Coverage,
     /// The content in question.
     pub digest: String,
     /// The content approved before; null for a first card.

@@ -55,6 +55,27 @@ impl<'a> Covering<'a> {
         self.standings.of_version(gave, self.sources.iter())
     }
 
+    /// Whether an agent's source is covered now, or was registered by an account that once held the domain's proof: what
+    /// such an agent was named stays its name.
+    pub(super) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
+        let by_owner = |source: &source::Model| {
+            let mut registrants = self.standings.registrants(source.id).iter();
+            registrants.any(|one| one.account_id.is_some_and(|id| once_owners.contains(&id)))
+        };
+        self.feeding(agent)
+            .into_iter()
+            .any(|(source, standing)| standing == Standing::Covered || by_owner(source))
+    }
+
+    /// The account that was the first to register a source of an agent.
+    pub(super) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
+        let feeding = self.feeding(agent);
+        let mut all = feeding
+            .iter()
+            .flat_map(|(source, _)| self.standings.registrants(source.id));
+        all.find_map(|one| one.account_id)
+    }
+
     /// The sources that feed an agent, the oldest first, with whose word stands behind each.
     fn feeding(&self, agent: Uuid) -> Vec<(&source::Model, Standing)> {
         let fed = |row: &&source::Model| row.agent_id == Some(agent);

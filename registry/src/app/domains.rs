@@ -14,7 +14,7 @@ use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{agent, domain, proof};
-use crate::store::{Write, accounts, agents, domains, ownership};
+use crate::store::{Write, accounts, agents, coverage, domains, ownership};
 
 impl App {
     /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
@@ -187,38 +187,6 @@ impl App {
         Ok(accepted)
     }
 
-    /// Ends a domain: its agents are retired, its name is free again.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `NotFound`.
-    pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
-        let account = caller.demand(Permission::Register)?;
-        let row = self.domain_visible(caller, domain).await?;
-        let own_unverified = row.account_id == Some(account.id) && row.state == "unverified";
-        if !own_unverified {
-            self.may_keep(caller, &row).await?;
-        }
-        let now = self.now();
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &row).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
-            ledger.retire(&mut state, &account.name, "the domain was deleted");
-        }
-        write.domain_end(row.id, now.0).await?;
-        ledger.event(
-            EventKind::DomainDeleted,
-            &row.name,
-            &account.name,
-            json!({}),
-        );
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(())
-    }
-
     /// A domain as it stands now, held until the write ends: before its agents, in the order in which
     /// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
     pub(super) async fn domain_locked(
@@ -244,6 +212,12 @@ impl App {
             .await?
             .ok_or_else(missing)?;
         if sight(caller, &row, &[]) != Sight::Outside || self.has_part(caller, &row).await? {
+            return Ok(row);
+        }
+        let sources = domains::sources_of(&self.store, &[row.id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
+        let registrants = coverage::registrants_of(&self.store, &ids).await?;
+        if registrants.iter().any(|one| is(caller, one.account_id)) {
             return Ok(row);
         }
         let claims = ownership::challenges_of(&self.store, &[row.id]).await?;
@@ -280,7 +254,7 @@ impl App {
             .filter(|row| matches!(row.lifecycle.as_str(), "approved" | "deprecated"))
             .filter(|row| !held.contains(&row.id))
             .filter(|row| {
-                super::documents::visible_to(row, true)
+                super::documents::visible_to(row, true, &[])
                     .iter()
                     .any(|label| labels.contains(label))
             })

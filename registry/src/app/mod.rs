@@ -2,6 +2,7 @@
 
 mod acts;
 mod agents;
+mod attribution;
 mod caller;
 mod cards;
 mod changes;
@@ -40,6 +41,7 @@ mod standing;
 mod start;
 mod tokens;
 mod urn;
+mod withdrawal;
 
 use std::sync::{Arc, OnceLock};
 

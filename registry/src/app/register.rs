@@ -3,9 +3,9 @@
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
 
-use super::domains::refuse_opted_out;
 use super::coverage::Standings;
 use super::domain_view::is;
+use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::{Ledger, SYSTEM, Touched};
 use super::ownership::{disputed, is_disputed, is_provable};
@@ -94,7 +94,8 @@ impl App {
             Touched::default()
         } else {
             // Written before what follows, which finds the agents as they are then.
-            self.regard(&write, &row, &added.registrants_of, now).await?
+            self.regard(&write, &row, &added.registrants_of, now)
+                .await?
         };
         if what.approve {
             self.approve_pending(&write, &mut ledger, caller, &row, &new)

@@ -8,6 +8,7 @@ use super::page::{PageRequest, cut, page_size};
 use super::{Account, App, AppError, Caller};
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::domain::admission::Rule;
+use crate::domain::coverage::Standing;
 use crate::domain::review::ReviewState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
@@ -229,6 +230,10 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
                 .find(|owner| owner.id == row.agent_id)
                 .map(|owner| owner.domain.clone())
                 .unwrap_or_default(),
+            coverage: about
+                .and_then(|about| about.standing.parse().ok())
+                .unwrap_or(Standing::Nomination)
+                .coverage(),
             digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
             previous: row
                 .previous_version

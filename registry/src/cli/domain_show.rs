@@ -307,6 +307,7 @@ mod tests {
             contact: None,
             known_by: None,
             keys: Vec::new(),
+            no_challenge: None,
             challenges: Vec::new(),
             checks: Vec::new(),
             next_check: Some(at(60)),

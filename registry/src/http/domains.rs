@@ -7,7 +7,7 @@ use super::State;
 use super::answer;
 use super::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
 use super::body::{Body, OptionalBody};
-use super::path::{DomainRef, Kid};
+use super::path::{DomainRef, Kid, SourceRef};
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::{
@@ -268,5 +268,31 @@ pub async fn domain_delete(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     state.app.domain_delete(&caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Take back the caller's registration of a source
+///
+/// The source ends with its last registration, and not while it feeds an approved agent.
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("source" = String, Path, description = "The source's `id` in the domain"),
+    ),
+    security(("token" = [])),
+    responses((status = 204, description = "The caller has registered it no more"))
+)]
+#[delete("/v1/domains/{domain}/sources/{source}")]
+pub async fn source_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    state
+        .app
+        .source_withdraw(&caller, &domain.0, &source.0)
+        .await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -155,6 +155,7 @@ impl Write {
                 C::Pins,
                 C::ClaimedBy,
                 C::OwnerId,
+                C::Submitter,
                 C::ApprovedVersion,
                 C::NewestVersion,
                 C::Tls,

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{
-    agent, domain, source, source_registrant, version, version_source, withdrawn_urn,
+    agent, domain, proof, source, source_registrant, version, version_source, withdrawn_urn,
 };
+use super::rows::locked;
 use super::{Handle, StoreError, Write};
 use crate::domain::coverage::Standing;
 use crate::domain::source::SourceKind;
@@ -141,7 +142,82 @@ pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i
         .await?)
 }
 
+/// Keys of live domains after `after`, by key: all of them, or those with a source of which nobody is known to have
+/// registered it.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_walk(
+    on: &impl Handle,
+    after: i64,
+    unknown_only: bool,
+    limit: u64,
+) -> Result<Vec<i64>, StoreError> {
+    let mut query = domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::DeletedAt.is_null())
+        .filter(domain::Column::Id.gt(after))
+        .order_by_asc(domain::Column::Id)
+        .limit(limit);
+    if unknown_only {
+        let registered = Query::select()
+            .column(source_registrant::Column::SourceId)
+            .from(source_registrant::Entity)
+            .take();
+        let unknown = Query::select()
+            .column(source::Column::DomainId)
+            .from(source::Entity)
+            .and_where(source::Column::EndedAt.is_null())
+            .and_where(source::Column::Kind.ne(SourceKind::Entry.as_str()))
+            .and_where(source::Column::Id.not_in_subquery(registered))
+            .take();
+        query = query.filter(domain::Column::Id.in_subquery(unknown));
+    }
+    Ok(query.into_tuple().all(on.connection()).await?)
+}
+
+/// The live domains with these keys, by key, held until the write ends.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
+    let query = domain::Entity::find()
+        .filter(domain::Column::Id.is_in(ids.iter().copied()))
+        .filter(domain::Column::DeletedAt.is_null())
+        .order_by_asc(domain::Column::Id);
+    Ok(locked(write, query).all(write.connection()).await?)
+}
+
+/// The accounts whose proof of a domain holds or has held.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<Uuid>, StoreError> {
+    Ok(proof::Entity::find()
+        .select_only()
+        .column(proof::Column::AccountId)
+        .distinct()
+        .filter(proof::Column::DomainId.eq(domain))
+        .filter(proof::Column::AccountId.is_not_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
 impl Write {
+    /// Takes a URN back for good.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn urn_withdraw(&self, row: withdrawn_urn::Model) -> Result<(), StoreError> {
+        self.insert_rows(
+            [row.into_active_model()],
+            Some(OnConflict::new().do_nothing().to_owned()),
+        )
+        .await
+    }
+
     /// Notes that somebody has registered a source; says whether that is new.
     ///
     /// # Errors
@@ -156,6 +232,23 @@ impl Write {
             .exec_without_returning(self.connection())
             .await?;
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
+    }
+
+    /// Takes back an account's registration of these sources.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn registrations_end(
+        &self,
+        sources: &[i64],
+        account: Uuid,
+    ) -> Result<(), StoreError> {
+        source_registrant::Entity::delete_many()
+            .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
+            .filter(source_registrant::Column::AccountId.eq(account))
+            .exec(self.connection())
+            .await?;
+        Ok(())
     }
 
     /// Notes which sources gave which versions, and what answered last.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::domain::ownership::{Look, Method};
 
-pub(super) use challenges::is_provable;
+pub(super) use challenges::{is_provable, why_no_challenge};
 pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
 

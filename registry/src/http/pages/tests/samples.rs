@@ -286,6 +286,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             reason: Some(text.into()),
             self_approved: true,
         },
+        coverage: Coverage::Covered,
         holds: Vec::new(),
         card,
     }
@@ -386,6 +387,7 @@ pub fn domain(text: &str) -> DomainView {
             missing_since: Some(NOW.plus(-9 * DAY)),
             reason: Some(text.into()),
         }],
+        no_challenge: None,
         challenges: vec![Challenge {
             method: "dns".into(),
             name: Some("_a2a-registry.agents.northwind.example".into()),
