@@ -509,7 +509,7 @@ impl Scene<'_> {
             "ard" if self.named => Answer::Catalog(entries, Read::Whole),
             "ard" => Answer::Catalog(Vec::new(), Read::Whole),
             "ai_catalog" => Answer::Fails(NotFound),
-            _ if asked != self.path => Answer::Fails(NotFound),
+            _ if asked != self.path => Answer::NotModified,
             _ => match &self.redirect {
                 Some(to) => Answer::Redirected(bytes(), to.clone()),
                 None => Answer::Card(bytes()),
@@ -608,7 +608,7 @@ impl Scene<'_> {
                         if source.url.contains(&self.domain) && !source.url.contains("other-") {
                             self.answer(source)
                         } else {
-                            Answer::Fails(NotFound)
+                            Answer::NotModified
                         }
                     })
                     .await;
