@@ -89,6 +89,7 @@ pub use signature::{
     Verdict, canonical_payload, sign, signature_entries, signature_state, signing_summary,
     uncovered, uncovered_findings, verified_state, verified_summary, verify,
 };
+pub use text::visible_json;
 pub use words::security_sentences;
 
 /// The number of the derivation: raised by one whenever [`parse`], [`lint`] or anything else here gives
@@ -96,4 +97,4 @@ pub use words::security_sentences;
 ///
 /// Whoever stores what was derived from a card stores this number with it, and derives again what carries
 /// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 1;
+pub const DERIVATION: u32 = 2;

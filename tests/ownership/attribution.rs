@@ -1,10 +1,10 @@
 //! What an older release has taken in is attributed and decided anew at the next start.
 
 use a2a_registry::api::Registration;
+use a2a_registry::store::Handle as _;
 use a2a_registry::store::entity::{
     agent, decision, setting, source_registrant, version, version_source,
 };
-use a2a_registry::store::Handle as _;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveModelTrait as _, ActiveValue::NotSet, ColumnTrait as _, EntityTrait as _};
 use sea_orm::{IntoActiveModel as _, QueryFilter as _};
@@ -18,7 +18,11 @@ use crate::support::stage::{Answer, Stage, card};
 /// Makes an agent what the release before made of it: approved by that rule, with that name.
 async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
     let on = stage.store.connection();
-    let row = agent::Entity::find_by_id(agent).one(on).await.unwrap().unwrap();
+    let row = agent::Entity::find_by_id(agent)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap();
     let newest = row.newest_version.unwrap();
     agent::Entity::update_many()
         .col_expr(agent::Column::Lifecycle, Expr::value("approved"))
@@ -28,7 +32,11 @@ async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
         .exec(on)
         .await
         .unwrap();
-    let shown = version::Entity::find_by_id(newest).one(on).await.unwrap().unwrap();
+    let shown = version::Entity::find_by_id(newest)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap();
     let made = decision::Model {
         id: 0,
         agent_id: agent,
@@ -50,8 +58,14 @@ async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
 /// Forgets what the release before did not know.
 async fn forget(stage: &Stage) {
     let on = stage.store.connection();
-    version_source::Entity::delete_many().exec(on).await.unwrap();
-    source_registrant::Entity::delete_many().exec(on).await.unwrap();
+    version_source::Entity::delete_many()
+        .exec(on)
+        .await
+        .unwrap();
+    source_registrant::Entity::delete_many()
+        .exec(on)
+        .await
+        .unwrap();
     version::Entity::update_many()
         .col_expr(version::Column::Standing, Expr::value("nomination"))
         .exec(on)
@@ -66,7 +80,11 @@ async fn forget(stage: &Stage) {
 
 async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
     let on = stage.store.connection();
-    agent::Entity::find_by_id(agent).one(on).await.unwrap().unwrap()
+    agent::Entity::find_by_id(agent)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 both_databases! {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::documents::{AgentRecord, visible_to_registrant};
 use super::domain_view::is;
 use super::page::{PageRequest, cut, page_size};
+use super::signatures::KeyBinding;
 use super::{App, AppError, Caller};
 use crate::api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
@@ -47,6 +48,7 @@ impl App {
                 matched: Match::default(),
             },
             security: security_sentences(&record.card),
+            signature_verdict: record.signature_verdict(),
             card: record.card.clone(),
             decision: self.decision(record).await?,
             coverage: record.coverage(),
@@ -114,14 +116,22 @@ impl App {
             })
             .flatten();
         let served = row.approved_version;
+        let binding = self.key_binding(row.domain_id).await?;
         let versions = rows
             .into_iter()
-            .map(|row| version_view(row, served))
+            .map(|row| version_view(row, served, &binding))
             .collect();
         Ok(VersionList {
             versions,
             next_page_token,
         })
+    }
+
+    /// What ties the keys of a domain's cards to it.
+    async fn key_binding(&self, domain: i64) -> Result<KeyBinding, AppError> {
+        let rows = domains::domains_by_ids(&self.store, &[domain]).await?;
+        let mut bindings = KeyBinding::of_domains(&self.store, &rows).await?;
+        Ok(bindings.remove(&domain).unwrap_or_default())
     }
 
     /// What lint found in the version shown.
@@ -241,8 +251,9 @@ fn hold_view(row: &crate::store::entity::hold::Model) -> Option<HoldView> {
     })
 }
 
-fn version_view(row: version::Model, served: Option<Uuid>) -> Version {
+fn version_view(row: version::Model, served: Option<Uuid>, binding: &KeyBinding) -> Version {
     Version {
+        signature_verdict: binding.verdict(Some(&row)),
         served: served == Some(row.id),
         digest: row.digest,
         content_digest: row.content_digest,
