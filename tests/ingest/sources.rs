@@ -159,6 +159,10 @@ both_databases! {
         };
         assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
         assert_eq!(add(&anyone(1), "/1.json").await, Ok(()), "the same once more");
+        let told = stage.app.register(&anyone(1), &at("/1.json")).await.unwrap();
+        let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
+        assert_eq!(named, [format!("https://{DOMAIN}/1.json")], "and nothing of what the admin has registered");
+        assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
         assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
         assert_eq!(add(&anyone(1), "/3.json").await, Err(ErrorKind::LimitReached), "its two wait");
         assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));

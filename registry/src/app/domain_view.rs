@@ -1,13 +1,13 @@
 //! How a domain is shown, to whom (model.md section 7).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::coverage::Standings;
-use super::documents::visible_to_registrant;
+use super::domain_part::{NEW, Part, Told};
 use super::ownership::{is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -168,7 +168,7 @@ impl App {
                 },
                 created_at: Timestamp(match told {
                     Told::Everything => row.created_at,
-                    Told::Nothing { since } => since.unwrap_or(row.created_at),
+                    Told::Nothing { since } => since.unwrap_or(self.now().0),
                 }),
                 domain: row.name,
             });
@@ -191,122 +191,11 @@ pub(super) fn sight(caller: &Caller, row: &domain::Model, proofs: &[proof::Model
 }
 
 /// Whether the caller has proved a domain, alone or in dispute.
-fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+pub(super) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_party(row, proofs, account.id));
     party || is(caller, row.owner_id)
 }
-
-/// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
-/// and what is listed.
-struct Part {
-    sees_all: bool,
-    /// The sources that the caller has registered, with when.
-    own: BTreeMap<i64, i64>,
-    /// The agents that are listed for the caller, or fed by a source of its own and not hidden from it.
-    agents: BTreeSet<Uuid>,
-    /// Whether an agent of the domain is listed for the caller.
-    is_listed: bool,
-}
-
-/// What a caller is told of a domain itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Everything,
-    /// No more than of one that nobody knew before the caller has registered it.
-    Nothing {
-        since: Option<i64>,
-    },
-}
-
-impl Part {
-    fn of(
-        caller: &Caller,
-        row: &domain::Model,
-        proofs: &[proof::Model],
-        sources: &[source::Model],
-        standings: &Standings,
-        listed: &[agent::Model],
-        all: &[agent::Model],
-    ) -> Self {
-        let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
-        let mut own = BTreeMap::new();
-        let mut agents: BTreeSet<Uuid> = listed
-            .iter()
-            .filter(|agent| agent.domain_id == row.id)
-            .map(|agent| agent.id)
-            .collect();
-        let is_listed = !agents.is_empty();
-        for source in of_domain {
-            let registrants = standings.registrants(source.id);
-            let by_caller = registrants.iter().find(|one| is(caller, one.account_id));
-            let Some(by_caller) = by_caller else { continue };
-            own.insert(source.id, by_caller.registered_at);
-            let fed = all.iter().find(|agent| source.agent_id == Some(agent.id));
-            agents.extend(
-                fed.filter(|agent| visible_to_registrant(caller, agent))
-                    .map(|agent| agent.id),
-            );
-        }
-        Self {
-            sees_all: caller.may(Permission::SeeAll) || keeps(caller, row, proofs),
-            own,
-            agents,
-            is_listed,
-        }
-    }
-
-    fn told(&self, caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> Told {
-        let trusted = proofs
-            .iter()
-            .filter(|proof| proof.domain_id == row.id)
-            .any(|proof| is(caller, proof.vouched_account));
-        if self.sees_all || self.is_listed || trusted || is(caller, row.account_id) {
-            Told::Everything
-        } else {
-            Told::Nothing {
-                since: self.own.values().min().copied(),
-            }
-        }
-    }
-
-    /// Whether the caller sees what became of a source.
-    fn sees(&self, source: &source::Model) -> bool {
-        let hidden = source.agent_id.is_some_and(|id| !self.agents.contains(&id));
-        self.sees_all || (self.own.contains_key(&source.id) && !hidden)
-    }
-
-    /// A source as the caller sees it; `None` where it does not. What feeds a hidden agent looks like one that was never
-    /// asked.
-    fn source_view(
-        &self,
-        source: &source::Model,
-        attempts: Option<Vec<attempt::Model>>,
-        sight: Sight,
-    ) -> Option<SourceView> {
-        let own = self.own.contains_key(&source.id);
-        let view = if self.sees_all {
-            source_view(source, attempts, sight)
-        } else if self.sees(source) {
-            source_view(source, attempts, Sight::Owner)
-        } else if source.agent_id.is_some_and(|id| self.agents.contains(&id)) {
-            source_view(source, None, Sight::Outside)
-        } else if own {
-            SourceView {
-                state: NEW.into(),
-                next_due: None,
-                limit_met: None,
-                ..source_view(source, None, Sight::Outside)
-            }
-        } else {
-            return None;
-        };
-        Some(SourceView { own, ..view })
-    }
-}
-
-/// The state of a source that was never asked.
-const NEW: &str = "new";
 
 /// Whether the caller is that account.
 pub(super) fn is(caller: &Caller, account: Option<Uuid>) -> bool {
@@ -360,7 +249,7 @@ fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-fn source_view(
+pub(super) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
     sight: Sight,

@@ -13,6 +13,7 @@ mod data_dir;
 mod derivation;
 mod diff;
 mod documents;
+mod domain_part;
 mod domain_view;
 mod domains;
 mod error;

@@ -4,7 +4,7 @@ use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
 
 use super::coverage::Standings;
-use super::domain_view::is;
+use super::domain_part::unasked;
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::{Ledger, SYSTEM, Touched};
@@ -13,7 +13,7 @@ use super::places::places;
 use super::reviews::person;
 use super::sources::{catalogs_of, is_well_known, kind_of, new_domain, new_source};
 use super::{App, AppError, Caller};
-use crate::api::{DomainView, Registration};
+use crate::api::{DomainView, Registration, SourceView};
 use crate::config::Registration as WhoRegisters;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Lifecycle;
@@ -113,8 +113,22 @@ impl App {
         self.after_write(&touched);
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
-        let view = self.domain_view(caller, row.id).await?;
-        Ok(named_only(view, &new))
+        let mut view = self.domain_view(caller, row.id).await?;
+        view.sources.retain(|source| source.own);
+        if caller.account.is_none() {
+            view.sources = self.named(row.id, &new).await?;
+        }
+        Ok(view)
+    }
+
+    /// What somebody without an account has named, and nothing of what became of it.
+    async fn named(&self, domain: i64, new: &Target) -> Result<Vec<SourceView>, AppError> {
+        let sources = domains::sources_of(&self.store, &[domain]).await?;
+        let named = |row: &&source::Model| {
+            let mut all = new.sources.iter();
+            all.any(|(kind, url)| row.kind == kind.as_str() && row.url == *url)
+        };
+        Ok(sources.iter().filter(named).map(unasked).collect())
     }
 
     /// Lets the agents of a domain follow that somebody else has registered some of its sources too: coverage, and who
@@ -248,7 +262,11 @@ impl App {
                 if others.iter().any(|one| is_same(one, &same)) {
                     continue;
                 }
-                self.may_join(caller, row, new, others.len())?;
+                // Networks are noted to be counted, and no more of them than that takes; an account is never kept out.
+                let limit = self.config.limits.networks_per_source;
+                if caller.account.is_none() && others.len() >= limit {
+                    continue;
+                }
                 self.may_add(write, caller, *kind).await?;
                 if write.registrant_add(same).await? {
                     added.first.get_or_insert_with(|| (*kind, url.clone()));
@@ -275,22 +293,6 @@ impl App {
             added.sources = true;
         }
         Ok(added)
-    }
-
-    /// Whether a source may have one registrant more. Its owner is never kept out by others.
-    fn may_join(
-        &self,
-        caller: &Caller,
-        row: &domain::Model,
-        new: &Target,
-        others: usize,
-    ) -> Result<(), AppError> {
-        let limit = self.config.limits.registrants_per_source;
-        if others < limit || caller.may(Permission::Curate) || is(caller, row.owner_id) {
-            return Ok(());
-        }
-        let told = format!("{limit} others have registered this already, as many as may.");
-        Err(limit_reached(new, told))
     }
 
     /// Whether the caller may register one card source more, on whatever domain.
@@ -384,21 +386,6 @@ struct Added {
     sources: bool,
     /// The sources that others have registered before.
     registrants_of: Vec<source::Model>,
-}
-
-/// The answer to a registration: what the caller has named, and nothing that it did not ask for.
-fn named_only(view: DomainView, new: &Target) -> DomainView {
-    let named = |url: &str, kind: &str| {
-        let mut all = new.sources.iter();
-        all.any(|(one, named)| one.as_str() == kind && named == url)
-    };
-    let sources = view.sources.into_iter();
-    DomainView {
-        sources: sources
-            .filter(|source| source.own || named(&source.url, &source.kind))
-            .collect(),
-        ..view
-    }
 }
 
 /// Whether two registrations are the same caller's.

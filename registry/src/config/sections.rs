@@ -227,8 +227,8 @@ pub struct LimitsConfig {
     pub agents_reserved: usize,
     /// Sources that one account has registered, catalogs not counted.
     pub sources_per_account: u64,
-    /// Accounts and networks that have registered one source.
-    pub registrants_per_source: usize,
+    /// Networks from which somebody without an account has named a source, as far as they are noted for it.
+    pub networks_per_source: usize,
     /// Domains of one account.
     pub domains_per_account: u64,
     /// Card sources that were named from one network without a token and wait for a first approval.
@@ -255,7 +255,7 @@ impl Default for LimitsConfig {
             agents_per_domain: 50,
             agents_reserved: 25,
             sources_per_account: 1000,
-            registrants_per_source: 50,
+            networks_per_source: 50,
             domains_per_account: 100,
             pending_nominations: 20,
             anonymous_writes_per_minute: 30,
