@@ -2,9 +2,12 @@
 //!
 //! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
 
+mod attribution;
+mod coverage;
 mod dispute;
 mod naming;
 mod opt_out;
+mod others;
 mod outage;
 mod over_tls;
 mod polite;
@@ -373,7 +376,7 @@ both_databases! {
     async fn an_admins_word_stands_beside_a_record(url: &str) {
         let house = House::new(url).await;
         let (_, agent) = house.proved().await;
-        let word = a2a_registry::api::Vouch { reason: "a partner".into() };
+        let word = a2a_registry::api::Vouch { reason: "a partner".into(), ..Default::default() };
         house.stage.app.domain_vouch(&house.stage.admin, DOMAIN, &word).await.unwrap();
         house.remove(STANDING);
         for _ in 0..5 {
@@ -648,7 +651,7 @@ both_databases! {
         house.place_standing(&view);
         house.verify(&owner).await.unwrap();
         house.remove(STANDING);
-        let why = |reason: &str| a2a_registry::api::Vouch { reason: reason.into() };
+        let why = |reason: &str| a2a_registry::api::NewGeneration { reason: reason.into() };
         let refused = app.domain_new_generation(&owner, DOMAIN, &why("mine")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Forbidden);
         house.stage.advance(Duration::seconds(1));

@@ -275,6 +275,8 @@ pub struct FetchedCard {
 /// What a catalog and those nested in it name together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedCatalog {
+    /// The URL that gave it, after redirects.
+    pub url: String,
     /// The cards on the catalog's own origin, each identifier once, at most
     /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
     pub entries: Vec<CatalogEntry>,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use a2a_registry::api::{Hit, ReviewList};
+use a2a_registry::api::{DomainView, Hit, ReviewList};
 use a2a_registry::http::{Operation, operations};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
@@ -25,8 +25,10 @@ enum May {
     Not,
     /// 409: whoever may do it is told that it cannot be done to this.
     Clash,
+    /// 404: it is somebody else's.
+    Missing,
 }
-use May::{Clash, Do, Not, SignIn};
+use May::{Clash, Do, Missing, Not, SignIn};
 
 const ANYONE: [May; 4] = [Do, Do, Do, Do];
 const ACCOUNTS: [May; 4] = [SignIn, Do, Do, Do];
@@ -63,6 +65,8 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("key_enrol", CURATORS),
     ("key_withdraw", CURATORS),
     ("domain_delete", CURATORS),
+    // The admin has registered it, and what it feeds is approved.
+    ("source_withdraw", [SignIn, Missing, Missing, Clash]),
     ("review_list", CURATORS),
     ("review_show", CURATORS),
     ("review_approve", CURATORS),
@@ -182,6 +186,12 @@ impl Stage<'_> {
                 let named = self.served.admin(reqwest::Method::PUT, &path).json(&key());
                 assert_eq!(named.send().await.unwrap().status(), 200);
             }
+            "source_withdraw" => {
+                let path = format!("/v1/domains/{}", parameters[1].1);
+                let shown = self.served.admin(reqwest::Method::GET, &path);
+                let shown: DomainView = shown.send().await.unwrap().json().await.unwrap();
+                parameters.push(("source", shown.sources[0].id.clone()));
+            }
             "agent_resume" => {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);
                 let suspended = self.served.admin(reqwest::Method::POST, &path).json(&act);
@@ -254,6 +264,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
                 SignIn => status == 401 && answer.headers().contains_key("www-authenticate"),
                 Not => status == 403,
                 Clash => status == 409,
+                Missing => status == 404,
             };
             if !held {
                 let said = answer.text().await.unwrap_or_default();

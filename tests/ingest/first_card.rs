@@ -138,7 +138,7 @@ both_databases! {
         let waiting = stage.publish(DOMAIN, &card("Waiting", "Waits")).await;
         let before = stage.publish_approved("two.agents-test.com", &card("Before", "Was there")).await;
         let broken = stage.publish("three.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
-        let vouch = Vouch { reason: "I know them".into() };
+        let vouch = Vouch { reason: "I know them".into(), ..Vouch::default() };
         for domain in [DOMAIN, "two.agents-test.com", "three.agents-test.com", DOMAIN] {
             let view = stage.app.domain_vouch(&stage.admin, domain, &vouch).await.unwrap();
             assert_eq!(view.state, "verified");

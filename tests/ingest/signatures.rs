@@ -193,7 +193,7 @@ both_databases! {
     async fn keys_of_another_house_are_never_passed_over(url: &str) {
         let stage = Stage::new(url).await;
         stage.register(DOMAIN).await;
-        let vouch = Vouch { reason: "seen".into() };
+        let vouch = Vouch { reason: "seen".into(), ..Vouch::default() };
         stage.app.domain_vouch(&stage.admin, DOMAIN, &vouch).await.unwrap();
         let foreign = FetchedKeySet { foreign: true, ..away() };
         let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));

@@ -9,6 +9,25 @@ use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "many.agents-test.com";
 
+/// A card URL of the domain, as it is registered.
+fn at(path: &str) -> Registration {
+    Registration {
+        card_url: Some(format!("https://{DOMAIN}{path}")),
+        ..Registration::default()
+    }
+}
+
+async fn publisher(stage: &Stage, name: &str) -> a2a_registry::app::Caller {
+    let new = a2a_registry::api::NewToken {
+        account: name.into(),
+        role: Some(a2a_registry::domain::role::Role::Publisher),
+        name: "a test".into(),
+        expires_in_days: None,
+    };
+    let made = stage.app.token_create(&stage.admin, &new).await.unwrap();
+    stage.app.authenticate(&made.secret).await.unwrap()
+}
+
 async fn sources(stage: &Stage) -> Vec<source::Model> {
     let row = domains::domain_by_name(&stage.store, DOMAIN)
         .await
@@ -75,14 +94,28 @@ both_databases! {
         stage.index_equals_database().await;
     }
 
-    /// A domain has as many agents as it may; what comes beyond them makes no agent and breaks nothing.
+    /// A domain has as many agents as it may; what comes beyond them makes no agent, breaks nothing, and says why. What an
+    /// admin has registered is bounded by nothing.
     async fn agents_of_a_domain_are_bounded(url: &str) {
-        let stage = Stage::with(url, |config| config.limits.agents_per_domain = 3).await;
+        let stage = Stage::with(url, |config| {
+            config.limits.agents_per_domain = 10;
+            config.limits.agents_reserved = 0;
+        }).await;
+        let publisher = publisher(&stage, "many").await;
         for number in 0..5 {
-            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
+            let what = at(&format!("/{number}.json"));
+            stage.app.register(&publisher, &what).await.unwrap();
         }
+        let stage = stage.restart(|config| config.limits.agents_per_domain = 3).await;
         assert_eq!(stage.visit(|source| Answer::Card(card("One of many", &source.url))).await, 1);
         assert_eq!(stage.agents().await.len(), 3);
+        let view = stage.app.domain_show(&publisher, DOMAIN).await.unwrap();
+        let told: Vec<&String> = view.sources.iter().filter_map(|one| one.limit_met.as_ref()).collect();
+        assert_eq!(told.len(), 2, "{view:#?}");
+        assert!(told[0].contains('3'), "{told:?}");
+        assert!(view.not_listed.iter().any(|reason| reason.contains(told[0])), "{:?}", view.not_listed);
+        let refused = stage.app.register(&publisher, &at("/5.json")).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::LimitReached);
         stage.index_equals_database().await;
         // One goes, and there is room for another.
         let over = Act { reason: "over".into(), hold: None };
@@ -90,9 +123,62 @@ both_databases! {
         stage.app.agent_retire(&stage.admin, &first, &over).await.unwrap();
         stage.advance(time::Duration::days(2));
         stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
-        let living = stage.agents().await.into_iter().filter(|row| row.retired_at.is_none()).count();
-        assert_eq!(living, 3);
+        let living = async || {
+            stage.agents().await.into_iter().filter(|row| row.retired_at.is_none()).count()
+        };
+        assert_eq!(living().await, 3);
+        for number in 10..15 {
+            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
+        }
+        stage.advance(time::Duration::days(2));
+        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
+        stage.advance(time::Duration::minutes(2));
+        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
+        assert_eq!(living().await, 8, "three of a publisher, five of an admin");
         stage.index_equals_database().await;
+    }
+
+    /// The last places are the owner's, and one account or network does not fill the others: counted at the bound, on
+    /// domains that are there already too.
+    async fn additions_are_counted_by_who_makes_them(url: &str) {
+        let stage = Stage::with(url, |config| {
+            config.limits.agents_per_domain = 6;
+            config.limits.agents_reserved = 3;
+            config.limits.sources_per_account = 4;
+            config.limits.pending_nominations = 2;
+            config.governance.registration = a2a_registry::config::Registration::Open;
+        }).await;
+        stage.register(DOMAIN).await;
+        let anyone = |last: u8| a2a_registry::app::Caller {
+            network: Some([192, 0, 2, last].into()),
+            ..a2a_registry::app::Caller::default()
+        };
+        let add = async |caller: &a2a_registry::app::Caller, path: &str| {
+            let added = stage.app.register(caller, &at(path)).await;
+            added.map(|_| ()).map_err(|error| error.kind)
+        };
+        assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
+        assert_eq!(add(&anyone(1), "/1.json").await, Ok(()), "the same once more");
+        let told = stage.app.register(&anyone(1), &at("/1.json")).await.unwrap();
+        let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
+        assert_eq!(named, [format!("https://{DOMAIN}/1.json")], "and nothing of what the admin has registered");
+        assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
+        assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
+        assert_eq!(add(&anyone(1), "/3.json").await, Err(ErrorKind::LimitReached), "its two wait");
+        assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));
+        assert_eq!(add(&anyone(3), "/4.json").await, Err(ErrorKind::LimitReached), "the rest is the owner's");
+        let publisher = publisher(&stage, "many").await;
+        assert_eq!(add(&publisher, "/4.json").await, Err(ErrorKind::LimitReached));
+        assert_eq!(add(&publisher, "/1.json").await, Ok(()), "what is there takes no place");
+        for number in 0..3 {
+            let what = Registration {
+                domain: Some(format!("own{number}.agents-test.com")),
+                ..Registration::default()
+            };
+            stage.app.register(&publisher, &what).await.unwrap();
+        }
+        assert_eq!(add(&publisher, "/2.json").await, Err(ErrorKind::LimitReached), "its four are taken");
+        assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
     }
 
     /// More sources than one visit asks are asked by and by, none of them twice before all were.

@@ -41,7 +41,7 @@ both_databases! {
         let view = house.register(&owner, DOMAIN).await;
         let stage = &house.stage;
         stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        let word = Vouch { reason: "a partner".into() };
+        let word = Vouch { reason: "a partner".into(), ..Vouch::default() };
         stage.app.domain_vouch(&stage.admin, DOMAIN, &word).await.unwrap();
         assert_eq!(stage.agent(DOMAIN).await.urn, None, "an admin's word names nobody");
 

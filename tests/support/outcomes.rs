@@ -16,6 +16,10 @@ use time::OffsetDateTime;
 pub enum Answer {
     /// 200 with these bytes.
     Card(Vec<u8>),
+    /// 200 with these bytes, after a redirect to that URL.
+    Redirected(Vec<u8>, String),
+    /// 200 with a catalog that names these cards, after a redirect to that URL.
+    CatalogOf(Vec<(String, String)>, String),
     /// 200 with these bytes, and what was found where their signatures name a key set.
     Signed(Vec<u8>, FetchedKeySet),
     /// 200 with a catalog that names these cards, as identifier and URL, and that much of it was read.
@@ -38,7 +42,9 @@ pub enum Read {
 /// What a catalog answers where a test has cards in mind: it is not there, or is what it was.
 fn of_catalog(source: &source::Model, answer: Answer) -> Answer {
     match answer {
-        Answer::Card(_) | Answer::Signed(..) => Answer::Fails(AttemptOutcome::NotFound),
+        Answer::Card(_) | Answer::Signed(..) | Answer::Redirected(..) => {
+            Answer::Fails(AttemptOutcome::NotFound)
+        }
         Answer::NotModified if source.last_success_at.is_none() => {
             Answer::Fails(AttemptOutcome::NotFound)
         }
@@ -76,8 +82,10 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
         vary: None,
     };
     let (outcome, status) = match &answer {
-        Answer::Card(_) | Answer::Signed(..) => (AttemptOutcome::Card, Some(200)),
-        Answer::Catalog(..) => (AttemptOutcome::Catalog, Some(200)),
+        Answer::Card(_) | Answer::Signed(..) | Answer::Redirected(..) => {
+            (AttemptOutcome::Card, Some(200))
+        }
+        Answer::Catalog(..) | Answer::CatalogOf(..) => (AttemptOutcome::Catalog, Some(200)),
         Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
         Answer::Rests(_) => (AttemptOutcome::Throttled, Some(429)),
         Answer::Fails(outcome) => (*outcome, None),
@@ -86,9 +94,15 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
         Answer::Signed(bytes, keys) => (Answer::Card(bytes), vec![keys]),
         other => (other, Vec::new()),
     };
+    let (answer, answered) = match answer {
+        Answer::Redirected(bytes, to) => (Answer::Card(bytes), to),
+        Answer::CatalogOf(cards, to) => (Answer::Catalog(cards, Read::Whole), to),
+        other => (other, url.clone()),
+    };
     let verdict = match answer {
+        Answer::Redirected(..) | Answer::CatalogOf(..) => unreachable!("taken apart above"),
         Answer::Card(bytes) | Answer::Signed(bytes, _) => Verdict::Fetched(Box::new(FetchedCard {
-            url: url.clone(),
+            url: answered,
             parsed: a2a_card::parse(&bytes).unwrap(),
             bytes,
             key_sets,
@@ -102,6 +116,7 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
                 updated_at: None,
             });
             Verdict::Catalog(Box::new(FetchedCatalog {
+                url: answered,
                 entries: cards.collect(),
                 findings: Findings::default(),
                 complete: read == Read::Whole,

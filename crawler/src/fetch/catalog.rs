@@ -73,6 +73,7 @@ impl Fetcher {
                     let detail = format!("a catalog of {}", entries(reading.entries));
                     let freshness = take(walk, &answer, reading, asked, now);
                     let catalog = FetchedCatalog {
+                        url: answer.url.to_string(),
                         entries: Vec::new(),
                         findings: Findings::default(),
                         complete: true,

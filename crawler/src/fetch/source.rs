@@ -59,9 +59,12 @@ impl Fetcher {
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
     ) -> (Vec<Attempt>, Verdict) {
-        let (first, verdict) = self
+        let (mut first, verdict) = self
             .fetch_card_with(&well_known(origin, AGENT_CARD_PATH), validators, rules)
             .await;
+        if let Some(hint) = self.speaks_plainly(origin, first.outcome) {
+            first.detail = bounded(&format!("{}; {hint}", first.detail), MAX_DETAIL);
+        }
         if !may_lie_elsewhere(&verdict) {
             return (vec![first], verdict);
         }
@@ -70,6 +73,16 @@ impl Fetcher {
             .await;
         let decides = if has_nothing(&other) { verdict } else { other };
         (vec![first, second], decides)
+    }
+
+    /// What to register instead where a bare `host:port`, which means https, is likely to speak http, and that is asked too.
+    fn speaks_plainly(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
+        let odd = origin.scheme() == "https" && origin.port().is_some();
+        let mut plain = well_known(origin, AGENT_CARD_PATH);
+        plain.set_scheme("http").ok()?;
+        let asked = self.guard().check_parsed(plain.clone()).is_ok();
+        (odd && asked && outcome == AttemptOutcome::TlsInvalid)
+            .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
     /// Asks one URL for a card; conditionally where the validators are of this very URL.

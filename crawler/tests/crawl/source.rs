@@ -2,7 +2,7 @@
 
 use a2a_crawler::AttemptOutcome::{
     self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
-    Throttled,
+    Throttled, TlsInvalid,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, Validators, Verdict};
 
@@ -390,4 +390,21 @@ async fn concurrent_fetches_do_not_mix() {
         assert_eq!(fetched.parsed.card.name, format!("/{n}"));
         assert!(fetched.url.starts_with(&format!("http://{HOST}:")));
     }
+}
+
+/// Where http is asked too, a bare `host:port` whose server speaks no TLS is told how to be written.
+#[tokio::test]
+async fn a_port_without_tls_is_told_how_to_be_written() {
+    let server = Server::start(|_: &Request| Reply::json(&card("Plain"))).await;
+    let mut origin = server.url("/");
+    origin.set_scheme("https").unwrap();
+    let task = SourceTask {
+        source_key: 7,
+        slot: Slot::WellKnown { origin },
+        validators: None,
+    };
+    let outcome = fetcher().fetch_source(&task).await;
+    assert_eq!(failed(&outcome).0, TlsInvalid);
+    let detail = &outcome.attempts[0].detail;
+    assert!(detail.contains(server.url(CARD).as_str()), "{detail}");
 }

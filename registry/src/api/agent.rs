@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::limits;
+use crate::domain::coverage::Coverage;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::signature::SignatureState;
@@ -210,6 +211,8 @@ pub struct Agent {
     pub signature_verdict: SignatureVerdict,
     /// Who or what decided, on which grounds.
     pub decision: Decision,
+    /// Whether a proof of its domain covers the card, or somebody else has nominated it.
+    pub coverage: Coverage,
     /// What holds it back; empty for whoever may not see holds.
     pub holds: Vec<HoldView>,
 }

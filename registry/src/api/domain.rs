@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::limits;
+use crate::domain::coverage::Coverage;
 use crate::domain::timestamp::Timestamp;
 
 /// What to register: exactly one of `domain` and `card_url`.
@@ -47,6 +48,9 @@ pub struct DomainView {
     pub keys: Vec<EnrolledKey>,
     /// What the caller may place to prove ownership; one of them suffices.
     pub challenges: Vec<Challenge>,
+    /// Why the caller gets nothing to place, where nobody can prove such a domain, and what to do instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_challenge: Option<String>,
     /// What looking for proofs has found, newest first; for those who registered it and those who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ProofCheck>,
@@ -199,6 +203,8 @@ pub struct Transfer {
 /// One URL of a domain that yields cards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceView {
+    /// What it is called in this registry, to withdraw its registration by.
+    pub id: String,
     /// What is asked.
     pub url: String,
     /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain names its agents), or `entry` (a card
@@ -206,6 +212,17 @@ pub struct SourceView {
     pub kind: String,
     /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that is not there, which is no fault.
     pub state: String,
+    /// The agent that it feeds; null where it feeds none, or none that the caller may see.
+    pub agent: Option<Uuid>,
+    /// Whether a proof of the domain covers it (`covered`: a well-known path, a card that the domain's own catalog names,
+    /// a URL registered by whoever holds the proof) or somebody else has nominated it (`nomination`): the rules that
+    /// trust a domain do not decide on a nomination, and it gets neither level nor URN through the domain.
+    pub coverage: Coverage,
+    /// Whether the caller has registered it.
+    pub own: bool,
+    /// Why it feeds no agent although it gave a card: the limit that was met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_met: Option<String>,
     /// The last request.
     pub last_attempt: Option<AttemptView>,
     /// Earlier requests, newest first; for those who may see them.
@@ -296,11 +313,22 @@ pub struct AttemptView {
 }
 
 /// An admin's word for a domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
     /// Why the domain is trusted; kept with the proof.
     #[schema(value_type = limits::Reason)]
+    pub reason: String,
+    /// The account, by name, whose card URLs of the domain are trusted too; of nobody's where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// That a domain has another owner now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewGeneration {
+    /// Why.
     pub reason: String,
 }
 
@@ -333,9 +361,14 @@ mod tests {
             good,
         };
         SourceView {
+            id: "7".into(),
             url: "https://a.example/card.json".into(),
             kind: "url".into(),
             state: "fresh".into(),
+            agent: None,
+            coverage: Coverage::Covered,
+            own: false,
+            limit_met: None,
             last_attempt: None,
             attempts: Vec::new(),
             next_due: None,

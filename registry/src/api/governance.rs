@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{SignatureVerdict, limits};
+use crate::domain::coverage::Coverage;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, ReviewState};
@@ -23,6 +24,8 @@ pub struct Review {
     pub name: String,
     /// That agent's domain.
     pub domain: String,
+    /// Whether a proof of that domain covers the content, or somebody else has nominated it.
+    pub coverage: Coverage,
     /// The content in question.
     #[schema(value_type = limits::Digest)]
     pub digest: String,

@@ -3,7 +3,8 @@
 use a2a_card::{Finding, Severity, security_sentences};
 use uuid::Uuid;
 
-use super::documents::AgentRecord;
+use super::documents::{AgentRecord, visible_to_registrant};
+use super::domain_view::is;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
 use super::{App, AppError, Caller};
@@ -14,7 +15,7 @@ use crate::domain::review::VersionState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{agent, version};
-use crate::store::{agents, decisions, domains, versions};
+use crate::store::{agents, coverage, decisions, domains, versions};
 
 /// New versions in a day beyond which a card is said to flap (model.md section 2).
 const FLAPPING: i32 = 10;
@@ -50,6 +51,7 @@ impl App {
             signature_verdict: record.signature_verdict(),
             card: record.card.clone(),
             decision: self.decision(record).await?,
+            coverage: record.coverage(),
             holds,
         })
     }
@@ -192,13 +194,33 @@ impl App {
         let holds = agents::holds_of(&self.store, &[row.id]).await?;
         let listed =
             matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
-        let allowed = super::documents::visible_to(&row, listed);
+        let allowed = super::documents::visible_to(&row, listed, &[]);
         let labels = caller.labels();
-        if allowed.iter().any(|label| labels.contains(label)) {
+        let is_allowed = allowed.iter().any(|label| labels.contains(label));
+        if is_allowed || (!listed && self.has_registered(caller, &row).await?) {
             Ok(row)
         } else {
             Err(missing())
         }
+    }
+
+    /// Whether the caller sees an agent that is not listed because it has registered a source of it.
+    async fn has_registered(
+        &self,
+        caller: &Caller,
+        agent: &agent::Model,
+    ) -> Result<bool, AppError> {
+        if caller.account.is_none() || !visible_to_registrant(caller, agent) {
+            return Ok(false);
+        }
+        let sources = domains::sources_of(&self.store, &[agent.domain_id]).await?;
+        let feeding: Vec<i64> = sources
+            .iter()
+            .filter(|source| source.agent_id == Some(agent.id))
+            .map(|source| source.id)
+            .collect();
+        let registrants = coverage::registrants_of(&self.store, &feeding).await?;
+        Ok(registrants.iter().any(|one| is(caller, one.account_id)))
     }
 
     /// As [`App::agent_visible`], with everything that is shown of it.
@@ -214,12 +236,10 @@ impl App {
             .ok_or_else(|| AppError::not_found("agent"))
     }
 
-    /// Whether the caller registered the agent's domain, or has proved the agent to be its own.
+    /// Whether the caller has proved the agent to be its own, or registered its source while it is nobody's.
     pub(super) fn owns(&self, caller: &Caller, agent: &agent::Model) -> bool {
-        caller
-            .account
-            .as_ref()
-            .is_some_and(|account| [agent.submitter, agent.owner_id].contains(&Some(account.id)))
+        let submitted = agent.owner_id.is_none() && is(caller, agent.submitter);
+        submitted || is(caller, agent.owner_id)
     }
 }
 

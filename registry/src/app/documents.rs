@@ -8,13 +8,14 @@ use a2a_card::{
 use url::Url;
 use uuid::Uuid;
 
-use super::App;
 use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
 use super::error::AppError;
 use super::signatures::KeyBinding;
+use super::{App, Caller};
 use crate::api::{
     Capabilities, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict, Summary, Trust,
 };
+use crate::domain::coverage::{Coverage, Standing};
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
@@ -23,7 +24,7 @@ use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::index::{Document, SkillText};
 use crate::store::entity::{agent, hold, source, version};
-use crate::store::{Handle, agents, domains, versions};
+use crate::store::{Handle, agents, coverage, domains, versions};
 
 /// An agent with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub(super) struct AgentRecord {
     binding: KeyBinding,
     pub(super) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,
+    /// The accounts that have registered those sources.
+    registrants: Vec<Uuid>,
 }
 
 impl AgentRecord {
@@ -60,9 +63,15 @@ impl AgentRecord {
         listed(self.lifecycle(), &self.hold_kinds())
     }
 
+    /// Whether a proof of the domain covers the version shown.
+    pub(super) fn coverage(&self) -> Coverage {
+        let standing = self.version.standing.parse();
+        standing.unwrap_or(Standing::Nomination).coverage()
+    }
+
     /// Who may find it: whoever holds one of these labels.
     pub(super) fn visible_to(&self) -> Vec<String> {
-        visible_to(&self.agent, self.listed())
+        visible_to(&self.agent, self.listed(), &self.registrants)
     }
 
     fn visibility(&self) -> Visibility {
@@ -82,7 +91,11 @@ impl AgentRecord {
     fn trust(&self) -> Trust {
         let signature = self.binding.state(&self.version);
         let key_enrolled = self.binding.has_enrolled(&self.version.thumbprints);
-        let level = match (self.agent.tls, self.binding.proved, signature) {
+        let level = match (
+            self.agent.tls,
+            self.binding.proves(&self.version),
+            signature,
+        ) {
             (false, ..) => None,
             (true, true, SignatureState::Valid) if key_enrolled => Some("L3"),
             (true, true, SignatureState::Valid) => Some("L2"),
@@ -101,7 +114,8 @@ impl AgentRecord {
             state: self.agent.liveness.parse().unwrap_or(LivenessState::Stale),
             reason: self.agent.liveness_reason.clone(),
             last_seen: self.agent.last_seen_at.map(Timestamp),
-            last_changed: self.agent.last_changed_at.map(Timestamp),
+            // Of what is shown: what waits for a decision is not everybody's to know.
+            last_changed: Some(Timestamp(self.version.observed_at)),
             next_due: self
                 .sources
                 .iter()
@@ -112,21 +126,41 @@ impl AgentRecord {
 }
 
 /// The labels of which a caller must hold one to find an agent.
-pub(super) fn visible_to(agent: &agent::Model, listed: bool) -> Vec<String> {
+///
+/// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
+pub(super) fn visible_to(agent: &agent::Model, listed: bool, registrants: &[Uuid]) -> Vec<String> {
     let visibility = agent.visibility.parse().unwrap_or(Visibility::Restricted);
     let mut labels = match (listed, visibility) {
         (true, Visibility::Public) => return vec![PUBLIC.into()],
         (true, Visibility::Internal) => return vec![INTERNAL.into()],
         _ => vec![CURATORS.to_owned()],
     };
-    labels.extend(agent.submitter.map(account_label));
+    labels.extend(agent.owner_id.map(account_label));
+    let is_open = visibility == Visibility::Public || agent.owner_id.is_none();
+    let submitter = agent.submitter.filter(|_| is_open);
     labels.extend(
-        agent
-            .owner_id
-            .filter(|owner| Some(*owner) != agent.submitter)
+        submitter
+            .filter(|submitter| Some(*submitter) != agent.owner_id)
             .map(account_label),
     );
+    if visibility == Visibility::Public {
+        let known = labels.len();
+        let further = registrants.iter().copied().map(account_label);
+        let further: Vec<String> = further
+            .filter(|label| !labels[..known].contains(label))
+            .collect();
+        labels.extend(further);
+    }
     labels
+}
+
+/// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
+pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model) -> bool {
+    let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
+    let held = caller.labels();
+    visible_to(agent, false, &own)
+        .iter()
+        .any(|label| held.contains(label))
 }
 
 impl App {
@@ -165,6 +199,16 @@ impl App {
                 sources.entry(agent).or_default().push(row);
             }
         }
+        let feeding: Vec<i64> = rows
+            .iter()
+            .flat_map(|row| sources.get(&row.id).into_iter().flatten())
+            .map(|source| source.id)
+            .collect();
+        let mut registrants: HashMap<i64, Vec<Uuid>> = HashMap::new();
+        for row in coverage::registrants_of(on, &feeding).await? {
+            let accounts = registrants.entry(row.source_id).or_default();
+            accounts.extend(row.account_id);
+        }
         let mut records = Vec::with_capacity(rows.len());
         for agent in rows {
             let Some(version) = shown_version(&agent).and_then(|id| cards.remove(&id)) else {
@@ -177,11 +221,20 @@ impl App {
                 ))
             })?;
             let domain = agent.domain_id;
+            let sources = sources.remove(&agent.id).unwrap_or_default();
+            let mut registrants: Vec<Uuid> = sources
+                .iter()
+                .flat_map(|source| registrants.get(&source.id).into_iter().flatten())
+                .copied()
+                .collect();
+            registrants.sort_unstable();
+            registrants.dedup();
             records.push(AgentRecord {
+                registrants,
                 domain_state: states.get(&domain).cloned().unwrap_or_default(),
                 binding: bindings.get(&domain).cloned().unwrap_or_default(),
                 holds: holds.remove(&agent.id).unwrap_or_default(),
-                sources: sources.remove(&agent.id).unwrap_or_default(),
+                sources,
                 agent,
                 version,
                 card,
@@ -327,10 +380,7 @@ impl App {
             visible_to: record.visible_to(),
             lookups: distinct(lookups(record)),
             created_at: record.agent.created_at,
-            updated_at: record
-                .agent
-                .last_changed_at
-                .unwrap_or(record.agent.created_at),
+            updated_at: record.version.observed_at,
         })
     }
 

@@ -4,17 +4,21 @@ use std::collections::HashMap;
 
 use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
-use super::ownership::{is_party, owner_marks};
-use super::standing::not_listed;
+use super::coverage::Standings;
+use super::domain_part::{NEW, Part, Told};
+use super::ownership::{is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
     AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
     SourceView,
 };
+use crate::domain::coverage::Coverage;
+use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
-use crate::store::entity::{self, attempt, domain, proof, proof_check, source, source_day};
+use crate::store::entity::{self, agent, attempt, domain, proof, proof_check, source, source_day};
 use crate::store::{accounts, agents, crawl, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
@@ -41,8 +45,10 @@ impl App {
         let sources = domains::sources_of(&self.store, &[id]).await?;
         let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
         for row in crawl::source_days_of(&self.store, &ids).await? {
-            let place = ids.iter().position(|id| *id == row.source_id);
-            if let Some(source) = place.and_then(|place| view.sources.get_mut(place)) {
+            let id = row.source_id.to_string();
+            let mut shown = view.sources.iter_mut();
+            let told = |source: &SourceView| source.state != NEW;
+            if let Some(source) = shown.find(|source| source.id == id && told(source)) {
                 source.days.push(day_view(&row));
             }
         }
@@ -57,6 +63,7 @@ impl App {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(&self.store, &ids).await?;
         let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        let standings = Standings::load(&self.store, &rows, &sources).await?;
         let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
         for row in domains::attempts_of(&self.store, &source_ids).await? {
             attempts.entry(row.source_id).or_default().push(row);
@@ -66,26 +73,38 @@ impl App {
         let checks = ownership::checks_of(&self.store, &ids).await?;
         let keys = ownership::enrolled_of(&self.store, &ids).await?;
         let marks = ownership::owner_marks_of(&self.store, &ids).await?;
-        let owners: Vec<uuid::Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
         let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
         let all = agents::agents_of(&self.store, &ids).await?;
         let listed = self.listed_of(all.clone(), &caller.labels()).await?;
-        let agent_ids: Vec<uuid::Uuid> = all.iter().map(|agent| agent.id).collect();
+        let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
         let holds = agents::holds_of(&self.store, &agent_ids).await?;
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
             let sight = sight(caller, &row, &proofs);
-            let shown = if sight == Sight::Outside {
-                &listed
-            } else {
-                &all
-            };
+            let of_domain = |domain: i64| domain == row.id;
+            let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &listed, &all);
+            if part.sees_all {
+                let own = all.iter().filter(|agent| agent.domain_id == row.id);
+                part.agents.extend(own.map(|agent| agent.id));
+            }
+            let shown: Vec<&agent::Model> = all
+                .iter()
+                .filter(|agent| part.agents.contains(&agent.id))
+                .collect();
+            let told = part.told(caller, &row, &proofs);
             views.push(DomainView {
-                state: row.state.clone(),
-                generation: row.generation,
+                state: match told {
+                    Told::Everything => row.state.clone(),
+                    Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
+                },
+                generation: match told {
+                    Told::Everything => row.generation,
+                    Told::Nothing { .. } => 1,
+                },
                 proofs: proofs
                     .iter()
-                    .filter(|proof| proof.domain_id == row.id)
+                    .filter(|proof| of_domain(proof.domain_id) && told == Told::Everything)
                     .map(|proof| proof_view(proof, sight))
                     .collect(),
                 owner: owners
@@ -119,22 +138,38 @@ impl App {
                     .filter(|check| sight != Sight::Outside || is(caller, check.account_id))
                     .map(check_view)
                     .collect(),
-                next_check: row.check_due_at.map(Timestamp),
+                next_check: row
+                    .check_due_at
+                    .filter(|_| told == Told::Everything)
+                    .map(Timestamp),
+                no_challenge: caller.account.as_ref().and_then(|_| why_no_challenge(&row)),
                 sources: sources
                     .iter()
-                    .filter(|source| source.domain_id == row.id)
-                    .map(|source| source_view(source, attempts.remove(&source.id), sight))
+                    .filter(|source| of_domain(source.domain_id))
+                    .filter_map(|source| {
+                        let attempts = attempts.remove(&source.id);
+                        let view = part.source_view(source, attempts, sight)?;
+                        Some(SourceView {
+                            agent: source
+                                .agent_id
+                                .filter(|id| shown.iter().any(|agent| agent.id == *id)),
+                            coverage: standings.of_source(source, sources.iter()).coverage(),
+                            ..view
+                        })
+                    })
                     .collect(),
-                agents: shown
-                    .iter()
-                    .filter(|agent| agent.domain_id == row.id)
-                    .map(|agent| agent.id)
-                    .collect(),
-                not_listed: match sight {
-                    Sight::Outside => Vec::new(),
-                    _ => not_listed(&row, &sources, &all, &holds),
+                agents: shown.iter().map(|agent| agent.id).collect(),
+                not_listed: if sight == Sight::Outside && part.own.is_empty() {
+                    Vec::new()
+                } else {
+                    let sources = sources.iter().filter(|source| part.sees(source));
+                    let waiting: Vec<_> = shown.iter().copied().cloned().collect();
+                    self.not_listed(&row, sources, &waiting, &holds).await?
                 },
-                created_at: Timestamp(row.created_at),
+                created_at: Timestamp(match told {
+                    Told::Everything => row.created_at,
+                    Told::Nothing { since } => since.unwrap_or(self.now().0),
+                }),
                 domain: row.name,
             });
         }
@@ -142,22 +177,28 @@ impl App {
     }
 }
 
-/// How much of a domain a caller sees, with these proofs standing: in a dispute each party as much as the other.
+/// How much of a domain itself a caller sees, with these proofs standing: in a dispute each party as much as the other,
+/// and who registered it as long as it is nobody's.
 pub(super) fn sight(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> Sight {
-    let party = caller.account.as_ref();
-    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
-    let own = party || is(caller, row.account_id) || is(caller, row.owner_id);
+    let registered = row.owner_id.is_none() && is(caller, row.account_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
-    } else if own {
+    } else if registered || keeps(caller, row, proofs) {
         Sight::Owner
     } else {
         Sight::Outside
     }
 }
 
+/// Whether the caller has proved a domain, alone or in dispute.
+pub(super) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+    let party = caller.account.as_ref();
+    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
+    party || is(caller, row.owner_id)
+}
+
 /// Whether the caller is that account.
-pub(super) fn is(caller: &Caller, account: Option<uuid::Uuid>) -> bool {
+pub(super) fn is(caller: &Caller, account: Option<Uuid>) -> bool {
     let own = caller.account.as_ref().map(|account| account.id);
     own.is_some() && own == account
 }
@@ -208,7 +249,7 @@ fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-fn source_view(
+pub(super) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
     sight: Sight,
@@ -232,9 +273,14 @@ fn source_view(
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
     SourceView {
+        id: row.id.to_string(),
         url: row.url.clone(),
         kind: row.kind.clone(),
         state: row.liveness.clone(),
+        agent: None,
+        coverage: Coverage::Nomination,
+        own: false,
+        limit_met: row.limit_met.clone(),
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

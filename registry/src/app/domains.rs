@@ -1,19 +1,20 @@
 //! Domains: what is registered, how it fares, and what may be asked of it.
 
 use serde_json::json;
+use uuid::Uuid;
 
 use super::domain_view::{Sight, is, sight};
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
-use super::{App, AppError, Caller};
+use super::{Account, App, AppError, Caller};
 use crate::api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use crate::domain::event::EventKind;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{agent, domain, proof};
-use crate::store::{Write, agents, domains, ownership};
+use crate::store::{Write, accounts, agents, coverage, domains, ownership};
 
 impl App {
     /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
@@ -71,32 +72,51 @@ impl App {
         let row = self.domain_visible(caller, domain).await?;
         let now = self.now();
         let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &row).await?;
-        let mut row = row;
+        let mut row = self.domain_locked(&write, &row).await?;
+        let named = match &vouch.account {
+            None => None,
+            Some(name) => Some(
+                accounts::account_by_name(&write, name)
+                    .await?
+                    .ok_or_else(|| {
+                        AppError::invalid("/account", "There is no account of that name.")
+                    })?
+                    .id,
+            ),
+        };
         let standing = domains::proofs_of(&write, &[row.id]).await?;
-        if standing.iter().all(|proof| proof.method != "operator") {
-            write
-                .proof_insert(proof::Model {
-                    id: 0,
-                    domain_id: row.id,
-                    method: "operator".into(),
-                    actor: admin.name.clone(),
-                    account_id: None,
-                    place: None,
-                    nonce: None,
-                    reason: Some(vouch.reason.clone()),
-                    proved_at: now.0,
-                    held_at: now.0,
-                    absent_since: None,
-                    absent_looks: 0,
-                    ended_at: None,
-                })
-                .await?;
+        let known = standing
+            .into_iter()
+            .find(|proof| proof.method == "operator");
+        let is_news = known
+            .as_ref()
+            .is_none_or(|known| known.vouched_account != named);
+        match known {
+            Some(_) if !is_news => {}
+            Some(known) => {
+                write
+                    .proof_update(&proof::Model {
+                        vouched_account: named,
+                        reason: Some(vouch.reason.clone()),
+                        ..known
+                    })
+                    .await?;
+            }
+            None => {
+                let word = operators_word(row.id, admin, vouch, named, now);
+                write.proof_insert(word).await?;
+            }
+        }
+        if is_news {
             let mut ledger = Ledger::new(now, self.entropy.as_ref());
-            let data = json!({"reason": vouch.reason});
+            let data = json!({"reason": vouch.reason, "account": vouch.account});
             ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
-            self.follow_proofs(&write, &mut ledger, &mut row, &admin.name)
+            let changed = self
+                .follow_proofs(&write, &mut ledger, &mut row, &admin.name)
                 .await?;
+            if !changed {
+                self.follow_coverage(&write, &mut ledger, &row).await?;
+            }
             let touched = ledger.write(&write).await?;
             write.commit().await?;
             self.after_write(&touched);
@@ -167,38 +187,6 @@ impl App {
         Ok(accepted)
     }
 
-    /// Ends a domain: its agents are retired, its name is free again.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `NotFound`.
-    pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
-        let account = caller.demand(Permission::Register)?;
-        let row = self.domain_visible(caller, domain).await?;
-        let own_unverified = row.account_id == Some(account.id) && row.state == "unverified";
-        if !own_unverified {
-            self.may_keep(caller, &row).await?;
-        }
-        let now = self.now();
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &row).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
-            ledger.retire(&mut state, &account.name, "the domain was deleted");
-        }
-        write.domain_end(row.id, now.0).await?;
-        ledger.event(
-            EventKind::DomainDeleted,
-            &row.name,
-            &account.name,
-            json!({}),
-        );
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(())
-    }
-
     /// A domain as it stands now, held until the write ends: before its agents, in the order in which
     /// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
     pub(super) async fn domain_locked(
@@ -224,6 +212,12 @@ impl App {
             .await?
             .ok_or_else(missing)?;
         if sight(caller, &row, &[]) != Sight::Outside || self.has_part(caller, &row).await? {
+            return Ok(row);
+        }
+        let sources = domains::sources_of(&self.store, &[row.id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
+        let registrants = coverage::registrants_of(&self.store, &ids).await?;
+        if registrants.iter().any(|one| is(caller, one.account_id)) {
             return Ok(row);
         }
         let claims = ownership::challenges_of(&self.store, &[row.id]).await?;
@@ -260,11 +254,38 @@ impl App {
             .filter(|row| matches!(row.lifecycle.as_str(), "approved" | "deprecated"))
             .filter(|row| !held.contains(&row.id))
             .filter(|row| {
-                super::documents::visible_to(row, true)
+                super::documents::visible_to(row, true, &[])
                     .iter()
                     .any(|label| labels.contains(label))
             })
             .collect())
+    }
+}
+
+/// An admin's word for a domain, and for the sources of the account that it names.
+fn operators_word(
+    domain: i64,
+    admin: &Account,
+    vouch: &Vouch,
+    named: Option<Uuid>,
+    now: Timestamp,
+) -> proof::Model {
+    proof::Model {
+        id: 0,
+        domain_id: domain,
+        method: "operator".into(),
+        actor: admin.name.clone(),
+        account_id: None,
+        place: None,
+        nonce: None,
+        reason: Some(vouch.reason.clone()),
+        proved_at: now.0,
+        held_at: now.0,
+        absent_since: None,
+        absent_looks: 0,
+        ended_at: None,
+        zone: None,
+        vouched_account: named,
     }
 }
 

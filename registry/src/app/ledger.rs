@@ -10,13 +10,14 @@ use uuid::Uuid;
 use super::error::AppError;
 use super::pins;
 use crate::domain::admission::Rule;
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::ids::{Entropy, new_id};
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::review::{ChangeClass, ReviewState, VersionState};
 use crate::domain::timestamp::Timestamp;
 use crate::store::Write;
-use crate::store::entity::{agent, body, decision, hold, review, version};
+use crate::store::entity::{agent, body, decision, hold, review, version, version_source};
 use crate::store::events::NewEvent;
 use crate::store::versions::VersionKey;
 
@@ -74,6 +75,9 @@ pub struct Ledger<'a> {
     pub(super) repeats: Vec<Uuid>,
     /// Versions whose signatures are judged differently with the keys of today.
     pub(super) judged: Vec<version::Model>,
+    /// Sources that gave versions which were there, or are added now.
+    pub(super) gave: Vec<version_source::Model>,
+    standings: BTreeMap<Uuid, Standing>,
     states: Vec<(Uuid, VersionState)>,
     decisions: Vec<decision::Model>,
     reviews: BTreeMap<Uuid, review::Model>,
@@ -140,6 +144,8 @@ impl<'a> Ledger<'a> {
             versions: Vec::new(),
             repeats: Vec::new(),
             judged: Vec::new(),
+            gave: Vec::new(),
+            standings: BTreeMap::new(),
             states: Vec::new(),
             decisions: Vec::new(),
             reviews: BTreeMap::new(),
@@ -399,6 +405,20 @@ impl<'a> Ledger<'a> {
         self.put_agent(&state.agent);
     }
 
+    /// Notes whose word stands behind a version from now on.
+    pub fn set_standing(&mut self, version: Uuid, standing: Standing) {
+        self.standings.insert(version, standing);
+    }
+
+    /// Whose word stands behind a version, as of this act.
+    pub fn standing_of(&self, version: &VersionKey) -> Standing {
+        let kept = || version.standing.parse().unwrap_or(Standing::Nomination);
+        self.standings
+            .get(&version.id)
+            .copied()
+            .unwrap_or_else(kept)
+    }
+
     /// Sets a version's state without a decision.
     pub fn set_state(&mut self, version: Uuid, state: VersionState) {
         self.states.push((version, state));
@@ -438,6 +458,10 @@ impl<'a> Ledger<'a> {
         write.bodies_insert(self.bodies).await?;
         write.versions_insert(self.versions).await?;
         write.versions_repeat(&self.repeats).await?;
+        write.version_sources_put(self.gave).await?;
+        for (version, standing) in self.standings {
+            write.version_stands(version, standing).await?;
+        }
         for row in self.judged {
             write.version_derived(row).await?;
         }

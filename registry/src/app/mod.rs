@@ -2,14 +2,18 @@
 
 mod acts;
 mod agents;
+mod attribution;
 mod caller;
 mod cards;
 mod changes;
+mod coverage;
+mod covering;
 mod crawling;
 mod data_dir;
 mod derivation;
 mod diff;
 mod documents;
+mod domain_part;
 mod domain_view;
 mod domains;
 mod error;
@@ -25,6 +29,7 @@ mod outage;
 mod ownership;
 mod page;
 mod pins;
+mod places;
 mod query;
 mod register;
 mod render;
@@ -37,6 +42,7 @@ mod standing;
 mod start;
 mod tokens;
 mod urn;
+mod withdrawal;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

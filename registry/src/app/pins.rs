@@ -6,6 +6,7 @@ use serde_json::json;
 use super::App;
 use super::error::AppError;
 use super::ledger::{AgentState, CRAWLER, Ledger, SYSTEM};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::store::entity::agent;
@@ -77,9 +78,14 @@ impl App {
             return Ok(());
         }
         let newest: Vec<uuid::Uuid> = state.agent.newest_version.into_iter().collect();
-        if let Some(newest) = versions::version_keys(write, &newest).await?.pop() {
-            accept(&mut state.agent, &newest.thumbprints);
+        let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
+            return Ok(());
+        };
+        // The record speaks for what it covers.
+        if ledger.standing_of(&newest) != Standing::Covered {
+            return Ok(());
         }
+        accept(&mut state.agent, &newest.thumbprints);
         let reason = "the domain's record was found after the key had changed";
         ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
         let data = json!({"pins": state.agent.pins});

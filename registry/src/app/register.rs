@@ -3,22 +3,25 @@
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
 
+use super::coverage::Standings;
+use super::domain_part::unasked;
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, SYSTEM, Touched};
 use super::ownership::{disputed, is_disputed, is_provable};
+use super::places::places;
 use super::reviews::person;
-use super::sources::{catalogs_of, count_of_cards, is_well_known, new_domain, new_source};
+use super::sources::{catalogs_of, is_well_known, kind_of, new_domain, new_source};
 use super::{App, AppError, Caller};
-use crate::api::{DomainView, Registration};
+use crate::api::{DomainView, Registration, SourceView};
 use crate::config::Registration as WhoRegisters;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Lifecycle;
 use crate::domain::role::Permission;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{domain, source};
-use crate::store::{Write, agents, domains, versions};
+use crate::store::entity::{domain, source, source_registrant};
+use crate::store::{Write, agents, coverage, domains, versions};
 
 /// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
 /// named.
@@ -74,17 +77,26 @@ impl App {
         let added = self
             .add_sources(&write, caller, &row, &new, what.approve, now)
             .await?;
-        if let Some((kind, url)) = added {
+        if let Some((kind, url)) = &added.first {
             let actor = caller
                 .account
                 .as_ref()
                 .map_or("anyone", |account| account.name.as_str());
             let data = json!({"kind": kind, "url": url});
             ledger.event(EventKind::DomainRegistered, &row.name, actor, data);
+        }
+        if added.sources {
             write
                 .domain_make_visit_due(row.id, now.0.max(row.not_before))
                 .await?;
         }
+        let regarded = if added.registrants_of.is_empty() {
+            Touched::default()
+        } else {
+            // Written before what follows, which finds the agents as they are then.
+            self.regard(&write, &row, &added.registrants_of, now)
+                .await?
+        };
         if what.approve {
             self.approve_pending(&write, &mut ledger, caller, &row, &new)
                 .await?;
@@ -97,10 +109,46 @@ impl App {
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
+        self.after_write(&regarded);
         self.after_write(&touched);
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
-        self.domain_view(caller, row.id).await
+        let mut view = self.domain_view(caller, row.id).await?;
+        view.sources.retain(|source| source.own);
+        if caller.account.is_none() {
+            view.sources = self.named(row.id, &new).await?;
+        }
+        Ok(view)
+    }
+
+    /// What somebody without an account has named, and nothing of what became of it.
+    async fn named(&self, domain: i64, new: &Target) -> Result<Vec<SourceView>, AppError> {
+        let sources = domains::sources_of(&self.store, &[domain]).await?;
+        let named = |row: &&source::Model| {
+            let mut all = new.sources.iter();
+            all.any(|(kind, url)| row.kind == kind.as_str() && row.url == *url)
+        };
+        Ok(sources.iter().filter(named).map(unasked).collect())
+    }
+
+    /// Lets the agents of a domain follow that somebody else has registered some of its sources too: coverage, and who
+    /// may see them.
+    async fn regard(
+        &self,
+        write: &Write,
+        row: &domain::Model,
+        sources: &[source::Model],
+        now: Timestamp,
+    ) -> Result<Touched, AppError> {
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        self.follow_coverage(write, &mut ledger, row).await?;
+        for source in sources {
+            if let Some(agent) = source.agent_id {
+                let data = json!({"source": source.url, "registered": true});
+                ledger.agent_event(EventKind::AgentUpdated, agent, SYSTEM, data);
+            }
+        }
+        ledger.write(write).await
     }
 
     fn may_register(&self, caller: &Caller) -> Result<(), AppError> {
@@ -166,19 +214,6 @@ impl App {
                 ));
             }
         }
-        if let Some(network) = caller.network {
-            let limit = self.config.limits.pending_nominations;
-            let network = network.to_string();
-            if domains::nominations_pending(write, &network).await? >= limit {
-                return Err(AppError::new(
-                    ErrorKind::LimitReached,
-                    format!(
-                        "{limit} domains that were named from your network wait for a curator, as many \
-                         as may. Use a token, or wait for a decision."
-                    ),
-                ));
-            }
-        }
         // Deleted and named again, a host rests as it would have.
         let rested = domains::rest_of_deleted(write, &domain.name).await?;
         let rests_until = rested.map_or(now.0, |rest| rest.max(now.0));
@@ -192,7 +227,7 @@ impl App {
         Ok(write.domain_insert(row).await?)
     }
 
-    /// Adds the sources that are missing; answers with the first of them.
+    /// Adds the sources that are missing, and the caller to those who have registered what is there.
     async fn add_sources(
         &self,
         write: &Write,
@@ -201,49 +236,98 @@ impl App {
         new: &Target,
         approve: bool,
         now: Timestamp,
-    ) -> Result<Option<(SourceKind, String)>, AppError> {
-        let standing = domains::sources_of(write, &[row.id]).await?;
+    ) -> Result<Added, AppError> {
+        let all = domains::sources_of(write, &[row.id]).await?;
+        let standings = Standings::load(write, [row], &all).await?;
         let approve_as = caller
             .account
             .as_ref()
             .filter(|_| approve)
             .map(|account| account.id);
-        let mut cards = count_of_cards(standing.iter());
-        let mut first = None;
+        let cards = all.iter().filter(|one| !kind_of(one).is_catalog());
+        let taken = cards.map(|one| standings.of_source(one, all.iter()));
+        let mut places = places(&self.config.limits, taken);
+        let mut added = Added::default();
         for (kind, url) in &new.sources {
-            if let Some(known) = standing
+            let by = |source| registrant(caller, source, now);
+            if let Some(known) = all
                 .iter()
                 .find(|one| one.kind == kind.as_str() && one.url == *url)
             {
                 if let (Some(account), None) = (approve_as, known.agent_id) {
                     write.source_approve_as(known.id, account).await?;
                 }
+                let others = standings.registrants(known.id);
+                let same = by(known.id);
+                if others.iter().any(|one| is_same(one, &same)) {
+                    continue;
+                }
+                // Networks are noted to be counted, and no more of them than that takes; an account is never kept out.
+                let limit = self.config.limits.networks_per_source;
+                if caller.account.is_none() && others.len() >= limit {
+                    continue;
+                }
+                self.may_add(write, caller, *kind).await?;
+                if write.registrant_add(same).await? {
+                    added.first.get_or_insert_with(|| (*kind, url.clone()));
+                    added.registrants_of.push(known.clone());
+                }
                 continue;
             }
-            let limit = self.config.limits.agents_per_domain;
-            if !kind.is_catalog() {
-                if cards >= limit && !caller.may(Permission::Administer) {
-                    return Err(AppError {
-                        members: vec![(new.pointer.into(), "one source too many".into())],
-                        ..AppError::new(
-                            ErrorKind::LimitReached,
-                            format!(
-                                "{} has {limit} sources, as many as a domain may have.",
-                                row.name
-                            ),
-                        )
-                    });
-                }
-                cards += 1;
-            }
-            let added = source::Model {
+            let source = source::Model {
                 approve_as,
                 ..new_source(row.id, *kind, url.clone(), now)
             };
-            write.source_insert(added).await?;
-            first.get_or_insert_with(|| (*kind, url.clone()));
+            if !kind.is_catalog() {
+                let standing = standings.of_new(&source, &registrant(caller, 0, now), all.iter());
+                let refusal = places.refusal(&row.name, standing);
+                if let Some(refusal) = refusal.filter(|_| !caller.may(Permission::Administer)) {
+                    return Err(limit_reached(new, format!("{refusal}.")));
+                }
+                places.take(standing);
+            }
+            self.may_add(write, caller, *kind).await?;
+            let source = write.source_insert(source).await?;
+            write.registrant_add(by(source.id)).await?;
+            added.first.get_or_insert_with(|| (*kind, url.clone()));
+            added.sources = true;
         }
-        Ok(first)
+        Ok(added)
+    }
+
+    /// Whether the caller may register one card source more, on whatever domain.
+    async fn may_add(
+        &self,
+        write: &Write,
+        caller: &Caller,
+        kind: SourceKind,
+    ) -> Result<(), AppError> {
+        if kind.is_catalog() || caller.may(Permission::Administer) {
+            return Ok(());
+        }
+        let limits = &self.config.limits;
+        if let Some(account) = &caller.account {
+            let limit = limits.sources_per_account;
+            if coverage::sources_registered(write, account.id).await? >= limit {
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!("This account has registered {limit} card sources, as many as it may."),
+                ));
+            }
+        } else if let Some(network) = caller.network {
+            let limit = limits.pending_nominations;
+            let network = network.to_string();
+            if coverage::nominations_pending(write, &network).await? >= limit {
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!(
+                        "{limit} cards that were named from your network wait for a curator, as many \
+                         as may. Use a token, or wait for a decision."
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// `--approve` for a source whose agent is known already: its newest card, where it waits, is
@@ -290,6 +374,45 @@ impl App {
         let by = person(account, &state, "approved with the registration");
         ledger.approve(&mut state, &key, class, &by);
         Ok(())
+    }
+}
+
+/// What a registration has added.
+#[derive(Debug, Default)]
+struct Added {
+    /// The first source that the caller had not registered before.
+    first: Option<(SourceKind, String)>,
+    /// Whether any source is new.
+    sources: bool,
+    /// The sources that others have registered before.
+    registrants_of: Vec<source::Model>,
+}
+
+/// Whether two registrations are the same caller's.
+fn is_same(one: &source_registrant::Model, other: &source_registrant::Model) -> bool {
+    (one.account_id, &one.network) == (other.account_id, &other.network)
+}
+
+fn limit_reached(new: &Target, told: String) -> AppError {
+    AppError {
+        members: vec![(new.pointer.into(), told.clone())],
+        ..AppError::new(ErrorKind::LimitReached, told)
+    }
+}
+
+/// That the caller has registered a source.
+fn registrant(caller: &Caller, source: i64, now: Timestamp) -> source_registrant::Model {
+    let account = caller.account.as_ref();
+    source_registrant::Model {
+        id: 0,
+        source_id: source,
+        account_id: account.map(|account| account.id),
+        network: caller
+            .network
+            .filter(|_| account.is_none())
+            .map(|network| network.to_string()),
+        role: account.map(|account| account.role.as_str().into()),
+        registered_at: now.0,
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Account, App, AppError, Caller};
 use crate::api::limits::MAX_REASON;
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::domain::admission::Rule;
+use crate::domain::coverage::Standing;
 use crate::domain::review::ReviewState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
@@ -230,6 +231,10 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
             agent: row.agent_id,
             name: name.unwrap_or_default(),
             domain: owner.map(|owner| owner.domain.clone()).unwrap_or_default(),
+            coverage: about
+                .and_then(|about| about.standing.parse().ok())
+                .unwrap_or(Standing::Nomination)
+                .coverage(),
             digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
             previous: row
                 .previous_version

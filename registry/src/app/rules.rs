@@ -109,6 +109,7 @@ impl App {
             domain: &state.agent.domain.clone(),
             verified: verified.first().is_some_and(|row| row.state == "verified"),
             change,
+            admitted: ledger.standing_of(key).is_admitted(),
             has_error: row.is_some_and(|row| row.has_error),
             person: decisions::decisions_by_person(write, &[state.agent.id])
                 .await?

@@ -43,10 +43,20 @@ pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
-/// How many sources give cards.
-pub(super) fn count_of_cards<'a>(rows: impl Iterator<Item = &'a source::Model>) -> usize {
-    rows.filter(|row| row.ended_at.is_none() && !kind_of(row).is_catalog())
-        .count()
+/// The slot of a domain's well-known paths (model.md section 3).
+const WELL_KNOWN_SLOT: &str = "well-known";
+
+/// The slot whose agent a source of a domain gives the cards of (model.md section 3). A catalog's identifier is marked as
+/// one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
+pub(super) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
+    let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
+    match (kind_of(row), &row.identifier) {
+        (SourceKind::WellKnown, _) if own() || row.url.starts_with("https:") => {
+            WELL_KNOWN_SLOT.to_owned()
+        }
+        (SourceKind::Entry, Some(identifier)) => format!("entry {identifier}"),
+        _ => row.url.clone(),
+    }
 }
 
 /// A domain that nobody has proved; its visit is due, and where it is a host name its look for proofs, which at least
@@ -132,5 +142,7 @@ pub(super) fn new_source(
         liveness_reason: None,
         created_at: now.0,
         ended_at: None,
+        answered_by: None,
+        limit_met: None,
     }
 }

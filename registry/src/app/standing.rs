@@ -1,17 +1,63 @@
 //! Why a domain or an agent of it is not listed, in sentences that say what to do.
 
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::{App, AppError};
+use crate::domain::admission::{Facts, Obstacle, explain};
+use crate::domain::coverage::Standing;
+use crate::domain::lifecycle::Lifecycle;
+use crate::domain::ownership::DomainState;
 use crate::domain::source::SourceKind;
-use crate::store::entity::{agent, domain, hold, source};
+use crate::store::entity::{agent, domain, hold, source, version};
+use crate::store::versions;
 
 /// Sentences of one domain.
 const MOST: usize = 60;
 
-/// Everything that keeps a domain and its agents from being found.
-pub(super) fn not_listed(
+impl App {
+    /// Everything that keeps a domain and these of its sources and agents from being found.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn not_listed<'a>(
+        &self,
+        row: &domain::Model,
+        sources: impl Iterator<Item = &'a source::Model>,
+        agents: &[agent::Model],
+        holds: &[hold::Model],
+    ) -> Result<Vec<String>, AppError> {
+        let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending.as_str();
+        let newest: Vec<Uuid> = agents
+            .iter()
+            .filter(pending)
+            .filter_map(|agent| agent.newest_version)
+            .collect();
+        let versions = versions::versions_by_ids(&self.store, &newest).await?;
+        let obstacles = |version: &version::Model| {
+            let standing = version.standing.parse().unwrap_or(Standing::Nomination);
+            let facts = Facts {
+                domain: &row.name,
+                verified: row.state == DomainState::Verified.as_str(),
+                change: None,
+                admitted: standing.is_admitted(),
+                has_error: version.has_error,
+                person: None,
+            };
+            (version.agent_id, explain(&facts, &self.rules).1)
+        };
+        let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
+        Ok(sentences(row, sources, agents, holds, &obstacles))
+    }
+}
+
+fn sentences<'a>(
     row: &domain::Model,
-    sources: &[source::Model],
+    sources: impl Iterator<Item = &'a source::Model>,
     agents: &[agent::Model],
     holds: &[hold::Model],
+    obstacles: &HashMap<Uuid, Vec<Obstacle>>,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(by) = row.opted_out_by.as_deref() {
@@ -23,7 +69,7 @@ pub(super) fn not_listed(
             _ => "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned(),
         });
     }
-    for source in sources.iter().filter(|source| source.domain_id == row.id) {
+    for source in sources.filter(|source| source.domain_id == row.id) {
         if is_catalog(source) {
             // One that is not there is no fault; one that cannot be read hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
@@ -43,15 +89,16 @@ pub(super) fn not_listed(
                         .as_deref()
                         .unwrap_or("the last attempt says why")
                 ),
-                Some(_) => format!(
-                    "{} feeds no agent: the domain has as many as it may.",
-                    source.url
-                ),
+                Some(_) => match &source.limit_met {
+                    Some(limit) => format!("{} feeds no agent: {limit}.", source.url),
+                    None => format!("{} is asked again before its card is shown.", source.url),
+                },
             });
         }
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
-        reasons.extend(of_agent(agent, holds));
+        let told = obstacles.get(&agent.id).map_or(&[][..], Vec::as_slice);
+        reasons.extend(of_agent(agent, holds, told));
     }
     reasons.truncate(MOST);
     reasons
@@ -64,7 +111,28 @@ fn is_catalog(source: &source::Model) -> bool {
     )
 }
 
-fn of_agent(agent: &agent::Model, holds: &[hold::Model]) -> Vec<String> {
+/// What keeps the rules from approving an agent's first card, and what would change that.
+fn waits_for(obstacles: &[Obstacle]) -> String {
+    let told = |obstacle: &Obstacle| match obstacle {
+        Obstacle::Unproved => "nobody has proved the domain yet, and a proof lets the rules decide",
+        Obstacle::Nomination => {
+            "somebody else than the domain's owner has named its URL, so the domain's proof does not cover it; the owner can \
+             register it too, or name it in the domain's catalog"
+        }
+        Obstacle::ErrorFinding => {
+            "its card has findings of severity error, which a corrected card ends"
+        }
+        Obstacle::Change => "it has changed too much for the rules to decide",
+    };
+    let told: Vec<&str> = obstacles.iter().map(told).collect();
+    if told.is_empty() {
+        "a curator decides".into()
+    } else {
+        format!("a curator decides, because {}", told.join(", and because "))
+    }
+}
+
+fn of_agent(agent: &agent::Model, holds: &[hold::Model], obstacles: &[Obstacle]) -> Vec<String> {
     let id = agent.id;
     let mut reasons: Vec<String> = holds
         .iter()
@@ -73,7 +141,8 @@ fn of_agent(agent: &agent::Model, holds: &[hold::Model]) -> Vec<String> {
         .collect();
     match agent.lifecycle.as_str() {
         "pending" => reasons.push(format!(
-            "Agent {id} waits for its first approval: a curator decides, or a proof of the domain lets the rules decide."
+            "Agent {id} waits for its first approval: {}.",
+            waits_for(obstacles)
         )),
         "rejected" => reasons.push(format!(
             "Agent {id} was rejected; a changed card is looked at anew."
@@ -81,7 +150,10 @@ fn of_agent(agent: &agent::Model, holds: &[hold::Model]) -> Vec<String> {
         "retired" => reasons.push(format!("Agent {id} has ended for good.")),
         _ if agent.liveness == "gone" => reasons.push(format!(
             "Agent {id} is found only where gone agents are asked for: {}.",
-            agent.liveness_reason.as_deref().unwrap_or("its card cannot be reached")
+            agent
+                .liveness_reason
+                .as_deref()
+                .unwrap_or("its card cannot be reached")
         )),
         _ => {}
     }

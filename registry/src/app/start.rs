@@ -71,6 +71,12 @@ impl App {
         }
         let admin_token =
             tokens::bootstrap(&app.store, bootstrap_token, app.now(), app.entropy.as_ref()).await?;
+        app.attribute_sources().await.map_err(|error| {
+            let reason = error.internal.unwrap_or(error.public);
+            StartError(format!(
+                "what was registered could not be attributed: {reason}"
+            ))
+        })?;
         app.apply_rules().await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!("the rules could not be applied: {reason}"))

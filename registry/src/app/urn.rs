@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::error::AppError;
 use super::ledger::{AgentState, Ledger, SYSTEM};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::urn::{minted, published_by};
 use crate::store::entity::domain;
@@ -17,8 +18,8 @@ pub(super) fn is_proved(row: &domain::Model) -> bool {
 }
 
 /// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
-/// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, or where
-/// its domain is not proved. The domain's row is locked by whoever calls.
+/// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is
+/// not proved, or where that proof does not cover the card. The domain's row is locked by whoever calls.
 ///
 /// # Errors
 /// Where the database fails.
@@ -29,8 +30,9 @@ pub(super) async fn assign<'i>(
     row: &domain::Model,
     identifiers: impl Iterator<Item = &'i str>,
     name: &str,
+    standing: Standing,
 ) -> Result<(), AppError> {
-    if state.agent.urn.is_some() || !is_proved(row) {
+    if state.agent.urn.is_some() || !is_proved(row) || standing != Standing::Covered {
         return Ok(());
     }
     let taken: HashSet<String> = agents::urns_of(write, &row.name)

@@ -12,8 +12,8 @@ use super::target::AgentName;
 use super::terminal;
 use crate::api::{
     Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainPatch, DomainView, FindingList,
-    Hit, Lookup, NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision,
-    ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
+    Hit, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
+    ReviewDecision, ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
 };
 use crate::app::SearchQuery;
 
@@ -65,9 +65,15 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::register`].
-    pub async fn vouch(&self, domain: &str, reason: &str) -> Answer<DomainView> {
+    pub async fn vouch(
+        &self,
+        domain: &str,
+        reason: &str,
+        account: Option<&str>,
+    ) -> Answer<DomainView> {
         let body = Vouch {
             reason: reason.to_owned(),
+            account: account.map(str::to_owned),
         };
         self.post(&format!("/v1/domains/{}:vouch", segment(domain)), &body)
             .await
@@ -126,7 +132,7 @@ impl Client {
     /// # Errors
     /// As [`Client::register`].
     pub async fn new_generation(&self, domain: &str, reason: &str) -> Answer<DomainView> {
-        let body = Vouch {
+        let body = NewGeneration {
             reason: reason.to_owned(),
         };
         let path = format!("/v1/domains/{}:new-generation", segment(domain));

@@ -34,6 +34,9 @@ pub enum DomainCommand {
         /// Why; kept with the proof
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Trust the card URLs of the domain that this account registers, too
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
     },
     /// Visit a domain now
     Recrawl {
@@ -131,8 +134,14 @@ pub async fn run(
             }
         }
         DomainCommand::List(page) => return list(page, client, console).await,
-        DomainCommand::Vouch { name, reason } => {
-            let reply = client.vouch(&name.domain, reason).await?;
+        DomainCommand::Vouch {
+            name,
+            reason,
+            account,
+        } => {
+            let reply = client
+                .vouch(&name.domain, reason, account.as_deref())
+                .await?;
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {

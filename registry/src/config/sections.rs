@@ -229,9 +229,15 @@ impl Default for SearchConfig {
 pub struct LimitsConfig {
     /// Agents of one domain.
     pub agents_per_domain: usize,
+    /// How many of those, at most half, are kept for what a proof of the domain covers.
+    pub agents_reserved: usize,
+    /// Sources that one account has registered, catalogs not counted.
+    pub sources_per_account: u64,
+    /// Networks from which somebody without an account has named a source, as far as they are noted for it.
+    pub networks_per_source: usize,
     /// Domains of one account.
     pub domains_per_account: u64,
-    /// Domains that were named from one network without a token and wait for a first approval.
+    /// Card sources that were named from one network without a token and wait for a first approval.
     pub pending_nominations: u64,
     /// Anonymous writes a minute and address.
     pub anonymous_writes_per_minute: u32,
@@ -263,6 +269,9 @@ impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             agents_per_domain: 50,
+            agents_reserved: 25,
+            sources_per_account: 1000,
+            networks_per_source: 50,
             domains_per_account: 100,
             pending_nominations: 20,
             anonymous_writes_per_minute: 30,

@@ -114,6 +114,9 @@ pub struct Facts<'a> {
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
+    /// Whether the card is the domain's own, or was added by somebody whose word counts for it (model.md section 4): rules
+    /// 4 and 5 decide on nothing else.
+    pub admitted: bool,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,
     /// What a person decided on exactly this content, if anybody did.
@@ -145,30 +148,72 @@ impl Ruling {
     }
 }
 
+text_enum! {
+    /// What keeps a rule that trusts the domain from approving a card.
+    Obstacle {
+        /// Nobody has proved the domain, and it is not on `allow_domains`.
+        Unproved = "unproved",
+        /// Somebody else has nominated the card's URL.
+        Nomination = "nomination",
+        /// The card has a finding of severity error.
+        ErrorFinding = "error_finding",
+        /// The change is of too high a class.
+        Change = "change",
+    }
+}
+
 /// Decides: the first rule that has something to say wins.
 pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
-    let small = |largest| facts.change.is_none_or(|class| class <= largest);
+    explain(facts, rules).0
+}
+
+/// Decides, and says what kept rules 4 and 5 from approving where a curator is asked.
+pub fn explain(facts: &Facts<'_>, rules: &Rules) -> (Ruling, Vec<Obstacle>) {
+    match first_to_decide(facts, rules) {
+        Ok(ruling) => (ruling, Vec::new()),
+        Err(obstacles) => (Ruling::Pending, obstacles),
+    }
+}
+
+fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obstacle>> {
     if rules.denies(facts.domain) {
-        return Ruling::Denied;
+        return Ok(Ruling::Denied);
     }
     match facts.person {
-        Some(true) => return Ruling::Approved(Rule::Person),
-        Some(false) => return Ruling::Rejected,
+        Some(true) => return Ok(Ruling::Approved(Rule::Person)),
+        Some(false) => return Ok(Ruling::Rejected),
         None => {}
     }
     if rules.approve_all {
-        return Ruling::Approved(Rule::ApproveAll);
+        return Ok(Ruling::Approved(Rule::ApproveAll));
     }
-    if rules.allows(facts.domain) && !facts.has_error && small(ChangeClass::High) {
-        return Ruling::Approved(Rule::AllowDomains);
+    // The largest change that each of the rules which trust the domain lets through.
+    let allowed = rules
+        .allows(facts.domain)
+        .then_some((Rule::AllowDomains, ChangeClass::High));
+    let verified = facts
+        .verified
+        .then_some((Rule::VerifiedDomain, ChangeClass::Low));
+    let trusting = [allowed, verified].into_iter().flatten();
+    let small = |largest| facts.change.is_none_or(|class| class <= largest);
+    let fitting = trusting.clone().find(|(_, largest)| small(*largest));
+    let mut obstacles = Vec::new();
+    if allowed.is_none() && verified.is_none() {
+        obstacles.push(Obstacle::Unproved);
+    } else if fitting.is_none() {
+        obstacles.push(Obstacle::Change);
     }
-    if facts.verified && !facts.has_error && small(ChangeClass::Low) {
-        return Ruling::Approved(Rule::VerifiedDomain);
+    if !facts.admitted {
+        obstacles.push(Obstacle::Nomination);
     }
-    match facts.change {
-        Some(ChangeClass::None) => Ruling::Approved(Rule::NoChange),
-        Some(ChangeClass::Low) => Ruling::Approved(Rule::LowChange),
-        _ => Ruling::Pending,
+    if facts.has_error {
+        obstacles.push(Obstacle::ErrorFinding);
+    }
+    match (facts.change, fitting) {
+        (_, Some((rule, _))) if obstacles.is_empty() => Ok(Ruling::Approved(rule)),
+        (Some(ChangeClass::None), _) => Ok(Ruling::Approved(Rule::NoChange)),
+        (Some(ChangeClass::Low), _) => Ok(Ruling::Approved(Rule::LowChange)),
+        _ => Err(obstacles),
     }
 }
 
@@ -181,6 +226,7 @@ mod tests {
             domain: "agents.example.com",
             verified: false,
             change,
+            admitted: true,
             has_error: false,
             person: None,
         }
@@ -284,5 +330,62 @@ mod tests {
             Ruling::Approved(Rule::LowChange)
         );
         assert_eq!(decide(&facts(None), &none), Ruling::Pending);
+    }
+
+    /// Whatever the operator allows and the owner has proved, a nomination waits for a person; a small change to what
+    /// a person has approved does not.
+    #[test]
+    fn rules_that_trust_a_domain_decide_on_no_nomination() {
+        let nominated = |change| Facts {
+            verified: true,
+            admitted: false,
+            ..facts(change)
+        };
+        let allow = rules(&[], &["*.example.com"], false);
+        for change in [None, Some(ChangeClass::High), Some(ChangeClass::Critical)] {
+            assert_eq!(decide(&nominated(change), &allow), Ruling::Pending);
+        }
+        assert_eq!(
+            decide(&nominated(Some(ChangeClass::Low)), &allow),
+            Ruling::Approved(Rule::LowChange)
+        );
+        let by_person = Facts {
+            person: Some(true),
+            ..nominated(None)
+        };
+        assert_eq!(decide(&by_person, &allow), Ruling::Approved(Rule::Person));
+        assert_eq!(
+            decide(&nominated(None), &rules(&[], &[], true)),
+            Ruling::Approved(Rule::ApproveAll)
+        );
+    }
+
+    /// What is said about a card that waits comes from the rules themselves.
+    #[test]
+    fn a_card_that_waits_says_what_keeps_it() {
+        use Obstacle::{Change, ErrorFinding, Nomination, Unproved};
+        let none = rules(&[], &[], false);
+        let told = |facts: Facts<'_>| explain(&facts, &none).1;
+        assert_eq!(told(facts(None)), [Unproved]);
+        let proved = Facts {
+            verified: true,
+            ..facts(None)
+        };
+        assert_eq!(told(proved), []);
+        let broken = Facts {
+            has_error: true,
+            ..proved
+        };
+        assert_eq!(told(broken), [ErrorFinding]);
+        let nominated = Facts {
+            admitted: false,
+            ..broken
+        };
+        assert_eq!(told(nominated), [Nomination, ErrorFinding]);
+        let changed = Facts {
+            change: Some(ChangeClass::High),
+            ..proved
+        };
+        assert_eq!(told(changed), [Change]);
     }
 }

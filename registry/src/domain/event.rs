@@ -7,6 +7,8 @@ text_enum! {
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
+        /// Somebody took back the registration of a source.
+        DomainWithdrawn = "domain.withdrawn",
         /// An admin vouched for a domain.
         DomainVouched = "domain.vouched",
         /// An account has proved a domain.
@@ -33,7 +35,7 @@ text_enum! {
         AgentApproved = "agent.approved",
         /// A version was rejected.
         AgentRejected = "agent.rejected",
-        /// An approval given only by `--approve-all` ended with it.
+        /// An approval ended with what it was given for: `--approve-all`, or a proof that covered the card.
         AgentReturned = "agent.returned",
         /// A hold was set.
         AgentHeld = "agent.held",

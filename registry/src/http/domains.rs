@@ -7,13 +7,13 @@ use super::State;
 use super::answer;
 use super::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
 use super::body::{Body, OptionalBody};
-use super::path::{DomainRef, Kid};
+use super::path::{DomainRef, Kid, SourceRef};
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::limits::{KeyName, PublicJwk};
 use crate::api::{
-    DomainList, DomainPatch, DomainView, Recrawl, RecrawlAccepted, Registration, Transfer,
-    Verification, Vouch,
+    DomainList, DomainPatch, DomainView, NewGeneration, Recrawl, RecrawlAccepted, Registration,
+    Transfer, Verification, Vouch,
 };
 use crate::app::PageRequest;
 
@@ -162,7 +162,7 @@ pub async fn domain_transfer(
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
-    request_body = Vouch,
+    request_body = NewGeneration,
     security(("token" = [])),
     responses((status = 200, description = "The domain as it stands now", body = DomainView))
 )]
@@ -170,7 +170,7 @@ pub async fn domain_transfer(
 pub async fn domain_new_generation(
     caller: Require<Administer>,
     domain: DomainRef,
-    why: Body<Vouch>,
+    why: Body<NewGeneration>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let domain = state
@@ -303,5 +303,31 @@ pub async fn domain_delete(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     state.app.domain_delete(&caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Take back the caller's registration of a source
+///
+/// The source ends with its last registration, and not while it feeds an approved agent.
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("source" = String, Path, description = "The source's `id` in the domain"),
+    ),
+    security(("token" = [])),
+    responses((status = 204, description = "The caller has registered it no more"))
+)]
+#[delete("/v1/domains/{domain}/sources/{source}")]
+pub async fn source_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    state
+        .app
+        .source_withdraw(&caller, &domain.0, &source.0)
+        .await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -34,6 +34,10 @@ pub struct TokenId(pub Uuid);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kid(pub String);
 
+/// `{source}`: what a domain calls it, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceRef(pub String);
+
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(pub String);
@@ -57,6 +61,7 @@ from_path! {
     DomainRef("domain", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
+    SourceRef("source", |text| Ok(Self(text)));
     ReviewId("review", |text| id(&text, "review").map(Self));
     TokenId("token", |text| id(&text, "token").map(Self));
 }

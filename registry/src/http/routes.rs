@@ -37,6 +37,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_new_generation)
         .service(domains::key_enrol)
         .service(domains::key_withdraw)
+        .service(domains::source_withdraw)
         .service(domains::domain_show)
         .service(domains::domain_patch)
         .service(domains::domain_delete);

@@ -6,7 +6,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, hold};
+use super::entity::{agent, hold, withdrawn_urn};
 use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
@@ -49,19 +49,28 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Every URN that agents of a domain have, those of ended agents too.
+/// Every URN that agents of a domain have or had, those of ended agents and those taken back too.
 ///
 /// # Errors
 /// Where the database fails.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
-    Ok(agent::Entity::find()
+    let mut urns: Vec<String> = withdrawn_urn::Entity::find()
+        .select_only()
+        .column(withdrawn_urn::Column::Urn)
+        .filter(withdrawn_urn::Column::Domain.eq(domain))
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    let assigned: Vec<String> = agent::Entity::find()
         .select_only()
         .column(agent::Column::Urn)
         .filter(agent::Column::Domain.eq(domain))
         .filter(agent::Column::Urn.is_not_null())
         .into_tuple()
         .all(on.connection())
-        .await?)
+        .await?;
+    urns.extend(assigned);
+    Ok(urns)
 }
 
 /// The agents of these domains that have not ended, oldest first; inside a write, locked until it ends.
@@ -138,6 +147,7 @@ impl Write {
         }
         let conflict = OnConflict::column(C::Id)
             .update_columns([
+                C::Slot,
                 C::Urn,
                 C::Lifecycle,
                 C::Visibility,
@@ -145,6 +155,7 @@ impl Write {
                 C::Pins,
                 C::ClaimedBy,
                 C::OwnerId,
+                C::Submitter,
                 C::ApprovedVersion,
                 C::NewestVersion,
                 C::Tls,

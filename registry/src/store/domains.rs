@@ -8,7 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{agent, attempt, domain, proof, source};
+use super::entity::{agent, attempt, domain, proof, source, source_registrant};
 use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
@@ -71,8 +71,20 @@ pub async fn domain_page(
         let in_dispute = Condition::all()
             .add(domain::Column::OwnerId.is_null())
             .add(domain::Column::Id.in_subquery(proved));
+        let sources = Query::select()
+            .column(source_registrant::Column::SourceId)
+            .from(source_registrant::Entity)
+            .and_where(source_registrant::Column::AccountId.eq(account))
+            .take();
+        let registered = Query::select()
+            .column(source::Column::DomainId)
+            .from(source::Entity)
+            .and_where(source::Column::Id.in_subquery(sources))
+            .and_where(source::Column::EndedAt.is_null())
+            .take();
         let own = Condition::any()
             .add(domain::Column::AccountId.eq(account))
+            .add(domain::Column::Id.in_subquery(registered))
             .add(domain::Column::OwnerId.eq(account))
             .add(in_dispute);
         query = query.filter(own);
@@ -92,26 +104,6 @@ pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreE
     Ok(domain::Entity::find()
         .filter(domain::Column::AccountId.eq(account))
         .filter(domain::Column::DeletedAt.is_null())
-        .count(on.connection())
-        .await?)
-}
-
-/// How many live domains were named from that network without an account and have no agent yet that
-/// was ever approved.
-///
-/// # Errors
-/// Where the database fails.
-pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
-    use sea_orm::PaginatorTrait;
-    let approved = Query::select()
-        .column(agent::Column::DomainId)
-        .from(agent::Entity)
-        .and_where(agent::Column::ApprovedVersion.is_not_null())
-        .take();
-    Ok(domain::Entity::find()
-        .filter(domain::Column::NominatedFrom.eq(network))
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(domain::Column::Id.not_in_subquery(approved))
         .count(on.connection())
         .await?)
 }

@@ -4,6 +4,7 @@ use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Statement,
+    sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -100,6 +101,23 @@ pub async fn events_after(
         .filter(event::Column::Seq.gt(seq))
         .order_by_asc(event::Column::Seq)
         .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The registrations of a domain and of further sources of it, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn registrations_of(
+    on: &impl Handle,
+    subject: &str,
+) -> Result<Vec<event::Model>, StoreError> {
+    Ok(event::Entity::find()
+        // As the index over these few says it, which no bound value would match.
+        .filter(Expr::cust("kind = 'domain.registered'"))
+        .filter(event::Column::Subject.eq(subject))
+        .order_by_asc(event::Column::Seq)
         .all(on.connection())
         .await?)
 }

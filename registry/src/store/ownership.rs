@@ -183,6 +183,9 @@ impl Write {
                 absent_since: Set(row.absent_since),
                 absent_looks: Set(row.absent_looks),
                 ended_at: Set(row.ended_at),
+                zone: Set(row.zone.clone()),
+                vouched_account: Set(row.vouched_account),
+                reason: Set(row.reason.clone()),
                 ..Default::default()
             })
             .filter(proof::Column::Id.eq(row.id))

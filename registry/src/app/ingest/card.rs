@@ -15,19 +15,20 @@ use crate::app::pins;
 use crate::app::signatures::{KeptKeySet, Signatures};
 use crate::app::urn;
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
 use crate::store::accounts;
-use crate::store::entity::{agent, body, enrolled_key, version};
+use crate::store::entity::{agent, body, enrolled_key, version, version_source};
 use crate::store::versions::{self, VersionKey};
 
 /// What tells one content from another: the canonical form and how it is signed.
 pub(super) struct Content {
     digest: String,
-    content_digest: String,
+    pub(super) content_digest: String,
     signing: String,
     signatures: Signatures,
 }
@@ -48,7 +49,7 @@ impl Content {
 
     /// Whether a version says the same and is signed alike. While keys are away a signature that was found
     /// wrong cannot be told from a sound one, so the very bytes are then enough.
-    fn is(&self, version: &VersionKey) -> bool {
+    pub(super) fn is(&self, version: &VersionKey) -> bool {
         let same_bytes = self.digest == version.digest && !self.signatures.keys_found();
         self.content_digest == version.content_digest
             && (self.signing == version.signing || same_bytes)
@@ -66,9 +67,11 @@ impl App {
         fetched: &FetchedCard,
     ) -> Result<bool, AppError> {
         let content = Content::of(fetched, group.enrolled_keys(source));
-        let Some(id) = self.agent_for(group, ledger, source, &content.content_digest) else {
+        let answered_by = group.answered(source, &fetched.url);
+        let Some(id) = self.agent_for(group, ledger, source, &content) else {
             return Ok(false);
         };
+        let standing = group.standing_of(source);
         let Some(mut state) = group.agents.remove(&id) else {
             return Ok(false);
         };
@@ -86,6 +89,10 @@ impl App {
                     ledger.repeats.push(newest.id);
                 }
                 ledger.put_agent(&state.agent);
+                note_giver(group, ledger, newest.id, source, &answered_by);
+                if newest.standing != standing.as_str() {
+                    group.regarded_anew.insert(state.agent.domain_id);
+                }
                 if content.signatures.keys_found() && content.signatures.state() != newest.signature
                 {
                     judge_again(write, group, ledger, &newest, fetched, &content).await?;
@@ -102,9 +109,13 @@ impl App {
                     content,
                     newest,
                     rotated,
+                    standing,
                 };
                 self.new_version(write, group, ledger, &mut state, new)
                     .await?;
+                if let Some(version) = state.agent.newest_version {
+                    note_giver(group, ledger, version, source, &answered_by);
+                }
                 true
             }
         };
@@ -114,7 +125,16 @@ impl App {
         if let Some(domain) = group.domains.get(&state.agent.domain_id) {
             let name = &fetched.parsed.card.name;
             let identifiers = group.identifiers_of(id);
-            urn::assign(write, ledger, &mut state, domain, identifiers, name).await?;
+            urn::assign(
+                write,
+                ledger,
+                &mut state,
+                domain,
+                identifiers,
+                name,
+                standing,
+            )
+            .await?;
         }
         group.agents.insert(id, state);
         Ok(changed)
@@ -156,6 +176,7 @@ impl App {
             content,
             newest,
             rotated,
+            standing,
         } = new;
         let now = ledger.now();
         let approved = state
@@ -184,6 +205,7 @@ impl App {
             thumbprints: row.thumbprints.clone(),
             state: row.state.clone(),
             observed_at: row.observed_at,
+            standing: standing.as_str().into(),
         };
         let class = match &approved {
             None => None,
@@ -194,6 +216,7 @@ impl App {
             ),
         };
         row.change_class = class.map(|class| class.as_str().into());
+        row.standing = standing.as_str().into();
         let has_error = row.has_error;
         let foreign = content.signatures.foreign();
         if !foreign.is_empty() {
@@ -242,6 +265,7 @@ impl App {
             domain: &state.agent.domain.clone(),
             verified: domain.is_some_and(|row| row.state == "verified"),
             change: class,
+            admitted: ledger.standing_of(key).is_admitted(),
             has_error,
             person: word.as_ref().map(|_| true).or_else(|| {
                 persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
@@ -298,6 +322,26 @@ struct New<'a> {
     newest: Option<VersionKey>,
     /// Whether none of the keys it is signed with is one that the agent's card is known by.
     rotated: bool,
+    /// Whose word stands behind it.
+    standing: Standing,
+}
+
+/// Notes which source gave a version, and which origin answered.
+fn note_giver(
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    version: Uuid,
+    source: i64,
+    answered_by: &str,
+) {
+    let known = group.gave.insert((version, source), answered_by.to_owned());
+    if known.as_deref() != Some(answered_by) {
+        ledger.gave.push(version_source::Model {
+            version_id: version,
+            source_id: source,
+            answered_by: answered_by.to_owned(),
+        });
+    }
 }
 
 /// Notes that the signatures of a version are judged differently with the keys of today, though the card and
@@ -390,5 +434,6 @@ fn version_row(
         state: VersionState::Pending.as_str().into(),
         ever_approved: false,
         repeats: 0,
+        standing: Standing::Nomination.as_str().into(),
     }
 }

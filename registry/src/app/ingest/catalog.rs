@@ -12,7 +12,9 @@ use super::group::Group;
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::ledger::{CRAWLER, Ledger};
-use crate::app::sources::{asks, count_of_cards, kind_of, new_source};
+use crate::app::places::places;
+use crate::app::sources::{asks, kind_of, new_source};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::LivenessState;
 use crate::domain::source::SourceKind;
@@ -65,11 +67,20 @@ impl App {
         source: i64,
         fetched: &FetchedCatalog,
     ) -> Result<bool, AppError> {
+        group.answered(source, &fetched.url);
         let Some(catalog) = group.sources.get(&source).cloned() else {
             return Ok(false);
         };
         let now = ledger.now();
         let limit = self.config.limits.agents_per_domain;
+        let standing = match group.standing_of(source) {
+            Standing::Covered => Standing::Covered,
+            _ => Standing::Nomination,
+        };
+        let cards = group.of_domain(catalog.domain_id);
+        let cards = cards.filter(|row| !kind_of(row).is_catalog());
+        let taken = cards.map(|row| group.standing_of(row.id));
+        let mut places = places(&self.config.limits, taken);
         let mut listed = BTreeSet::new();
         let mut left = Left::default();
         let mut retired = None;
@@ -79,6 +90,7 @@ impl App {
                 listed.insert(known);
                 match group.relist(known, &catalog, entry, now) {
                     Relisted::Same => {}
+                    Relisted::Anew => changed = true,
                     Relisted::Elsewhere => left.placed += 1,
                     Relisted::Moved => {
                         write.source_move(known, entry.url.as_str()).await?;
@@ -97,9 +109,10 @@ impl App {
             };
             if ended.iter().any(|row| stands_for(row, entry)) {
                 left.retired += 1;
-            } else if group.cards_of(catalog.domain_id) >= limit {
+            } else if places.refusal("", standing).is_some() {
                 left.too_many += 1;
             } else {
+                places.take(standing);
                 let row = write.source_insert(named(&catalog, entry, now)).await?;
                 listed.insert(row.id);
                 group.sources.insert(row.id, row);
@@ -115,6 +128,9 @@ impl App {
                     !listed.contains(&row.id)
                 })
                 .await?;
+        }
+        if changed {
+            group.regarded_anew.insert(catalog.domain_id);
         }
         Ok(changed)
     }
@@ -167,6 +183,13 @@ impl App {
             news |= row.unlisted_since.is_none();
             let since = *row.unlisted_since.get_or_insert(now.0);
             row.unlisted_looks = row.unlisted_looks.saturating_add(1);
+            if kind_of(row) != SourceKind::Entry {
+                // It was registered and stays; only the catalog's word for it ends.
+                row.catalog_id = None;
+                row.unlisted_since = None;
+                row.unlisted_looks = 0;
+                continue;
+            }
             let lasted = Duration::microseconds(now.0.saturating_sub(since));
             let looks = u32::try_from(row.unlisted_looks).unwrap_or(0);
             if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_LOOKS {
@@ -180,6 +203,7 @@ impl App {
             }
         }
         if news {
+            group.regarded_anew.insert(catalog.domain_id);
             // Another catalog may name it, and would not say so again by itself.
             group.want_other_catalogs(catalog);
         }
@@ -191,6 +215,8 @@ impl App {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relisted {
     Same,
+    /// Where it was; the catalog's word for it is new.
+    Anew,
     /// At another URL than before.
     Moved,
     /// At another URL than whoever is heard first says, or at one that another entry has.
@@ -208,10 +234,6 @@ impl Group {
     fn of_domain(&self, domain: i64) -> impl Iterator<Item = &source::Model> {
         let live = move |row: &&source::Model| row.domain_id == domain && row.ended_at.is_none();
         self.sources.values().filter(live)
-    }
-
-    fn cards_of(&self, domain: i64) -> usize {
-        count_of_cards(self.of_domain(domain))
     }
 
     /// The source that an entry stands for: the one of its identifier, or else one that asks for its URL.
@@ -236,7 +258,7 @@ impl Group {
             return Relisted::Same;
         };
         if kind_of(row) != SourceKind::Entry {
-            return Relisted::Same;
+            return self.name(id, catalog);
         }
         let by = row.catalog_id.and_then(|id| self.sources.get(&id));
         let speaks = by.is_some_and(|by| {
@@ -262,6 +284,7 @@ impl Group {
         let Some(row) = self.touch(id) else {
             return Relisted::Same;
         };
+        let is_anew = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
@@ -275,7 +298,24 @@ impl Group {
             row.planned_at = None;
             return Relisted::Moved;
         }
-        Relisted::Same
+        if is_anew {
+            Relisted::Anew
+        } else {
+            Relisted::Same
+        }
+    }
+
+    /// Notes that a catalog names a URL that was registered. It keeps its kind: it stays when the catalog drops it.
+    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisted {
+        let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
+        let is_named = self.sources.get(&id).and_then(by).is_some();
+        if is_named {
+            return Relisted::Same;
+        }
+        if let Some(row) = self.touch(id) {
+            row.catalog_id = Some(catalog.id);
+        }
+        Relisted::Anew
     }
 
     /// Has the other catalogs of a domain asked in full the next time.

@@ -9,9 +9,11 @@ use a2a_crawler::{Attempt, Freshness, Outcome, SourceOutcome, Verdict};
 use time::Duration;
 use uuid::Uuid;
 
+use crate::app::coverage::{Standings, origin_of};
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
 use crate::app::sources::kind_of;
+use crate::domain::coverage::Standing;
 use crate::domain::source::ABSENT;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::crawl::ATTEMPTS_PER_SOURCE;
@@ -19,7 +21,9 @@ use crate::store::entity::{
     account, agent, attempt, decision, domain, enrolled_key, source, source_day,
 };
 use crate::store::versions::VersionKey;
-use crate::store::{Write, accounts, agents, decisions, domains, ownership, reviews, versions};
+use crate::store::{
+    Write, accounts, agents, coverage, decisions, domains, ownership, reviews, versions,
+};
 
 /// How a host is to be treated after a visit.
 #[derive(Debug)]
@@ -44,6 +48,12 @@ pub(super) struct Group {
     pub(super) accounts: HashMap<Uuid, account::Model>,
     /// The keys that were named for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
+    /// Who stands behind those sources.
+    pub(super) standings: Standings,
+    /// The sources that gave those versions, with the origins that answered.
+    pub(super) gave: HashMap<(Uuid, i64), String>,
+    /// The domains behind whose cards another word may stand after this group.
+    pub(super) regarded_anew: BTreeSet<i64>,
     /// Whether so many fetches fail at once that nothing is concluded from failures.
     pub(super) braked: bool,
     attempts: Vec<attempt::Model>,
@@ -82,12 +92,28 @@ impl Group {
             }
             group.sources.insert(row.id, row);
         }
+        let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+        if !outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.sources)
+            .all(quiet)
+        {
+            group.standings =
+                Standings::load(write, group.domains.values(), group.sources.values()).await?;
+        }
         let mut account_ids: Vec<Uuid> = group
-            .domains
+            .sources
             .values()
+            .flat_map(|row| group.standings.registrants(row.id))
             .filter_map(|row| row.account_id)
             .collect();
         account_ids.extend(group.sources.values().filter_map(|row| row.approve_as));
+        account_ids.extend(
+            group
+                .agents
+                .values()
+                .filter_map(|state| state.agent.submitter),
+        );
         account_ids.sort_unstable();
         account_ids.dedup();
         for row in accounts::accounts_by_ids(write, &account_ids).await? {
@@ -148,6 +174,10 @@ impl Group {
         for key in versions::version_keys(write, &version_ids).await? {
             self.versions.insert(key.id, key);
         }
+        for row in coverage::version_sources_of(write, &version_ids).await? {
+            self.gave
+                .insert((row.version_id, row.source_id), row.answered_by);
+        }
         Ok(())
     }
 
@@ -177,6 +207,40 @@ impl Group {
             .values()
             .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
             .filter_map(|row| row.identifier.as_deref())
+    }
+
+    /// Whose word stands behind what a source gave, or gives now.
+    pub(super) fn standing_of(&self, source: i64) -> Standing {
+        self.sources
+            .get(&source)
+            .map_or(Standing::Nomination, |row| {
+                self.standings.of_source(row, self.sources.values())
+            })
+    }
+
+    /// The strongest word behind those that feed an agent.
+    pub(super) fn standing_of_agent(&self, agent: Uuid) -> Standing {
+        let feeding = self
+            .sources
+            .values()
+            .filter(|row| row.agent_id == Some(agent));
+        let standings = feeding.map(|row| self.standing_of(row.id));
+        standings.max().unwrap_or(Standing::Nomination)
+    }
+
+    /// Notes which origin answered for a source in full.
+    pub(super) fn answered(&mut self, source: i64, url: &str) -> String {
+        let origin = origin_of(url);
+        if let Some(row) = self.touch(source)
+            && row.answered_by.as_deref() != Some(&origin)
+        {
+            let domain = row.domain_id;
+            let is_first = row.answered_by.replace(origin.clone()).is_none();
+            if !is_first {
+                self.regarded_anew.insert(domain);
+            }
+        }
+        origin
     }
 
     /// A source's row, to be changed and then written.

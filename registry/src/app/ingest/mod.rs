@@ -56,10 +56,29 @@ impl App {
         for (agent, keep) in trimmed {
             write.versions_trim(agent, &keep).await?;
         }
+        let regarded = self.regard_anew(&write, &state, now).await?;
         write.commit().await?;
         self.remember_outage(noted);
         self.after_write(&touched);
+        self.after_write(&regarded);
         Ok(())
+    }
+
+    /// Lets the agents of domains follow where this group has changed what of them is the domains' own. What the group
+    /// brought is written by then.
+    async fn regard_anew(
+        &self,
+        write: &Write,
+        group: &Group,
+        now: Timestamp,
+    ) -> Result<Touched, AppError> {
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        for domain in &group.regarded_anew {
+            if let Some(row) = group.domains.get(domain) {
+                self.follow_coverage(write, &mut ledger, row).await?;
+            }
+        }
+        ledger.write(write).await
     }
 
     async fn ingest_visit(

@@ -3,47 +3,60 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::card::Content;
 use super::group::Group;
 use crate::app::App;
 use crate::app::ledger::{AgentState, CRAWLER, Ledger};
-use crate::app::sources::kind_of;
+use crate::app::places::places;
+use crate::app::sources::{kind_of, slot_of};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Lifecycle, LivenessState, Visibility};
+use crate::domain::role::{Permission, Role};
 use crate::domain::source::SourceKind;
-use crate::store::entity::{agent, source};
-
-/// The slot of a domain's well-known paths (model.md section 3).
-const WELL_KNOWN_SLOT: &str = "well-known";
+use crate::store::entity::{agent, source, source_registrant};
 
 impl App {
     /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
-    /// with this very content, or a new one. `None` where the domain has as many agents as it may.
+    /// with this very content, or a new one. What somebody has nominated is an agent of its own, and changes no other.
+    /// `None` where the domain has as many agents as it may.
     pub(super) fn agent_for(
         &self,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
         source: i64,
-        content_digest: &str,
+        content: &Content,
     ) -> Option<Uuid> {
         let row = group.sources.get(&source)?;
         let (domain_id, known) = (row.domain_id, row.agent_id);
-        let slot = slot_of(row);
+        let slot = slot_of(group.domains.get(&domain_id)?, row);
+        let standing = group.standing_of(source);
+        let newest = |state: &AgentState| {
+            let newest = state.agent.newest_version?;
+            group.versions.get(&newest)
+        };
+        let same_content = |state: &AgentState| {
+            newest(state).is_some_and(|newest| newest.content_digest == content.content_digest)
+        };
+        // Whose agent it is, this source's or one that weighs more: then it may say the same, and change nothing.
+        let may_feed = |state: &AgentState| {
+            let theirs = group.standing_of_agent(state.agent.id);
+            match (standing, theirs) {
+                (Standing::Nomination, theirs) => theirs == Standing::Nomination,
+                (own, theirs) if own < theirs => newest(state).is_some_and(|one| content.is(one)),
+                _ => theirs.is_admitted() || known == Some(state.agent.id),
+            }
+        };
         // The agent behind the very same URL.
         let same_place = group
             .sources
             .values()
             .find(|other| other.id != source && asks_alike(row, other))
             .and_then(|other| other.agent_id);
-        let same_content = |state: &AgentState| {
-            state
-                .agent
-                .newest_version
-                .and_then(|id| group.versions.get(&id))
-                .is_some_and(|newest| newest.content_digest == content_digest)
-        };
         let fed = known.and_then(|id| group.agents.get(&id)).filter(|state| {
             // A further source keeps feeding an older slot's agent only while both say the same.
-            state.agent.slot == slot || same_content(state) || same_place == Some(state.agent.id)
+            let is_further = same_content(state) || same_place == Some(state.agent.id);
+            state.agent.slot == slot || (is_further && may_feed(state))
         });
         let in_domain = || {
             group
@@ -55,44 +68,75 @@ impl App {
             .or_else(|| in_domain().find(|state| state.agent.slot == slot))
             .or_else(|| {
                 let same_place = |state: &&AgentState| same_place == Some(state.agent.id);
-                in_domain().find(same_place).filter(|_| known.is_none())
+                in_domain()
+                    .filter(|_| known.is_none())
+                    .find(|state| same_place(state) && may_feed(state))
             })
-            .or_else(|| in_domain().find(|state| known.is_none() && same_content(state)))
+            .or_else(|| {
+                // What nobody vouches for joins nothing by its content alone: whoever copies a card is not who wrote it.
+                in_domain()
+                    .filter(|_| known.is_none() && standing.is_admitted())
+                    .find(|state| same_content(state) && may_feed(state))
+            })
             .map(|state| state.agent.id);
-        let id = match found {
-            Some(id) => {
-                // Both agents' entries name their sources.
-                for fed in [known, Some(id)].into_iter().flatten() {
-                    if known != Some(id) {
-                        let data = json!({"source": row.url, "fed": fed == id});
-                        ledger.agent_event(EventKind::AgentUpdated, fed, CRAWLER, data);
-                    }
-                }
-                id
-            }
-            None if in_domain().count() >= self.config.limits.agents_per_domain => return None,
-            None => {
-                if let Some(known) = known {
-                    let data = json!({"source": row.url, "fed": false});
-                    ledger.agent_event(EventKind::AgentUpdated, known, CRAWLER, data);
-                }
-                self.new_agent(group, ledger, domain_id, slot)?
-            }
+        let url = row.url.clone();
+        let refused = match found {
+            Some(_) => None,
+            None => self.limit_met(group, source, standing),
         };
+        if let Some(row) = group.touch(source) {
+            row.limit_met.clone_from(&refused);
+        }
+        if refused.is_some() {
+            return None;
+        }
+        let id = match found {
+            Some(id) => id,
+            None => self.new_agent(group, ledger, source, slot)?,
+        };
+        if known != Some(id) {
+            // Both agents' entries name their sources.
+            for fed in known.into_iter().chain(found) {
+                let data = json!({"source": url, "fed": fed == id});
+                ledger.agent_event(EventKind::AgentUpdated, fed, CRAWLER, data);
+            }
+        }
         if let Some(row) = group.sources.get_mut(&source) {
             row.agent_id = Some(id);
         }
         Some(id)
     }
 
+    /// Why a source brings no further agent, where a limit says so. What an admin has registered is bounded by nothing;
+    /// what others have nominated leaves room for what is the domain's own.
+    fn limit_met(&self, group: &Group, source: i64, standing: Standing) -> Option<String> {
+        let row = group.sources.get(&source)?;
+        let admins = |one: &source_registrant::Model| {
+            let role: Option<Role> = one.role.as_deref().and_then(|role| role.parse().ok());
+            role.is_some_and(|role| role.may(Permission::Administer))
+        };
+        if group.standings.registrants(source).iter().any(admins) {
+            return None;
+        }
+        let standings = group
+            .agents
+            .values()
+            .filter(|state| state.agent.domain_id == row.domain_id)
+            .map(|state| group.standing_of_agent(state.agent.id));
+        let name = &group.domains.get(&row.domain_id)?.name;
+        places(&self.config.limits, standings).refusal(name, standing)
+    }
+
     fn new_agent(
         &self,
         group: &mut Group,
         ledger: &mut Ledger<'_>,
-        domain_id: i64,
+        source: i64,
         slot: String,
     ) -> Option<Uuid> {
+        let domain_id = group.sources.get(&source)?.domain_id;
         let domain = group.domains.get(&domain_id)?;
+        let registrants = group.standings.registrants(source);
         let now = ledger.now().0;
         let agent = agent::Model {
             id: ledger.new_id(),
@@ -106,7 +150,7 @@ impl App {
             pins: String::new(),
             claimed_by: None,
             owner_id: domain.owner_id,
-            submitter: domain.account_id,
+            submitter: registrants.iter().find_map(|one| one.account_id),
             approved_version: None,
             newest_version: None,
             tls: false,
@@ -133,16 +177,6 @@ impl App {
             },
         );
         Some(id)
-    }
-}
-
-/// The slot whose agent a source gives the cards of (model.md section 3). A catalog's identifier is marked as
-/// one, so that none can pass for another kind of slot.
-fn slot_of(row: &source::Model) -> String {
-    match (kind_of(row), &row.identifier) {
-        (SourceKind::WellKnown, _) => WELL_KNOWN_SLOT.to_owned(),
-        (SourceKind::Entry, Some(identifier)) => format!("entry {identifier}"),
-        _ => row.url.clone(),
     }
 }
 

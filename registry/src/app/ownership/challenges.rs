@@ -21,6 +21,18 @@ pub(in crate::app) fn is_provable(row: &domain::Model) -> bool {
         && row.name.parse::<std::net::IpAddr>().is_err()
 }
 
+/// Why nobody gets anything to place on a domain, where that is so, and what to do instead.
+pub(in crate::app) fn why_no_challenge(row: &domain::Model) -> Option<String> {
+    if is_provable(row) {
+        return None;
+    }
+    Some(format!(
+        "{} cannot be proved: a proof is a record or a file of a host name on port 443, over https. Publish the card on \
+         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`.",
+        row.name
+    ))
+}
+
 impl App {
     /// Gives an account something new to place on a domain.
     ///

@@ -3,7 +3,8 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::{DomainView, Vouch};
+use crate::api::{DomainView, NewGeneration};
+use crate::app::covering::Covering;
 use crate::app::ledger::{Ledger, Touched};
 use crate::app::reviews::check_reason;
 use crate::app::{App, AppError, Caller};
@@ -23,7 +24,7 @@ impl App {
         &self,
         caller: &Caller,
         domain: &str,
-        why: &Vouch,
+        why: &NewGeneration,
     ) -> Result<DomainView, AppError> {
         let admin = caller.demand(Permission::Administer)?;
         check_reason(&why.reason)?;
@@ -78,6 +79,7 @@ impl App {
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         let data = json!({"generation": row.generation, "reason": reason});
         ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
+        let mut covering = Covering::load(write, row).await?;
         for agent in agents::agents_of(write, &[row.id]).await? {
             let mut state = self.state_of(write, agent.id).await?;
             state.agent.pins.clear();
@@ -86,6 +88,8 @@ impl App {
                 ledger.lift(&mut state, hold, actor, "a new generation began");
             }
             ledger.touch(&mut state);
+            self.cover_agent(write, &mut ledger, &mut covering, &mut state)
+                .await?;
             self.ask_again(write, &mut ledger, &mut state, actor)
                 .await?;
         }

@@ -120,24 +120,21 @@ async fn look_for(
     } = *world;
     let uri = Some(claimant.uri.as_str());
     let found = |method, check: Check| found(claimant, method, check);
-    let mut all = vec![found(
-        Method::Dns,
-        fetcher.check_dns_standing(host, registry, uri, now).await,
-    )];
+    let own = fetcher.check_dns_standing(host, registry, uri, now).await;
+    let zone = covers_subdomains(&own).then(|| host.to_owned());
+    let mut all = vec![Found {
+        zone,
+        ..found(Method::Dns, own)
+    }];
     for parent in parents(fetcher, host) {
         let check = fetcher
             .check_dns_standing(&parent, registry, uri, now)
             .await;
-        let covers = matches!(
-            check.verdict,
-            Verdict::Proved {
-                reach: Reach::Subdomains,
-                ..
-            }
-        );
+        let covers = covers_subdomains(&check);
         // A parent's silence says nothing about the host; only its word for all below it does.
         let known = covers || matches!(check.verdict, Verdict::Failed | Verdict::Bogus);
         let mut one = found(Method::DnsParent, check);
+        one.zone = covers.then_some(parent);
         if !known {
             one.look = Look::Absent;
         }
@@ -169,6 +166,17 @@ async fn look_for(
     all
 }
 
+/// Whether a record is a proof for every host below its own as well.
+fn covers_subdomains(check: &Check) -> bool {
+    matches!(
+        check.verdict,
+        Verdict::Proved {
+            reach: Reach::Subdomains,
+            ..
+        }
+    )
+}
+
 /// The hosts above one that a record may stand at, down to the domain that was registered at a registry of names.
 fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
     let mut parents = Vec::new();
@@ -196,6 +204,7 @@ fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
         method,
         place: check.places.join(", "),
         nonce: None,
+        zone: None,
         look: match check.verdict {
             Verdict::Proved { .. } => Look::Held,
             Verdict::OptedOut | Verdict::Wrong => Look::Wrong,

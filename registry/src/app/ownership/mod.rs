@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::domain::ownership::{Look, Method};
 
-pub(super) use challenges::is_provable;
+pub(super) use challenges::{is_provable, why_no_challenge};
 pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
 
@@ -82,6 +82,8 @@ struct Found {
     place: String,
     /// The random part of what was looked for.
     nonce: Option<String>,
+    /// The name below which it covers every host, where it is a record that says so.
+    zone: Option<String>,
     /// What it was.
     look: Look,
     /// One sentence.

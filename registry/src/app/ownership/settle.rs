@@ -2,24 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use a2a_card::AgentCard;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{Found, Looked};
 use crate::app::App;
-use crate::app::documents::shown_version;
+use crate::app::covering::Covering;
 use crate::app::error::AppError;
 use crate::app::ingest::SPACING;
 use crate::app::ledger::{Ledger, SYSTEM};
-use crate::app::urn::{self, is_proved};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::Hold;
 use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
 use crate::domain::timestamp::{HOUR, Timestamp};
-use crate::store::entity::{agent, domain, proof, proof_check};
-use crate::store::{Write, agents, domains, versions};
+use crate::store::entity::{domain, proof, proof_check};
+use crate::store::{Write, agents, coverage, domains};
 
 /// A look that concluded nothing because the fault was likely ours is repeated after this, as the looks at cards are:
 /// once it is over nothing shall stay in doubt for long.
@@ -49,6 +47,7 @@ impl App {
             .checks_insert(row.id, checks.collect(), hour_ago)
             .await?;
         let mut standing = domains::proofs_of(write, &[row.id]).await?;
+        let mut reach_changed = false;
         let mut in_doubt = looked.braked && looked.opted_out.is_none();
         for ((account, method), found) in strongest(&looked.found) {
             let known = standing
@@ -57,12 +56,15 @@ impl App {
             match known {
                 // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
                 Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
-                Some(proof) => self.look_again(write, ledger, row, proof, found).await?,
+                Some(proof) => {
+                    reach_changed |= self.look_again(write, ledger, row, proof, found).await?;
+                }
                 None if found.look == Look::Held => {
                     let proof = new_proof(row.id, found, actor, now);
                     let data = json!({"method": method, "place": found.place, "account": account});
                     ledger.event(EventKind::DomainProved, &row.name, actor, data);
                     write.proof_insert(proof).await?;
+                    reach_changed = true;
                 }
                 None => {}
             }
@@ -86,7 +88,11 @@ impl App {
         if looked.everybody {
             row.check_due_at = row.check_due_at.map(|_| next.0);
         }
-        self.follow_proofs(write, ledger, row, actor).await
+        let changed = self.follow_proofs(write, ledger, row, actor).await?;
+        if reach_changed && !changed {
+            self.follow_coverage(write, ledger, row).await?;
+        }
+        Ok(())
     }
 
     /// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
@@ -120,7 +126,7 @@ impl App {
         Ok(())
     }
 
-    /// One more look for a proof that stands.
+    /// One more look for a proof that stands; says whether it covers other hosts now, or none.
     async fn look_again(
         &self,
         write: &Write,
@@ -128,8 +134,9 @@ impl App {
         row: &domain::Model,
         proof: &mut proof::Model,
         found: &Found,
-    ) -> Result<(), AppError> {
+    ) -> Result<bool, AppError> {
         let now = ledger.now();
+        let reached = proof.zone.clone();
         let before = Standing {
             held_at: Timestamp(proof.held_at),
             absent_since: proof.absent_since.map(Timestamp),
@@ -143,6 +150,7 @@ impl App {
                 if found.look == Look::Held {
                     proof.place = Some(found.place.clone());
                     proof.nonce.clone_from(&found.nonce);
+                    proof.zone.clone_from(&found.zone);
                 }
             }
             Err(reason) => {
@@ -152,11 +160,13 @@ impl App {
                 ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
             }
         }
-        Ok(write.proof_update(proof).await?)
+        write.proof_update(proof).await?;
+        Ok(proof.ended_at.is_some() || proof.zone != reached)
     }
 
     /// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
-    /// opted out holds them, a proof lifts that and lets what waits be decided again.
+    /// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
+    /// now, or another's; its agents are left alone where it is not.
     ///
     /// # Errors
     /// Where the database fails.
@@ -166,7 +176,7 @@ impl App {
         ledger: &mut Ledger<'_>,
         row: &mut domain::Model,
         actor: &str,
-    ) -> Result<(), AppError> {
+    ) -> Result<bool, AppError> {
         let now = ledger.now();
         let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
             .await?
@@ -190,24 +200,14 @@ impl App {
         });
         write.domain_update(row).await?;
         if !changed {
-            return Ok(());
+            return Ok(false);
         }
         let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
         ledger.event(EventKind::DomainState, &row.name, actor, data);
         let (ended, begun) = (hold_of(before), hold_of(verdict.state));
-        let sources = domains::sources_of(write, &[row.id]).await?;
+        let mut covering = Covering::load(write, row).await?;
         for agent in agents::agents_of(write, &[row.id]).await? {
             let mut state = self.state_of(write, agent.id).await?;
-            if is_proved(row) && agent.urn.is_none() {
-                let name = name_of(write, &agent).await?;
-                let fed = sources
-                    .iter()
-                    .filter(|source| source.agent_id == Some(agent.id));
-                let identifiers = fed.filter_map(|source| source.identifier.as_deref());
-                if let Some(name) = name {
-                    urn::assign(write, ledger, &mut state, row, identifiers, &name).await?;
-                }
-            }
             if let Some(hold) = ended.filter(|_| ended != begun) {
                 ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
             }
@@ -220,8 +220,11 @@ impl App {
             let data = json!({"domain_verified": verdict.state == DomainState::Verified});
             ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
             // Holds first: what is decided now is decided on the agent as it stands now.
-            self.decide_waiting(write, ledger, &mut state).await?;
+            self.cover_agent(write, ledger, &mut covering, &mut state)
+                .await?;
         }
+        drop(covering);
+        self.follow_redirects_to(write, ledger, row).await?;
         if verdict.state == DomainState::OptedOut {
             write.domain_rest(row.id).await?;
         } else if before == DomainState::OptedOut {
@@ -229,21 +232,26 @@ impl App {
                 .domain_make_visit_due(row.id, now.0.max(row.not_before))
                 .await?;
         }
+        Ok(true)
+    }
+
+    /// Decides anew on what redirects of other domains have brought from this one: it is theirs where the same account
+    /// has proved both.
+    async fn follow_redirects_to(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        row: &domain::Model,
+    ) -> Result<(), AppError> {
+        let origin = format!("{}://{}", row.scheme, row.name);
+        for id in coverage::domains_answered_by(write, &origin).await? {
+            let others = domains::domains_by_ids(write, &[id]).await?;
+            for other in others.iter().filter(|other| other.id != row.id) {
+                self.follow_coverage(write, ledger, other).await?;
+            }
+        }
         Ok(())
     }
-}
-
-/// What the card calls the agent that is shown of it; `None` where it has none yet.
-async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>, AppError> {
-    let ids: Vec<Uuid> = shown_version(agent).into_iter().collect();
-    let rows = versions::versions_by_ids(write, &ids).await?;
-    let card = rows
-        .first()
-        .map(|row| serde_json::from_str::<AgentCard>(&row.model));
-    let card = card
-        .transpose()
-        .map_err(|error| AppError::internal(format!("a kept model is broken: {error}")))?;
-    Ok(card.map(|card| card.name))
 }
 
 /// The hold that a domain's state puts on its agents.
@@ -310,6 +318,8 @@ fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::
         absent_since: None,
         absent_looks: 0,
         ended_at: None,
+        zone: found.zone.clone(),
+        vouched_account: None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::Looked;
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::ledger::{SYSTEM, Touched};
+use crate::domain::coverage::Standing;
 use crate::domain::ownership::Look;
 use crate::domain::succession::OwnerMarks;
 use crate::store::entity::{self, domain};
@@ -73,13 +74,15 @@ impl App {
     }
 }
 
-/// The keys that the newest cards of a domain's agents are signed with.
+/// The keys that the newest of a domain's own cards are signed with.
 async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppError> {
     let agents = agents::agents_of(write, &[domain]).await?;
     let newest: Vec<Uuid> = agents.iter().filter_map(|row| row.newest_version).collect();
     let keys = versions::version_keys(write, &newest).await?;
     let all: BTreeSet<&str> = keys
         .iter()
+        // What others have nominated says nothing of the domain's owner.
+        .filter(|key| key.standing == Standing::Covered.as_str())
         .flat_map(|key| key.thumbprints.split_whitespace())
         .collect();
     Ok(all

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::KeptKeySet;
 use crate::api::{SignatureEntryView, SignatureVerdict};
 use crate::app::urn::is_proved;
+use crate::domain::coverage::Standing;
 use crate::domain::signature::SignatureState;
 use crate::store::entity::{domain, version};
 use crate::store::{Handle, StoreError, ownership};
@@ -59,7 +60,7 @@ impl KeptVerdict {
         }
     }
 
-    fn view(self, binding: &KeyBinding) -> SignatureEntryView {
+    fn view(self, binding: &KeyBinding, row: &version::Model) -> SignatureEntryView {
         let binds = self.verdict == SignatureState::Untrusted;
         let Some(key) = self.key.as_deref().filter(|_| binds) else {
             return SignatureEntryView {
@@ -74,11 +75,11 @@ impl KeptVerdict {
         let (verdict, from, why) = if binding.enrolled.contains(key) {
             let why = "the key is enrolled for the domain";
             (SignatureState::Valid, Some(super::ENROLLED.to_owned()), why)
-        } else if binding.proved {
+        } else if binding.proves(row) {
             let why = "the owner of the domain has proved it";
             (SignatureState::Valid, self.from, why)
         } else {
-            let why = "the key is not enrolled, and no owner has proved the domain";
+            let why = "the key is not enrolled, and no owner's proof of the domain covers the card";
             (SignatureState::Untrusted, self.from, why)
         };
         SignatureEntryView {
@@ -95,7 +96,7 @@ impl KeptVerdict {
 /// What ties the keys of a card to its domain.
 #[derive(Debug, Clone, Default)]
 pub(in crate::app) struct KeyBinding {
-    /// Whether a proof of the domain holds for the source of the card.
+    /// Whether an owner's proof of the domain holds.
     pub(in crate::app) proved: bool,
     /// The thumbprints of the keys that are enrolled for the domain.
     pub(in crate::app) enrolled: HashSet<String>,
@@ -127,6 +128,11 @@ impl KeyBinding {
         Ok(bindings)
     }
 
+    /// Whether an owner's proof of the domain covers a version of a card.
+    pub(in crate::app) fn proves(&self, row: &version::Model) -> bool {
+        self.proved && row.standing == Standing::Covered.as_str()
+    }
+
     /// Whether one of these keys, with spaces between, is enrolled.
     pub(in crate::app) fn has_enrolled(&self, thumbprints: &str) -> bool {
         thumbprints
@@ -137,7 +143,7 @@ impl KeyBinding {
     /// What the signatures of a version are worth with these bindings.
     pub(in crate::app) fn state(&self, row: &version::Model) -> SignatureState {
         let state = row.signature.parse().unwrap_or(SignatureState::Unknown);
-        let bound = self.proved || self.has_enrolled(&row.thumbprints);
+        let bound = self.proves(row) || self.has_enrolled(&row.thumbprints);
         match state {
             SignatureState::Untrusted if bound => SignatureState::Valid,
             state => state,
@@ -156,7 +162,7 @@ impl KeyBinding {
         let state = self.state(row);
         let kept: Vec<KeptVerdict> = serde_json::from_str(&row.verdicts).unwrap_or_default();
         let signatures: Vec<SignatureEntryView> =
-            kept.into_iter().map(|one| one.view(self)).collect();
+            kept.into_iter().map(|one| one.view(self, row)).collect();
         let decisive = signatures.iter().find(|one| one.verdict == state);
         let reason = match decisive {
             Some(decisive) => decisive.reason.clone(),

@@ -55,6 +55,7 @@ const TABLE: &[(&str, Least)] = &[
     ("event_list", Curator),
     ("key_enrol", Publisher),
     ("key_withdraw", Publisher),
+    ("source_withdraw", Publisher),
     ("livez", Anyone),
     ("metrics", Anyone),
     ("readyz", Anyone),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::*;
+use crate::domain::coverage::Coverage;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::signature::SignatureState;
@@ -286,6 +287,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             reason: Some(text.into()),
             self_approved: true,
         },
+        coverage: Coverage::Covered,
         holds: Vec::new(),
         signature_verdict: verdict(text),
         card,
@@ -403,6 +405,7 @@ pub fn domain(text: &str) -> DomainView {
             missing_since: Some(NOW.plus(-9 * DAY)),
             reason: Some(text.into()),
         }],
+        no_challenge: None,
         challenges: vec![Challenge {
             method: "dns".into(),
             name: Some("_a2a-registry.agents.northwind.example".into()),
@@ -413,9 +416,14 @@ pub fn domain(text: &str) -> DomainView {
         }],
         sources: vec![
             SourceView {
+                id: "1".into(),
                 url: "https://agents.northwind.example/.well-known/agent-card.json".into(),
                 kind: "well_known".into(),
                 state: "fresh".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: Some(attempt),
                 attempts: earlier,
                 next_due: Some(NOW.plus(26 * MINUTE)),
@@ -432,9 +440,14 @@ pub fn domain(text: &str) -> DomainView {
                 }],
             },
             SourceView {
+                id: "2".into(),
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
                 kind: "url".into(),
                 state: "new".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
@@ -444,9 +457,14 @@ pub fn domain(text: &str) -> DomainView {
                 days: Vec::new(),
             },
             SourceView {
+                id: "3".into(),
                 url: "https://agents.northwind.example/.well-known/ard.json".into(),
                 kind: "ard".into(),
                 state: "absent".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),

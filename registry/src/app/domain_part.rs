@@ -1,0 +1,135 @@
+//! Which part of a domain's sources and agents a caller sees (model.md section 7).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::Caller;
+use super::coverage::Standings;
+use super::documents::visible_to_registrant;
+use super::domain_view::{Sight, is, keeps, source_view};
+use crate::api::SourceView;
+use crate::domain::role::Permission;
+use crate::store::entity::{agent, attempt, domain, proof, source};
+
+/// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
+/// and what is listed.
+pub(super) struct Part {
+    pub(super) sees_all: bool,
+    /// The sources that the caller has registered, with when.
+    pub(super) own: BTreeMap<i64, i64>,
+    /// The agents that are listed for the caller, or fed by a source of its own and not hidden from it.
+    pub(super) agents: BTreeSet<Uuid>,
+    /// Whether an agent of the domain is listed for the caller.
+    is_listed: bool,
+}
+
+/// What a caller is told of a domain itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Everything,
+    /// No more than of one that nobody knew before the caller has registered it.
+    Nothing {
+        since: Option<i64>,
+    },
+}
+
+impl Part {
+    pub(super) fn of(
+        caller: &Caller,
+        row: &domain::Model,
+        proofs: &[proof::Model],
+        sources: &[source::Model],
+        standings: &Standings,
+        listed: &[agent::Model],
+        all: &[agent::Model],
+    ) -> Self {
+        let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
+        let mut own = BTreeMap::new();
+        let mut agents: BTreeSet<Uuid> = listed
+            .iter()
+            .filter(|agent| agent.domain_id == row.id)
+            .map(|agent| agent.id)
+            .collect();
+        let is_listed = !agents.is_empty();
+        for source in of_domain {
+            let registrants = standings.registrants(source.id);
+            let by_caller = registrants.iter().find(|one| is(caller, one.account_id));
+            let Some(by_caller) = by_caller else { continue };
+            own.insert(source.id, by_caller.registered_at);
+            let fed = all.iter().find(|agent| source.agent_id == Some(agent.id));
+            agents.extend(
+                fed.filter(|agent| visible_to_registrant(caller, agent))
+                    .map(|agent| agent.id),
+            );
+        }
+        Self {
+            sees_all: caller.may(Permission::SeeAll) || keeps(caller, row, proofs),
+            own,
+            agents,
+            is_listed,
+        }
+    }
+
+    pub(super) fn told(
+        &self,
+        caller: &Caller,
+        row: &domain::Model,
+        proofs: &[proof::Model],
+    ) -> Told {
+        let trusted = proofs
+            .iter()
+            .filter(|proof| proof.domain_id == row.id)
+            .any(|proof| is(caller, proof.vouched_account));
+        if self.sees_all || self.is_listed || trusted || is(caller, row.account_id) {
+            Told::Everything
+        } else {
+            Told::Nothing {
+                since: self.own.values().min().copied(),
+            }
+        }
+    }
+
+    /// Whether the caller sees what became of a source.
+    pub(super) fn sees(&self, source: &source::Model) -> bool {
+        let hidden = source.agent_id.is_some_and(|id| !self.agents.contains(&id));
+        self.sees_all || (self.own.contains_key(&source.id) && !hidden)
+    }
+
+    /// A source as the caller sees it; `None` where it does not. What feeds a hidden agent looks like one that was never
+    /// asked.
+    pub(super) fn source_view(
+        &self,
+        source: &source::Model,
+        attempts: Option<Vec<attempt::Model>>,
+        sight: Sight,
+    ) -> Option<SourceView> {
+        let own = self.own.contains_key(&source.id);
+        let view = if self.sees_all {
+            source_view(source, attempts, sight)
+        } else if self.sees(source) {
+            source_view(source, attempts, Sight::Owner)
+        } else if source.agent_id.is_some_and(|id| self.agents.contains(&id)) {
+            source_view(source, None, Sight::Outside)
+        } else if own {
+            unasked(source)
+        } else {
+            return None;
+        };
+        Some(SourceView { own, ..view })
+    }
+}
+
+/// The state of a source that was never asked.
+pub(super) const NEW: &str = "new";
+
+/// A source as one that was never asked.
+pub(super) fn unasked(source: &source::Model) -> SourceView {
+    SourceView {
+        state: NEW.into(),
+        next_due: None,
+        limit_met: None,
+        own: true,
+        ..source_view(source, None, Sight::Outside)
+    }
+}

@@ -1,0 +1,271 @@
+//! Taking back what was registered: a source, or a whole domain. Each caller takes back its own, and nothing that others
+//! rely on.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::domain_view::is;
+use super::error::ErrorKind;
+use super::ledger::Ledger;
+use super::{Account, App, AppError, Caller};
+use crate::domain::event::EventKind;
+use crate::domain::ownership::DomainState;
+use crate::domain::role::Permission;
+use crate::store::entity::{agent, domain, source, source_registrant};
+use crate::store::{Write, agents, coverage, domains};
+
+/// A domain's sources, who has registered them, and the agents they feed.
+struct Registered {
+    sources: Vec<source::Model>,
+    registrants: Vec<source_registrant::Model>,
+    agents: Vec<agent::Model>,
+}
+
+impl Registered {
+    async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
+        let agents = agents::agents_of(write, &[row.id]).await?;
+        let sources = domains::sources_of(write, &[row.id]).await?;
+        let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
+        Ok(Self {
+            registrants: coverage::registrants_of(write, &ids).await?,
+            sources,
+            agents,
+        })
+    }
+
+    /// Whether the caller has registered a source.
+    fn is_own(&self, caller: &Caller, source: i64) -> bool {
+        let mut all = self.registrants.iter();
+        all.any(|one| one.source_id == source && is(caller, one.account_id))
+    }
+
+    /// Whether anybody else has.
+    fn is_others(&self, caller: &Caller, source: i64) -> bool {
+        let mut all = self.registrants.iter();
+        all.any(|one| one.source_id == source && !is(caller, one.account_id))
+    }
+
+    /// The sources that end when the caller takes back what it has registered: those that nobody else has.
+    fn ending(&self, caller: &Caller, withdrawn: &[i64]) -> Vec<i64> {
+        withdrawn
+            .iter()
+            .copied()
+            .filter(|id| !self.is_others(caller, *id))
+            .collect()
+    }
+
+    /// The agents that no source feeds once these have ended.
+    fn unfed(&self, ending: &[i64]) -> Vec<&agent::Model> {
+        let fed = |agent: Uuid, stays: bool| {
+            self.sources
+                .iter()
+                .filter(move |source| ending.contains(&source.id) != stays)
+                .any(move |source| source.agent_id == Some(agent))
+        };
+        self.agents
+            .iter()
+            .filter(|agent| fed(agent.id, false) && !fed(agent.id, true))
+            .collect()
+    }
+}
+
+impl App {
+    /// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
+    /// alone has fed, unless that was approved.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
+    /// registration of a source that feeds an approved agent.
+    pub async fn source_withdraw(
+        &self,
+        caller: &Caller,
+        domain: &str,
+        source: &str,
+    ) -> Result<(), AppError> {
+        let account = caller.demand(Permission::Register)?;
+        let seen = self.domain_visible(caller, domain).await?;
+        let missing = || AppError::not_found("source");
+        let id: i64 = source.parse().map_err(|_| missing())?;
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, &seen).await?;
+        let registered = Registered::load(&write, &row).await?;
+        if !registered.is_own(caller, id) {
+            return Err(missing());
+        }
+        let ending = registered.ending(caller, &[id]);
+        let approved = registered
+            .sources
+            .iter()
+            .filter(|source| ending.contains(&source.id))
+            .find_map(|source| {
+                let mut all = registered.agents.iter();
+                all.find(|agent| source.agent_id == Some(agent.id) && is_approved(agent))
+            });
+        if let Some(agent) = approved {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "This source feeds the approved agent {}; retire that, or let somebody else register the source first.",
+                    agent.id
+                ),
+            ));
+        }
+        let taken = Taken {
+            by: account,
+            withdrawn: vec![id],
+            ending,
+        };
+        self.take_registrations_back(write, &row, &registered, taken)
+            .await
+    }
+
+    /// Ends a domain: its agents are retired, its name is free again. Whoever has only registered it takes back its own
+    /// sources, and the domain ends where nothing of others is left.
+    ///
+    /// # Errors
+    /// `Forbidden` for whoever neither registered, owns nor curates it; `Conflict` while it is disputed, and for whoever has
+    /// only registered it where it has approved agents of others; `NotFound`.
+    pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
+        let account = caller.demand(Permission::Register)?;
+        let seen = self.domain_visible(caller, domain).await?;
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, &seen).await?;
+        let registered = Registered::load(&write, &row).await?;
+        let own: Vec<i64> = registered
+            .sources
+            .iter()
+            .map(|source| source.id)
+            .filter(|id| registered.is_own(caller, *id))
+            .collect();
+        let unverified = row.state == DomainState::Unverified.as_str();
+        let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
+        if keeps || !unverified || (own.is_empty() && !is(caller, row.account_id)) {
+            drop(write);
+            self.may_keep(caller, &seen).await?;
+            return self.end_domain(&seen, &account.name).await;
+        }
+        let ending = registered.ending(caller, &own);
+        let rest: Vec<&source::Model> = registered
+            .sources
+            .iter()
+            .filter(|source| !ending.contains(&source.id))
+            .collect();
+        // A catalog's entries are whose the catalog is.
+        let of_own_catalogs =
+            |source: &source::Model| source.catalog_id.is_some_and(|id| ending.contains(&id));
+        let others: BTreeSet<Uuid> = rest
+            .iter()
+            .filter(|source| !of_own_catalogs(source))
+            .filter_map(|source| source.agent_id)
+            .collect();
+        let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
+        if let Some(agent) = registered.agents.iter().find(is_others) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} has approved agents that others have registered, such as {}; take back your own sources one by one.",
+                    row.name, agent.id
+                ),
+            ));
+        }
+        if rest.iter().all(|source| of_own_catalogs(source)) {
+            drop(write);
+            return self.end_domain(&seen, &account.name).await;
+        }
+        let taken = Taken {
+            by: account,
+            withdrawn: own,
+            ending,
+        };
+        self.take_registrations_back(write, &row, &registered, taken)
+            .await
+    }
+
+    /// Takes back registrations and ends sources; what they alone have fed is retired, and what they stood for is decided
+    /// anew.
+    async fn take_registrations_back(
+        &self,
+        write: Write,
+        row: &domain::Model,
+        registered: &Registered,
+        taken: Taken<'_>,
+    ) -> Result<(), AppError> {
+        let now = self.now();
+        let actor = taken.by.name.as_str();
+        write
+            .registrations_end(&taken.withdrawn, taken.by.id)
+            .await?;
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        for source in &registered.sources {
+            if taken.withdrawn.contains(&source.id) {
+                let ends = taken.ending.contains(&source.id);
+                let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
+                ledger.event(EventKind::DomainWithdrawn, &row.name, actor, data);
+            }
+        }
+        for id in &taken.ending {
+            write.source_end(*id, now.0).await?;
+        }
+        for agent in registered.unfed(&taken.ending) {
+            let mut state = self.state_of(&write, agent.id).await?;
+            ledger.retire(&mut state, actor, "its registration was taken back");
+        }
+        let still_own = registered.registrants.iter().any(|one| {
+            one.account_id == Some(taken.by.id) && !taken.withdrawn.contains(&one.source_id)
+        });
+        if !still_own {
+            write.challenge_end(row.id, taken.by.id).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        self.follow_coverage(&write, &mut ledger, row).await?;
+        for source in &registered.sources {
+            if let Some(agent) = source
+                .agent_id
+                .filter(|_| taken.withdrawn.contains(&source.id))
+            {
+                // Who may see it has changed.
+                let data = json!({"source": source.url, "registered": false});
+                ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
+            }
+        }
+        let regarded = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        self.after_write(&regarded);
+        Ok(())
+    }
+
+    async fn end_domain(&self, seen: &domain::Model, actor: &str) -> Result<(), AppError> {
+        let now = self.now();
+        let write = self.store.write().await?;
+        let row = self.domain_locked(&write, seen).await?;
+        let mut ledger = Ledger::new(now, self.entropy.as_ref());
+        for agent in agents::agents_of(&write, &[row.id]).await? {
+            let mut state = self.state_of(&write, agent.id).await?;
+            ledger.retire(&mut state, actor, "the domain was deleted");
+        }
+        write.domain_end(row.id, now.0).await?;
+        ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        self.after_write(&touched);
+        Ok(())
+    }
+}
+
+/// What an account takes back.
+struct Taken<'a> {
+    by: &'a Account,
+    /// The sources whose registration it takes back.
+    withdrawn: Vec<i64>,
+    /// Those of them that end with it.
+    ending: Vec<i64>,
+}
+
+/// Whether an agent is approved, listed or not.
+fn is_approved(agent: &agent::Model) -> bool {
+    agent.approved_version.is_some()
+}

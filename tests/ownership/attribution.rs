@@ -1,0 +1,161 @@
+//! What an older release has taken in is attributed and decided anew at the next start.
+
+use a2a_registry::api::Registration;
+use a2a_registry::store::Handle as _;
+use a2a_registry::store::entity::{
+    agent, decision, setting, source_registrant, version, version_source,
+};
+use sea_orm::sea_query::Expr;
+use sea_orm::{ActiveModelTrait as _, ActiveValue::NotSet, ColumnTrait as _, EntityTrait as _};
+use sea_orm::{IntoActiveModel as _, QueryFilter as _};
+use time::Duration;
+use uuid::Uuid;
+
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+/// Makes an agent what the release before made of it: approved by that rule, with that name.
+async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
+    let on = stage.store.connection();
+    let row = agent::Entity::find_by_id(agent)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap();
+    let newest = row.newest_version.unwrap();
+    agent::Entity::update_many()
+        .col_expr(agent::Column::Lifecycle, Expr::value("approved"))
+        .col_expr(agent::Column::ApprovedVersion, Expr::value(newest))
+        .col_expr(agent::Column::Urn, Expr::value(urn))
+        .filter(agent::Column::Id.eq(agent))
+        .exec(on)
+        .await
+        .unwrap();
+    let shown = version::Entity::find_by_id(newest)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap();
+    let made = decision::Model {
+        id: 0,
+        agent_id: agent,
+        version_id: newest,
+        content_digest: shown.content_digest,
+        signing: shown.signing,
+        approved: true,
+        rule: rule.into(),
+        actor: "policy".into(),
+        reason: None,
+        self_approved: false,
+        at: row.created_at,
+    };
+    let mut made = made.into_active_model();
+    made.id = NotSet;
+    made.insert(on).await.unwrap();
+}
+
+/// Forgets what the release before did not know.
+async fn forget(stage: &Stage) {
+    let on = stage.store.connection();
+    version_source::Entity::delete_many()
+        .exec(on)
+        .await
+        .unwrap();
+    source_registrant::Entity::delete_many()
+        .exec(on)
+        .await
+        .unwrap();
+    version::Entity::update_many()
+        .col_expr(version::Column::Standing, Expr::value("nomination"))
+        .exec(on)
+        .await
+        .unwrap();
+    setting::Entity::delete_many()
+        .filter(setting::Column::Key.eq("sources_attributed"))
+        .exec(on)
+        .await
+        .unwrap();
+}
+
+async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
+    let on = stage.store.connection();
+    agent::Entity::find_by_id(agent)
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+both_databases! {
+    /// Submitters come from the events; what a rule has approved of a nomination waits again, what a person has stays;
+    /// both fall to L0, and their names are nobody's for ever. The owner's own stay as they were.
+    async fn what_was_taken_in_before_is_decided_anew(url: &str) {
+        let house = House::new(url).await;
+        let (owner, own) = house.proved().await;
+        let stranger = house.account("stranger").await;
+        let at = |path: &str| Registration {
+            card_url: Some(format!("https://{DOMAIN}{path}")),
+            ..Registration::default()
+        };
+        let app = &house.stage.app;
+        for (caller, path) in [(&stranger, "/rule.json"), (&stranger, "/person.json"), (&owner, "/own.json")] {
+            app.register(caller, &at(path)).await.unwrap();
+        }
+        house.stage.advance(Duration::minutes(2));
+        house.stage.visit(|source| Answer::Card(card("Travel", &source.url))).await;
+        let of = |all: &[agent::Model], path: &str| {
+            all.iter().find(|row| row.slot.ends_with(path)).unwrap().id
+        };
+        let all = house.stage.agents().await;
+        let (rule, person, mine) = (of(&all, "/rule.json"), of(&all, "/person.json"), of(&all, "/own.json"));
+        let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
+        as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
+        as_it_was(&house.stage, person, "person", &urn("given")).await;
+        let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
+        assert!(own_before.urn.is_some() && mine_before.urn.is_some());
+        forget(&house.stage).await;
+        // As if the first to register the domain had submitted everything.
+        let submitter = owner.account.as_ref().unwrap().id;
+        agent::Entity::update_many()
+            .col_expr(agent::Column::Submitter, Expr::value(submitter))
+            .exec(house.stage.store.connection())
+            .await
+            .unwrap();
+
+        let House { stage, names } = house;
+        let stage = stage.restart(|_| ()).await;
+        let strangers = Some(stranger.account.as_ref().unwrap().id);
+        let now = row(&stage, rule).await;
+        assert_eq!((now.lifecycle.as_str(), now.approved_version, &now.urn), ("pending", None, &None));
+        assert_eq!(now.submitter, strangers);
+        let now = row(&stage, person).await;
+        assert_eq!((now.lifecycle.as_str(), &now.urn, now.submitter), ("approved", &None, strangers));
+        let level = async |id: Uuid| {
+            let shown = stage.app.agent_show(&stage.admin, &id.to_string()).await.unwrap();
+            shown.hit.summary.trust.level.unwrap_or_default()
+        };
+        assert_eq!((level(rule).await, level(person).await), ("L0".into(), "L0".into()));
+        for (id, before) in [(own, &own_before), (mine, &mine_before)] {
+            let now = row(&stage, id).await;
+            assert_eq!((&now.lifecycle, &now.urn), (&before.lifecycle, &before.urn), "{}", before.slot);
+            assert_eq!(level(id).await, "L1", "{}", before.slot);
+        }
+        assert_eq!(stage.served(rule).await, None);
+        stage.index_equals_database().await;
+        // Once more changes nothing.
+        let stage = stage.restart(|_| ()).await;
+        let again = row(&stage, person).await;
+        assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
+
+        // The owner takes one over; the name that was taken back is not given out again.
+        let house = House { stage, names };
+        house.stage.app.register(&owner, &at("/rule.json")).await.unwrap();
+        let named = row(&house.stage, rule).await;
+        assert_eq!(named.lifecycle, "approved");
+        assert!(named.urn.is_some_and(|given| given != urn("stolen")));
+        let missing = house.stage.app.agent_show(&house.stage.admin, &urn("stolen")).await;
+        assert!(missing.is_err());
+        house.stage.index_equals_database().await;
+    }
+}

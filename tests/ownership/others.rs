@@ -1,0 +1,221 @@
+//! What is somebody else's is not the caller's to see or to take away (model.md section 7).
+
+use a2a_registry::api::{AgentPatch, DomainView, Registration};
+use a2a_registry::app::{Caller, ErrorKind};
+use a2a_registry::domain::lifecycle::Visibility;
+use time::Duration;
+
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, card};
+
+fn url(path: &str) -> String {
+    format!("https://{DOMAIN}{path}")
+}
+
+fn at(path: &str) -> Registration {
+    Registration {
+        card_url: Some(url(path)),
+        ..Registration::default()
+    }
+}
+
+fn urls(view: &DomainView) -> Vec<&str> {
+    view.sources.iter().map(|one| one.url.as_str()).collect()
+}
+
+impl House {
+    /// Two accounts with a card each on one domain that nobody has proved.
+    async fn of_two(&self) -> [Caller; 2] {
+        let two = [self.account("first").await, self.account("second").await];
+        for (caller, path) in two.iter().zip(["/first.json", "/second.json"]) {
+            self.stage.app.register(caller, &at(path)).await.unwrap();
+        }
+        self.stage
+            .visit(|source| Answer::Card(card(&source.url, "Is somebody's")))
+            .await;
+        two
+    }
+
+    async fn source_of(&self, path: &str) -> (String, uuid::Uuid) {
+        let view = self.shown(&self.stage.admin).await;
+        let source = view.sources.into_iter().find(|one| one.url == url(path));
+        let source = source.unwrap();
+        (source.id, source.agent.unwrap())
+    }
+
+    async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
+        let shown = self.stage.app.agent_show(caller, &agent.to_string()).await;
+        shown.is_err_and(|error| error.kind == ErrorKind::NotFound)
+    }
+}
+
+both_databases! {
+    /// Of an unproved domain each sees its own sources, agents and reasons, stands as their submitter, and outsiders see
+    /// what is listed.
+    async fn each_sees_its_own_sources(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [first, second] = house.of_two().await;
+        let stage = &house.stage;
+        let (_, of_first) = house.source_of("/first.json").await;
+        let (_, of_second) = house.source_of("/second.json").await;
+        for (caller, name, own, others, path, other) in [
+            (&first, "first", of_first, of_second, "/first.json", "/second.json"),
+            (&second, "second", of_second, of_first, "/second.json", "/first.json"),
+        ] {
+            let view = house.shown(caller).await;
+            assert_eq!(urls(&view), [url(path)], "{name}");
+            assert!(view.sources[0].own && view.sources[0].last_attempt.is_some(), "{name}");
+            assert_eq!((view.agents.as_slice(), view.sources[0].agent), ([own].as_slice(), Some(own)));
+            assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
+            assert!(!house.gone(caller, own).await && house.gone(caller, others).await, "{name}");
+            let review = stage.open_review(own).await.unwrap();
+            assert_eq!(review.submitter.as_deref(), Some(name));
+            let listed = stage.app.domain_list(caller, &Default::default()).await.unwrap();
+            assert_eq!(listed.domains.len(), 1, "{name}");
+        }
+        let anyone = Caller::default();
+        let missing = stage.app.domain_show(&anyone, DOMAIN).await.unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        stage.approve(of_first).await;
+        let view = house.shown(&anyone).await;
+        assert_eq!((urls(&view), view.agents.as_slice()), (vec![url("/first.json").as_str()], [of_first].as_slice()));
+        assert!(!view.sources[0].own && view.sources[0].last_attempt.is_none() && view.not_listed.is_empty());
+        assert!(!format!("{view:?}").contains("/second.json"), "{view:#?}");
+        stage.index_equals_database().await;
+    }
+
+    /// Whoever registers what is there already sees it as its submitter would, unless its owner hides it: then it looks
+    /// like a domain that nobody knew.
+    async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let (owner, agent) = house.proved().await;
+        let stranger = house.account("stranger").await;
+        let stage = &house.stage;
+        let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
+        stage.app.agent_patch(&stage.admin, &agent.to_string(), &hide).await.unwrap();
+        stage.advance(Duration::hours(3));
+        let began = stage.now();
+        for view in [house.register(&stranger, DOMAIN).await, house.shown(&stranger).await] {
+            assert_eq!((view.state.as_str(), view.generation, view.proofs.len()), ("unverified", 1, 0));
+            assert_eq!((view.next_check, view.agents.len(), view.not_listed.len()), (None, 0, 0), "{view:#?}");
+            assert_eq!(time::OffsetDateTime::from(view.created_at), began);
+            assert_eq!((&view.owner, &view.contact, view.checks.len()), (&None, &None, 0));
+            let known = &view.sources[0];
+            assert_eq!((known.state.as_str(), known.agent, known.days.len()), ("new", None, 0));
+            assert!(known.last_attempt.is_none() && known.attempts.is_empty() && known.own, "{known:#?}");
+        }
+        assert!(house.gone(&stranger, agent).await && !house.gone(&owner, agent).await);
+        stage.settle().await;
+        let found = stage.found(&stranger, &Default::default()).await;
+        assert_eq!(found.agents.len(), 0);
+    }
+
+    /// What waits for a decision does not show in when a listed agent last changed.
+    async fn a_change_that_waits_does_not_show(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let (_, agent) = house.proved().await;
+        let stage = &house.stage;
+        let changed = async || {
+            let shown = stage.app.agent_show(&Caller::default(), &agent.to_string()).await.unwrap();
+            shown.hit.summary.liveness.last_changed
+        };
+        let before = changed().await;
+        stage.look(DOMAIN, Answer::Card(card("Travel", "Waits for a curator"))).await;
+        assert!(stage.open_review(agent).await.is_some());
+        assert_eq!(changed().await, before);
+        stage.approve(agent).await;
+        assert!(changed().await > before);
+        stage.index_equals_database().await;
+    }
+
+    /// Each takes back its own: the source ends with its last registration, and with it what it alone has fed.
+    async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [first, second] = house.of_two().await;
+        let app = &house.stage.app;
+        let (id, agent) = house.source_of("/first.json").await;
+        for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
+            let missing = app.source_withdraw(caller, DOMAIN, id).await.unwrap_err();
+            assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
+        }
+        app.register(&second, &at("/first.json")).await.unwrap();
+        assert!(!house.gone(&second, agent).await);
+        house.stage.settle().await;
+        app.source_withdraw(&first, DOMAIN, &id).await.unwrap();
+        assert!(!house.gone(&second, agent).await, "the other one's registration stands");
+        house.stage.approve(agent).await;
+        let kept = app.source_withdraw(&second, DOMAIN, &id).await.unwrap_err();
+        assert_eq!(kept.kind, ErrorKind::Conflict);
+        assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
+        let (id, agent) = house.source_of("/second.json").await;
+        app.source_withdraw(&second, DOMAIN, &id).await.unwrap();
+        let row = house.stage.agents().await.into_iter().find(|row| row.id == agent).unwrap();
+        assert_eq!(row.lifecycle, "retired");
+        assert_eq!(house.stage.open_review(agent).await, None);
+        house.stage.index_equals_database().await;
+    }
+
+    /// Whoever registered a domain first does not delete what others have, and never what a curator approved of theirs.
+    async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [first, second] = house.of_two().await;
+        let app = &house.stage.app;
+        let (_, of_first) = house.source_of("/first.json").await;
+        let (_, of_second) = house.source_of("/second.json").await;
+        house.stage.approve(of_second).await;
+        let refused = app.domain_delete(&first, DOMAIN).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+        app.domain_delete(&second, DOMAIN).await.unwrap();
+        let lifecycle = async |id| {
+            let all = house.stage.agents().await;
+            all.into_iter().find(|row| row.id == id).unwrap().lifecycle
+        };
+        assert_eq!(lifecycle(of_second).await, "retired", "its own");
+        assert_eq!(lifecycle(of_first).await, "pending", "another's");
+        app.domain_delete(&first, DOMAIN).await.unwrap();
+        assert_eq!(lifecycle(of_first).await, "retired");
+        let missing = app.domain_show(&house.stage.admin, DOMAIN).await.unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        house.stage.index_equals_database().await;
+    }
+
+    /// Why an agent waits is what kept the rules from deciding: not a proof that is there.
+    async fn what_waits_says_what_keeps_it(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let owner = house.account("acme").await;
+        let stranger = house.account("stranger").await;
+        let view = house.register(&owner, DOMAIN).await;
+        let app = &house.stage.app;
+        app.register(&stranger, &at("/nominated.json")).await.unwrap();
+        house.stage.visit(|source| Answer::Card(match source.kind.as_str() {
+            "url" => card("Nominated", "By somebody"),
+            _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
+        })).await;
+        let told = async |id: uuid::Uuid| {
+            let view = house.shown(&owner).await;
+            let reason = view.not_listed.into_iter().find(|reason| reason.contains(&id.to_string()));
+            reason.unwrap()
+        };
+        let (_, nominated) = house.source_of("/nominated.json").await;
+        let broken = house.shown(&owner).await.agents.into_iter().find(|id| *id != nominated).unwrap();
+        let before = told(broken).await;
+        assert!(before.contains("nobody has proved") && before.contains("severity error"), "{before}");
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        let (broken, nominated) = (told(broken).await, told(nominated).await);
+        assert!(broken.contains("severity error") && !broken.contains("proof"), "{broken}");
+        assert!(nominated.contains("does not cover it") && !nominated.contains("severity"), "{nominated}");
+    }
+
+    /// Who registers something that nobody can prove is told so at once, and what to do instead.
+    async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
+        let stage = crate::support::stage::Stage::with(url_of_database, |config| {
+            config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+        }).await;
+        let odd = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
+        let why = odd.no_challenge.unwrap();
+        assert!(why.contains("443") && why.contains("vouch"), "{why}");
+        assert_eq!(stage.register(DOMAIN).await.no_challenge, None);
+    }
+}
