@@ -12,7 +12,7 @@ use super::App;
 use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
 use super::error::AppError;
 use super::urn::is_proved;
-use crate::api::{Capabilities, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
+use crate::api::{Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
@@ -61,6 +61,13 @@ impl AgentRecord {
     /// Who may find it: whoever holds one of these labels.
     pub(super) fn visible_to(&self) -> Vec<String> {
         visible_to(&self.agent, self.listed())
+    }
+
+    /// What was said of its way out, where it is on it. Whoever sees the agent under a hold sees this too.
+    fn deprecation(&self) -> Option<Deprecation> {
+        let kept = self.agent.deprecation.as_deref();
+        let kept = kept.filter(|_| self.lifecycle() == Lifecycle::Deprecated);
+        kept.and_then(|kept| serde_json::from_str(kept).ok())
     }
 
     fn visibility(&self) -> Visibility {
@@ -252,6 +259,7 @@ impl App {
             labels: labels(agent),
             trust: record.trust(),
             lifecycle: record.shown(),
+            deprecation: record.deprecation(),
             visibility: record.visibility(),
             liveness: record.liveness(),
             card_digest: record.version.digest.clone(),

@@ -259,6 +259,14 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
             ("provider", provider.unwrap_or_default()),
             ("domain", summary.domain.clone()),
             ("state", summary.lifecycle.to_string()),
+            (
+                "deprecated",
+                summary
+                    .deprecation
+                    .as_ref()
+                    .map(crate::api::Deprecation::told)
+                    .unwrap_or_default(),
+            ),
             ("visibility", summary.visibility.to_string()),
             ("liveness", liveness),
             ("last seen", moment(summary.liveness.last_seen)),

@@ -4,7 +4,8 @@ use url::Url;
 use uuid::Uuid;
 
 use super::failure::Failure;
-use crate::api::Registration;
+use crate::api::{Registration, SourceView};
+use crate::domain::source::SourceKind;
 
 /// Where cards lie since 0.3.
 pub const CARD_PATH: &str = "/.well-known/agent-card.json";
@@ -51,6 +52,23 @@ pub fn registration(word: &str, approve: bool) -> Result<Registration, Failure> 
         ))),
         _ => Ok(card(word.to_owned())),
     }
+}
+
+/// Whether a source asks for the card at that URL, which is normalised.
+pub fn asks(source: &SourceView, url: &Url) -> bool {
+    match source.kind.parse() {
+        Ok(SourceKind::Url | SourceKind::Entry) => source.url == url.as_str(),
+        Ok(SourceKind::WellKnown) => {
+            let own = Url::parse(&source.url);
+            is_well_known(url) && own.is_ok_and(|own| own.origin() == url.origin())
+        }
+        Ok(SourceKind::Ard | SourceKind::AiCatalog) | Err(_) => false,
+    }
+}
+
+/// Whether a URL stands for the well-known paths of its origin.
+fn is_well_known(url: &Url) -> bool {
+    [CARD_PATH, OLD_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
 /// How an agent is named on the command line.
