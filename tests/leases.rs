@@ -80,6 +80,8 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         liveness_reason: None,
         created_at: due,
         ended_at: None,
+        answered_by: None,
+        limit_met: None,
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry::store::entity::{
     account, agent, agent_vectors, attempt, body, challenge, decision, domain, enrolled_key, event,
-    hold, model, owner_marks, pace, proof, proof_check, review, setting, source, source_day, token,
-    version,
+    hold, model, owner_marks, pace, proof, proof_check, review, setting, source, source_day,
+    source_registrant, token, version, version_source, withdrawn_urn,
 };
 use a2a_registry::store::{Handle as _, Store};
 use futures::future::join_all;
@@ -205,6 +205,9 @@ both_databases! {
         entity::<enrolled_key::Entity>(&connection, &mut tables).await;
         entity::<owner_marks::Entity>(&connection, &mut tables).await;
         entity::<source::Entity>(&connection, &mut tables).await;
+        entity::<source_registrant::Entity>(&connection, &mut tables).await;
+        entity::<version_source::Entity>(&connection, &mut tables).await;
+        entity::<withdrawn_urn::Entity>(&connection, &mut tables).await;
         entity::<source_day::Entity>(&connection, &mut tables).await;
         entity::<pace::Entity>(&connection, &mut tables).await;
         entity::<attempt::Entity>(&connection, &mut tables).await;

@@ -83,6 +83,7 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         state: "pending".into(),
         ever_approved: false,
         repeats: 0,
+        standing: "nomination".into(),
     }
 }
 

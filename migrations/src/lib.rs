@@ -14,6 +14,7 @@ mod m0003_agents;
 mod m0004_events;
 mod m0005_checks;
 mod m0006_vectors;
+mod m0007_coverage;
 mod m0009_deprecation;
 
 /// Every step, oldest first.
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0004_events::Migration),
             Box::new(m0005_checks::Migration),
             Box::new(m0006_vectors::Migration),
+            Box::new(m0007_coverage::Migration),
             Box::new(m0009_deprecation::Migration),
         ]
     }

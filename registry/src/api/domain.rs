@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::domain::coverage::Coverage;
 use crate::domain::timestamp::Timestamp;
 
 /// What to register: exactly one of `domain` and `card_url`.
@@ -197,6 +198,8 @@ pub struct Transfer {
 /// One URL of a domain that yields cards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceView {
+    /// What it is called in this registry, to withdraw its registration by.
+    pub id: String,
     /// What is asked.
     pub url: String,
     /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain names its agents), or `entry` (a card
@@ -204,6 +207,17 @@ pub struct SourceView {
     pub kind: String,
     /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that is not there, which is no fault.
     pub state: String,
+    /// The agent that it feeds; null where it feeds none, or none that the caller may see.
+    pub agent: Option<Uuid>,
+    /// Whether a proof of the domain covers it (`covered`: a well-known path, a card that the domain's own catalog names,
+    /// a URL registered by whoever holds the proof) or somebody else has nominated it (`nomination`): the rules that
+    /// trust a domain do not decide on a nomination, and it gets neither level nor URN through the domain.
+    pub coverage: Coverage,
+    /// Whether the caller has registered it.
+    pub own: bool,
+    /// Why it feeds no agent although it gave a card: the limit that was met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_met: Option<String>,
     /// The last request.
     pub last_attempt: Option<AttemptView>,
     /// Earlier requests, newest first; for those who may see them.
@@ -330,9 +344,14 @@ mod tests {
             good,
         };
         SourceView {
+            id: "7".into(),
             url: "https://a.example/card.json".into(),
             kind: "url".into(),
             state: "fresh".into(),
+            agent: None,
+            coverage: Coverage::Covered,
+            own: false,
+            limit_met: None,
             last_attempt: None,
             attempts: Vec::new(),
             next_due: None,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
 
+use super::coverage::Standings;
 use super::ownership::{is_party, owner_marks};
 use super::standing::not_listed;
 use super::{App, AppError, Caller};
@@ -12,6 +13,7 @@ use crate::api::{
     AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
     SourceView,
 };
+use crate::domain::coverage::Coverage;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{self, attempt, domain, proof, proof_check, source, source_day};
@@ -57,6 +59,7 @@ impl App {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(&self.store, &ids).await?;
         let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        let standings = Standings::load(&self.store, &rows, &sources).await?;
         let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
         for row in domains::attempts_of(&self.store, &source_ids).await? {
             attempts.entry(row.source_id).or_default().push(row);
@@ -123,7 +126,17 @@ impl App {
                 sources: sources
                     .iter()
                     .filter(|source| source.domain_id == row.id)
-                    .map(|source| source_view(source, attempts.remove(&source.id), sight))
+                    .map(|source| SourceView {
+                        agent: source
+                            .agent_id
+                            .filter(|id| shown.iter().any(|agent| agent.id == *id)),
+                        coverage: standings.of_source(source, sources.iter()).coverage(),
+                        own: standings
+                            .registrants(source.id)
+                            .iter()
+                            .any(|one| is(caller, one.account_id)),
+                        ..source_view(source, attempts.remove(&source.id), sight)
+                    })
                     .collect(),
                 agents: shown
                     .iter()
@@ -232,9 +245,14 @@ fn source_view(
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
     SourceView {
+        id: row.id.to_string(),
         url: row.url.clone(),
         kind: row.kind.clone(),
         state: row.liveness.clone(),
+        agent: None,
+        coverage: Coverage::Nomination,
+        own: false,
+        limit_met: row.limit_met.clone(),
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

@@ -90,6 +90,8 @@ impl App {
                     absent_since: None,
                     absent_looks: 0,
                     ended_at: None,
+                    zone: None,
+                    vouched_account: None,
                 })
                 .await?;
             let mut ledger = Ledger::new(now, self.entropy.as_ref());

@@ -5,6 +5,7 @@ mod agents;
 mod caller;
 mod cards;
 mod changes;
+mod coverage;
 mod crawling;
 mod data_dir;
 mod derivation;

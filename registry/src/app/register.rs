@@ -17,7 +17,7 @@ use crate::domain::lifecycle::Lifecycle;
 use crate::domain::role::Permission;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
-use crate::store::entity::{domain, source};
+use crate::store::entity::{domain, source, source_registrant};
 use crate::store::{Write, agents, domains, versions};
 
 /// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
@@ -218,6 +218,9 @@ impl App {
                 if let (Some(account), None) = (approve_as, known.agent_id) {
                     write.source_approve_as(known.id, account).await?;
                 }
+                write
+                    .registrant_add(registrant(caller, known.id, now))
+                    .await?;
                 continue;
             }
             let limit = self.config.limits.agents_per_domain;
@@ -240,7 +243,10 @@ impl App {
                 approve_as,
                 ..new_source(row.id, *kind, url.clone(), now)
             };
-            write.source_insert(added).await?;
+            let added = write.source_insert(added).await?;
+            write
+                .registrant_add(registrant(caller, added.id, now))
+                .await?;
             first.get_or_insert_with(|| (*kind, url.clone()));
         }
         Ok(first)
@@ -290,6 +296,22 @@ impl App {
         let by = person(account, &state, "approved with the registration");
         ledger.approve(&mut state, &key, class, &by);
         Ok(())
+    }
+}
+
+/// That the caller has registered a source.
+fn registrant(caller: &Caller, source: i64, now: Timestamp) -> source_registrant::Model {
+    let account = caller.account.as_ref();
+    source_registrant::Model {
+        id: 0,
+        source_id: source,
+        account_id: account.map(|account| account.id),
+        network: caller
+            .network
+            .filter(|_| account.is_none())
+            .map(|network| network.to_string()),
+        role: account.map(|account| account.role.as_str().into()),
+        registered_at: now.0,
     }
 }
 

@@ -130,5 +130,7 @@ pub(super) fn new_source(
         liveness_reason: None,
         created_at: now.0,
         ended_at: None,
+        answered_by: None,
+        limit_met: None,
     }
 }

@@ -253,6 +253,7 @@ mod tests {
 
     use super::*;
     use crate::api::{Challenge, KnownValidators, SourceDay};
+    use crate::domain::coverage::Coverage;
     use crate::domain::timestamp::Timestamp;
 
     /// The lines of a screen.
@@ -278,9 +279,14 @@ mod tests {
     fn source(attempts: Vec<AttemptView>) -> SourceView {
         let mut attempts = attempts.into_iter();
         SourceView {
+            id: "7".into(),
             url: "https://a.example/card.json".into(),
             kind: "url".into(),
             state: "stale".into(),
+            agent: None,
+            coverage: Coverage::Covered,
+            own: true,
+            limit_met: None,
             last_attempt: attempts.next(),
             attempts: attempts.collect(),
             next_due: None,

@@ -1,6 +1,7 @@
 //! The words and rules of the registry, without any input or output.
 
 pub mod admission;
+pub mod coverage;
 pub mod event;
 pub mod ids;
 pub mod lifecycle;

@@ -120,6 +120,8 @@ impl Write {
                 C::Liveness,
                 C::LivenessReason,
                 C::EndedAt,
+                C::AnsweredBy,
+                C::LimitMet,
             ])
             .to_owned();
         self.insert_rows(

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod agents;
 pub mod checks;
 mod connect;
+pub mod coverage;
 pub mod crawl;
 pub mod decisions;
 pub mod domains;

@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, body, version};
+use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 use crate::domain::review::VersionState;
@@ -57,6 +57,8 @@ pub struct VersionKey {
     pub state: String,
     /// When it was first seen.
     pub observed_at: i64,
+    /// A `Standing` in text.
+    pub standing: String,
 }
 
 impl VersionKey {
@@ -87,6 +89,7 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
             C::Thumbprints,
             C::State,
             C::ObservedAt,
+            C::Standing,
         ])
         .filter(C::Id.is_in(ids.iter().copied()))
         .into_model::<VersionKey>()
@@ -308,6 +311,10 @@ impl Write {
         if dropped.is_empty() {
             return Ok(());
         }
+        version_source::Entity::delete_many()
+            .filter(version_source::Column::VersionId.is_in(dropped.iter().map(|row| row.id)))
+            .exec(self.connection())
+            .await?;
         version::Entity::delete_many()
             .filter(C::Id.is_in(dropped.iter().map(|row| row.id)))
             .exec(self.connection())

@@ -15,6 +15,7 @@ use crate::app::pins;
 use crate::app::signatures::{KeptKeySet, Signatures};
 use crate::app::urn;
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
+use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, VersionState};
@@ -184,6 +185,7 @@ impl App {
             thumbprints: row.thumbprints.clone(),
             state: row.state.clone(),
             observed_at: row.observed_at,
+            standing: row.standing.clone(),
         };
         let class = match &approved {
             None => None,
@@ -388,5 +390,6 @@ fn version_row(
         state: VersionState::Pending.as_str().into(),
         ever_approved: false,
         repeats: 0,
+        standing: Standing::Nomination.as_str().into(),
     }
 }

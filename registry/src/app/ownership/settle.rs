@@ -310,6 +310,8 @@ fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::
         absent_since: None,
         absent_looks: 0,
         ended_at: None,
+        zone: None,
+        vouched_account: None,
     }
 }
 

@@ -167,6 +167,59 @@ pub mod version {
         pub ever_approved: bool,
         /// Looks at differing bytes of the same content.
         pub repeats: i64,
+        /// A `Standing` in text: whose word stands behind whoever gave it.
+        pub standing: String,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A source that gave a version of a card.
+pub mod version_source {
+    use sea_orm::entity::prelude::*;
+
+    /// A source that gave a version of a card.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "version_sources")]
+    pub struct Model {
+        /// Which version.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub version_id: Uuid,
+        /// Which source.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub source_id: i64,
+        /// The origin that answered last, after redirects.
+        pub answered_by: String,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A URN that was taken back; nobody gets it again.
+pub mod withdrawn_urn {
+    use sea_orm::entity::prelude::*;
+
+    /// A URN that was taken back; nobody gets it again.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "withdrawn_urns")]
+    pub struct Model {
+        /// The name.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub urn: String,
+        /// The domain in it.
+        pub domain: String,
+        /// The agent that had it.
+        pub agent_id: Uuid,
+        /// Microseconds.
+        pub at: i64,
     }
 
     /// None: joins are written where they are needed.

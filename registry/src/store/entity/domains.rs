@@ -101,6 +101,10 @@ pub mod proof {
         pub absent_looks: i32,
         /// Until when.
         pub ended_at: Option<i64>,
+        /// The name below which it covers every host, where it is a record that says so.
+        pub zone: Option<String>,
+        /// The account whose sources an admin vouches for too.
+        pub vouched_account: Option<Uuid>,
     }
 
     /// None: joins are written where they are needed.
@@ -181,6 +185,10 @@ pub mod source {
         pub created_at: i64,
         /// Set once it is asked no more.
         pub ended_at: Option<i64>,
+        /// The origin that gave its last answer in full, after redirects.
+        pub answered_by: Option<String>,
+        /// Why it feeds no agent although it gave a card: the limit that was met.
+        pub limit_met: Option<String>,
     }
 
     /// None: joins are written where they are needed.
@@ -273,6 +281,36 @@ pub mod source_day {
         pub looks: i32,
         /// How often it had a card.
         pub good: i32,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Somebody who has registered a source.
+pub mod source_registrant {
+    use sea_orm::entity::prelude::*;
+
+    /// Somebody who has registered a source.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "source_registrants")]
+    pub struct Model {
+        /// Key.
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        /// Which source.
+        pub source_id: i64,
+        /// Which account; none for anyone.
+        pub account_id: Option<Uuid>,
+        /// The network that anyone came from.
+        pub network: Option<String>,
+        /// What the account was then, a `Role` in text.
+        pub role: Option<String>,
+        /// Microseconds.
+        pub registered_at: i64,
     }
 
     /// None: joins are written where they are needed.

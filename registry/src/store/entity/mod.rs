@@ -8,8 +8,8 @@ mod ownership;
 mod vectors;
 
 pub use accounts::{account, setting, token};
-pub use agents::{agent, body, hold, version};
-pub use domains::{attempt, domain, pace, proof, source, source_day};
+pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
+pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
 pub use vectors::{agent_vectors, model};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::*;
+use crate::domain::coverage::Coverage;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::{DAY, HOUR, MINUTE, Timestamp};
@@ -395,9 +396,14 @@ pub fn domain(text: &str) -> DomainView {
         }],
         sources: vec![
             SourceView {
+                id: "1".into(),
                 url: "https://agents.northwind.example/.well-known/agent-card.json".into(),
                 kind: "well_known".into(),
                 state: "fresh".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: Some(attempt),
                 attempts: earlier,
                 next_due: Some(NOW.plus(26 * MINUTE)),
@@ -414,9 +420,14 @@ pub fn domain(text: &str) -> DomainView {
                 }],
             },
             SourceView {
+                id: "2".into(),
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
                 kind: "url".into(),
                 state: "new".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
@@ -426,9 +437,14 @@ pub fn domain(text: &str) -> DomainView {
                 days: Vec::new(),
             },
             SourceView {
+                id: "3".into(),
                 url: "https://agents.northwind.example/.well-known/ard.json".into(),
                 kind: "ard".into(),
                 state: "absent".into(),
+                agent: None,
+                coverage: Coverage::Covered,
+                own: true,
+                limit_met: None,
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),

@@ -1,0 +1,273 @@
+//! What of a domain is its own: what its proof covers, and what somebody else has nominated (model.md section 4). Pure,
+//! and the one place that says so: ingest, rules, names, levels and views all ask here.
+
+use uuid::Uuid;
+
+use super::role::{Permission, Role};
+use super::source::SourceKind;
+use super::text_enum::text_enum;
+
+text_enum! {
+    /// Whose word stands behind what a source gives, the weakest first.
+    Standing {
+        /// Somebody else's: rules 4 and 5 do not apply, and it gets neither level nor name through the domain.
+        Nomination = "nomination",
+        /// Added by a curator, or by the account that an operator's vouch names: the rules apply, and that is all.
+        Admitted = "admitted",
+        /// The domain's own.
+        Covered = "covered",
+    }
+}
+
+text_enum! {
+    /// Whether a proof of the domain covers a source.
+    Coverage {
+        /// It does, once there is one: a well-known path, a card that the domain's own catalog names, or a URL
+        /// registered by whoever holds the domain's proof.
+        Covered = "covered",
+        /// It does not: somebody else has named this URL, or a redirect led to another host.
+        Nomination = "nomination",
+    }
+}
+
+impl Standing {
+    /// Whether rules 4 and 5 may decide on it.
+    pub const fn is_admitted(self) -> bool {
+        !matches!(self, Self::Nomination)
+    }
+
+    /// Whether the domain's proof covers it.
+    pub const fn coverage(self) -> Coverage {
+        match self {
+            Self::Covered => Coverage::Covered,
+            Self::Admitted | Self::Nomination => Coverage::Nomination,
+        }
+    }
+}
+
+/// Somebody who has registered a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registrant {
+    /// The account; `None` for anyone.
+    pub account: Option<Uuid>,
+    /// What that account was when it registered the source.
+    pub role: Option<Role>,
+}
+
+/// What is known of a domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DomainFacts {
+    /// Its name.
+    pub name: String,
+    /// Scheme, host and port, as `https://a.example`.
+    pub origin: String,
+    /// The account whose proof of it holds.
+    pub owner: Option<Uuid>,
+    /// The accounts that operators' vouches name.
+    pub vouched: Vec<Uuid>,
+    /// The names whose records, with `policy=subdomains`, are its owner's proof: they cover every host below them.
+    pub zones: Vec<String>,
+    /// The origins of other domains that the same account has proved.
+    pub same_owner: Vec<String>,
+}
+
+/// What is known of a source, or of the place where one version of a card was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFacts<'a> {
+    /// Its kind.
+    pub kind: SourceKind,
+    /// The origin that is asked.
+    pub origin: String,
+    /// The origin that answered, after redirects.
+    pub answered_by: &'a str,
+    /// Whether the domain's own catalog names its URL now.
+    pub is_named: bool,
+    /// Who has registered its URL.
+    pub registrants: Vec<Registrant>,
+}
+
+/// What a domain's proof says of a source, or would say if it held.
+pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
+    if source.origin != domain.origin || !reaches(domain, source.answered_by) {
+        return Standing::Nomination;
+    }
+    let lies_where_only_the_domain_puts_it = match source.kind {
+        SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
+        SourceKind::Url | SourceKind::Entry => source.is_named,
+    };
+    let registered = |wanted: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(wanted);
+    let by_owner = |one: &Registrant| one.account.is_some() && one.account == domain.owner;
+    if lies_where_only_the_domain_puts_it || registered(&by_owner) {
+        return Standing::Covered;
+    }
+    let by_curator = |one: &Registrant| one.role.is_some_and(|role| role.may(Permission::Curate));
+    let by_vouched = |one: &Registrant| {
+        one.account
+            .is_some_and(|account| domain.vouched.contains(&account))
+    };
+    if registered(&by_curator) || registered(&by_vouched) {
+        return Standing::Admitted;
+    }
+    Standing::Nomination
+}
+
+/// Whether what that origin answers is the domain's own: it is the domain, a host that the same account has proved, or
+/// one that its owner's record covers too.
+fn reaches(domain: &DomainFacts, origin: &str) -> bool {
+    if origin == domain.origin || domain.same_owner.iter().any(|other| other == origin) {
+        return true;
+    }
+    // A record covers host names on port 443, as proofs do.
+    let Some(host) = origin.strip_prefix("https://") else {
+        return false;
+    };
+    let below = |zone: &String| {
+        host == zone
+            || host
+                .strip_suffix(zone.as_str())
+                .is_some_and(|front| front.ends_with('.'))
+    };
+    !host.contains(':') && domain.zones.iter().any(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Uuid = Uuid::from_u128(1);
+    const STRANGER: Uuid = Uuid::from_u128(2);
+    const PARTNER: Uuid = Uuid::from_u128(3);
+    const HOME: &str = "https://a.example";
+
+    fn domain() -> DomainFacts {
+        DomainFacts {
+            name: "a.example".into(),
+            origin: HOME.into(),
+            owner: Some(OWNER),
+            vouched: vec![PARTNER],
+            ..DomainFacts::default()
+        }
+    }
+
+    fn source(
+        kind: SourceKind,
+        registrants: &[(Option<Uuid>, Option<Role>)],
+    ) -> SourceFacts<'static> {
+        SourceFacts {
+            kind,
+            origin: HOME.into(),
+            answered_by: HOME,
+            is_named: false,
+            registrants: registrants
+                .iter()
+                .map(|&(account, role)| Registrant { account, role })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_source_stands_by_who_placed_or_registered_it() {
+        use SourceKind::{Entry, Url, WellKnown};
+        let by = |account, role| (Some(account), Some(role));
+        let anyone = (None, None);
+        let stranger = by(STRANGER, Role::Publisher);
+        for (kind, registrants, expected) in [
+            (WellKnown, vec![anyone], Standing::Covered),
+            (WellKnown, vec![], Standing::Covered),
+            (Url, vec![], Standing::Nomination),
+            (Url, vec![anyone], Standing::Nomination),
+            (Url, vec![stranger], Standing::Nomination),
+            (Url, vec![by(OWNER, Role::Publisher)], Standing::Covered),
+            (
+                Url,
+                vec![stranger, by(OWNER, Role::Publisher)],
+                Standing::Covered,
+            ),
+            (
+                Url,
+                vec![stranger, by(STRANGER, Role::Curator)],
+                Standing::Admitted,
+            ),
+            (Url, vec![by(STRANGER, Role::Admin)], Standing::Admitted),
+            (Url, vec![by(PARTNER, Role::Publisher)], Standing::Admitted),
+            (Entry, vec![], Standing::Nomination),
+        ] {
+            let facts = source(kind, &registrants);
+            assert_eq!(
+                standing(&domain(), &facts),
+                expected,
+                "{kind} {registrants:?}"
+            );
+            let named = SourceFacts {
+                is_named: true,
+                ..facts.clone()
+            };
+            assert_eq!(standing(&domain(), &named), Standing::Covered, "named");
+            for elsewhere in [
+                "https://evil.example",
+                "http://a.example",
+                "https://a.example:8443",
+            ] {
+                let redirected = SourceFacts {
+                    answered_by: elsewhere,
+                    ..named.clone()
+                };
+                assert_eq!(
+                    standing(&domain(), &redirected),
+                    Standing::Nomination,
+                    "{elsewhere}"
+                );
+                let there = SourceFacts {
+                    origin: elsewhere.into(),
+                    ..named.clone()
+                };
+                assert_eq!(
+                    standing(&domain(), &there),
+                    Standing::Nomination,
+                    "asked at {elsewhere}"
+                );
+            }
+        }
+    }
+
+    /// Without an owner nobody's registration counts as one: not that of anyone, who has no account either.
+    #[test]
+    fn nobody_owns_what_nobody_has_proved() {
+        let unproved = DomainFacts {
+            owner: None,
+            ..domain()
+        };
+        let anyone = source(SourceKind::Url, &[(None, None)]);
+        assert_eq!(standing(&unproved, &anyone), Standing::Nomination);
+        let owner_to_be = source(SourceKind::Url, &[(Some(OWNER), Some(Role::Publisher))]);
+        assert_eq!(standing(&unproved, &owner_to_be), Standing::Nomination);
+    }
+
+    #[test]
+    fn a_redirect_stays_the_domains_own_as_far_as_its_owners_proof_reaches() {
+        let reaching = DomainFacts {
+            zones: vec!["a.example".into()],
+            same_owner: vec!["https://b.example".into()],
+            ..domain()
+        };
+        for (origin, own) in [
+            (HOME, true),
+            ("https://www.a.example", true),
+            ("https://x.y.a.example", true),
+            ("https://b.example", true),
+            ("https://www.b.example", false),
+            ("https://nota.example", false),
+            ("https://a.example.evil.example", false),
+            ("https://www.a.example:8443", false),
+            ("http://www.a.example", false),
+            ("http://b.example", false),
+        ] {
+            assert_eq!(reaches(&reaching, origin), own, "{origin}");
+            assert_eq!(
+                reaches(&domain(), origin),
+                origin == HOME,
+                "{origin}, without them"
+            );
+        }
+    }
+}
