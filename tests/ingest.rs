@@ -13,3 +13,4 @@ mod random;
 mod rules;
 mod signatures;
 mod sources;
+mod verdicts;

@@ -73,6 +73,7 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         signature: "unsigned".into(),
         key_sets: "[]".into(),
         thumbprints: String::new(),
+        verdicts: "[]".into(),
         wire_family: "v0_3".into(),
         model: "{}".into(),
         findings: "[]".into(),

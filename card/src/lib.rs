@@ -96,4 +96,4 @@ pub use words::security_sentences;
 ///
 /// Whoever stores what was derived from a card stores this number with it, and derives again what carries
 /// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 1;
+pub const DERIVATION: u32 = 2;

@@ -15,6 +15,7 @@ mod m0004_events;
 mod m0005_checks;
 mod m0006_vectors;
 mod m0007_coverage;
+mod m0008_verdicts;
 mod m0009_deprecation;
 
 /// Every step, oldest first.
@@ -32,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_checks::Migration),
             Box::new(m0006_vectors::Migration),
             Box::new(m0007_coverage::Migration),
+            Box::new(m0008_verdicts::Migration),
             Box::new(m0009_deprecation::Migration),
         ]
     }

@@ -98,6 +98,15 @@ impl KeySet {
         self.keys.iter().map(|key| key.thumbprint.as_str())
     }
 
+    /// The thumbprint of the first key with that identifier.
+    pub fn thumbprint_of(&self, kid: &str) -> Option<&str> {
+        let named = |key: &&Key| key.kid.as_deref() == Some(kid);
+        self.keys
+            .iter()
+            .find(named)
+            .map(|key| key.thumbprint.as_str())
+    }
+
     /// The keys of both sets, those of this one first, up to [`MAX_KEYS`]; each once, by its thumbprint and
     /// identifier.
     #[must_use]

@@ -136,6 +136,52 @@ impl Reason {
             Reason::KeyAlgorithm => "key-algorithm",
         }
     }
+
+    /// One sentence for the card's publisher and whoever decides on it: what is wrong with the signature.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Reason::Mismatch => {
+                "The signature does not match: the card, its protected header or the signature was changed \
+                 after signing, or another key made it."
+            }
+            Reason::SchemesNotCovered => {
+                "The signature covers the card without its `securitySchemes`, so anybody could change how \
+                 callers authenticate."
+            }
+            Reason::NotIJson => {
+                "Readers of JSON disagree about what the card says (RFC 7493), so nothing can be signed."
+            }
+            Reason::NestedCard => {
+                "The card lies inside another document, which the signature does not cover."
+            }
+            Reason::TooManyTries => {
+                "Too many keys fit the card's signatures, and none of those that were tried verifies it."
+            }
+            Reason::NotJws => {
+                "The entry is no JWS: `protected` or `signature` is missing or malformed."
+            }
+            Reason::Header => {
+                "A header of the signature is malformed: it repeats a name, lacks `alg`, or has a member of \
+                 the wrong type."
+            }
+            Reason::Algorithm => {
+                "The signature's algorithm is not accepted; EdDSA, ES256, ES384, PS256 and RS256 are."
+            }
+            Reason::Critical => {
+                "The header's `crit` names an extension that must be understood and is not."
+            }
+            Reason::Unencoded => "The signature has an unencoded payload (RFC 7797).",
+            Reason::NameInBothHeaders => {
+                "A name stands both in the protected and in the unprotected header."
+            }
+            Reason::EmbeddedKey => {
+                "The header brings its own key along (`jwk`, `x5c` or `x5u`), which proves nothing."
+            }
+            Reason::KeyAlgorithm => {
+                "The key that the signature names is of another type, or meant for another use."
+            }
+        }
+    }
 }
 
 /// One entry of a card's `signatures`.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::signature::SignatureState;
 use crate::domain::timestamp::Timestamp;
 
 /// One agent in a list.
@@ -234,10 +235,40 @@ pub struct Agent {
     pub card: a2a_card::AgentCard,
     /// How to authenticate, one sentence per alternative.
     pub security: Vec<String>,
+    /// What the card's signatures are worth, and why.
+    pub signature_verdict: SignatureVerdict,
     /// Who or what decided, on which grounds.
     pub decision: Decision,
     /// What holds it back; empty for whoever may not see holds.
     pub holds: Vec<HoldView>,
+}
+
+/// What the signatures of one version of a card are worth, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignatureVerdict {
+    /// Of all signatures together: the best one counts.
+    pub state: SignatureState,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// The first 16 signatures, in the card's order.
+    pub signatures: Vec<SignatureEntryView>,
+}
+
+/// What one signature is worth, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignatureEntryView {
+    /// The name of the key, as the signature gives it.
+    pub kid: Option<String>,
+    /// The algorithm, as the signature gives it.
+    pub alg: Option<String>,
+    /// The RFC 7638 thumbprint of the key that it verifies with, or that it names; null where there is none.
+    pub key_thumbprint: Option<String>,
+    /// Where that key is from: the URL of a key set, or `enrolled`; null where there is no key.
+    pub key_from: Option<String>,
+    /// What this signature alone is worth; `unsigned` for an entry that is no JWS.
+    pub verdict: SignatureState,
+    /// Why, in one sentence.
+    pub reason: String,
 }
 
 /// Why an agent stands where it stands.
@@ -287,6 +318,8 @@ pub struct Version {
     /// Whether this is the version served.
     #[serde(default)]
     pub served: bool,
+    /// What its signatures are worth, with the keys of today.
+    pub signature_verdict: SignatureVerdict,
 }
 
 /// What changed between two versions of a card.

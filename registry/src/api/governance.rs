@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::SignatureVerdict;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, ReviewState};
@@ -28,6 +29,8 @@ pub struct Review {
     pub previous: Option<String>,
     /// How much changed; null for a first card.
     pub change_class: Option<ChangeClass>,
+    /// What the signatures of the content in question are worth, and why.
+    pub signature_verdict: SignatureVerdict,
     /// Where it stands.
     pub state: ReviewState,
     /// The account that registered the domain.

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::documents::AgentRecord;
 use super::page::{PageRequest, cut, page_size};
+use super::signatures::KeyBinding;
 use super::{App, AppError, Caller};
 use crate::api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
@@ -13,7 +14,7 @@ use crate::domain::review::VersionState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{agent, version};
-use crate::store::{agents, decisions, versions};
+use crate::store::{agents, decisions, domains, versions};
 
 /// New versions in a day beyond which a card is said to flap (model.md section 2).
 const FLAPPING: i32 = 10;
@@ -46,6 +47,7 @@ impl App {
                 matched: Match::default(),
             },
             security: security_sentences(&record.card),
+            signature_verdict: record.signature_verdict(),
             card: record.card.clone(),
             decision: self.decision(record).await?,
             holds,
@@ -112,14 +114,22 @@ impl App {
             })
             .flatten();
         let served = row.approved_version;
+        let binding = self.key_binding(row.domain_id).await?;
         let versions = rows
             .into_iter()
-            .map(|row| version_view(row, served))
+            .map(|row| version_view(row, served, &binding))
             .collect();
         Ok(VersionList {
             versions,
             next_page_token,
         })
+    }
+
+    /// What ties the keys of a domain's cards to it.
+    async fn key_binding(&self, domain: i64) -> Result<KeyBinding, AppError> {
+        let rows = domains::domains_by_ids(&self.store, &[domain]).await?;
+        let mut bindings = KeyBinding::of_domains(&self.store, &rows).await?;
+        Ok(bindings.remove(&domain).unwrap_or_default())
     }
 
     /// What lint found in the version shown.
@@ -221,8 +231,9 @@ fn hold_view(row: &crate::store::entity::hold::Model) -> Option<HoldView> {
     })
 }
 
-fn version_view(row: version::Model, served: Option<Uuid>) -> Version {
+fn version_view(row: version::Model, served: Option<Uuid>, binding: &KeyBinding) -> Version {
     Version {
+        signature_verdict: binding.verdict(Some(&row)),
         served: served == Some(row.id),
         digest: row.digest,
         content_digest: row.content_digest,

@@ -161,6 +161,7 @@ fn rederive(row: &version::Model, bytes: Option<&[u8]>, around: &Surroundings) -
         signing: signatures.summary(),
         signature: signatures.state().into(),
         thumbprints: signatures.thumbprints(),
+        verdicts: signatures.verdicts(),
         wire_family: parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,

@@ -1,6 +1,6 @@
 //! Agents as the index keeps them and as callers see them: one way from the rows to both.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{
     AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
@@ -11,16 +11,20 @@ use uuid::Uuid;
 use super::App;
 use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
 use super::error::AppError;
-use super::urn::is_proved;
-use crate::api::{Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust};
+use super::signatures::KeyBinding;
+use crate::api::{
+    Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict,
+    Summary, Trust,
+};
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
+use crate::domain::signature::SignatureState;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::index::{Document, SkillText};
 use crate::store::entity::{agent, hold, source, version};
-use crate::store::{Handle, agents, domains, ownership, versions};
+use crate::store::{Handle, agents, domains, versions};
 
 /// An agent with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -30,10 +34,9 @@ pub(super) struct AgentRecord {
     pub(super) version: version::Model,
     pub(super) card: AgentCard,
     pub(super) domain_state: String,
-    /// Whether an account has proved the domain; an admin's word is no proof (model.md section 4).
-    domain_proved: bool,
-    /// Whether its signature is by a key that was named for the domain.
-    key_enrolled: bool,
+    /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
+    /// proof (model.md section 4).
+    binding: KeyBinding,
     pub(super) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,
 }
@@ -77,27 +80,27 @@ impl AgentRecord {
             .unwrap_or(Visibility::Restricted)
     }
 
+    /// What the signatures of the version shown are worth, and why.
+    pub(super) fn signature_verdict(&self) -> SignatureVerdict {
+        self.binding.verdict(Some(&self.version))
+    }
+
     /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
     /// card's own site, so a proof of the domain binds it.
     fn trust(&self) -> Trust {
-        let bound =
-            (self.domain_proved || self.key_enrolled) && self.version.signature == "untrusted";
-        let signature = if bound {
-            "valid"
-        } else {
-            self.version.signature.as_str()
-        };
-        let level = match (self.agent.tls, self.domain_proved, signature) {
+        let signature = self.binding.state(&self.version);
+        let key_enrolled = self.binding.has_enrolled(&self.version.thumbprints);
+        let level = match (self.agent.tls, self.binding.proved, signature) {
             (false, ..) => None,
-            (true, true, "valid") if self.key_enrolled => Some("L3"),
-            (true, true, "valid") => Some("L2"),
+            (true, true, SignatureState::Valid) if key_enrolled => Some("L3"),
+            (true, true, SignatureState::Valid) => Some("L2"),
             (true, true, _) => Some("L1"),
             (true, false, _) => Some("L0"),
         };
         Trust {
             level: level.map(str::to_owned),
             domain: self.domain_state.clone(),
-            signature: signature.to_owned(),
+            signature: signature.as_str().to_owned(),
         }
     }
 
@@ -154,18 +157,11 @@ impl App {
             .into_iter()
             .map(|row| (row.id, row))
             .collect();
-        let states: HashMap<i64, (String, bool)> = domains::domains_by_ids(on, &domain_ids)
-            .await?
+        let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
+        let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
+        let states: HashMap<i64, String> = domain_rows
             .into_iter()
-            .map(|row| {
-                let proved = is_proved(&row);
-                (row.id, (row.state, proved))
-            })
-            .collect();
-        let enrolled: HashSet<(i64, String)> = ownership::enrolled_of(on, &domain_ids)
-            .await?
-            .into_iter()
-            .map(|row| (row.domain_id, row.thumbprint))
+            .map(|row| (row.id, row.state))
             .collect();
         let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
         for row in agents::holds_of(on, &ids).await? {
@@ -188,16 +184,10 @@ impl App {
                     version.id
                 ))
             })?;
-            let key_enrolled = version
-                .thumbprints
-                .split_whitespace()
-                .any(|key| enrolled.contains(&(agent.domain_id, key.to_owned())));
-            let (domain_state, domain_proved) =
-                states.get(&agent.domain_id).cloned().unwrap_or_default();
+            let domain = agent.domain_id;
             records.push(AgentRecord {
-                domain_state,
-                domain_proved,
-                key_enrolled,
+                domain_state: states.get(&domain).cloned().unwrap_or_default(),
+                binding: bindings.get(&domain).cloned().unwrap_or_default(),
                 holds: holds.remove(&agent.id).unwrap_or_default(),
                 sources: sources.remove(&agent.id).unwrap_or_default(),
                 agent,

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::error::ErrorKind;
 use super::ledger::{AgentState, Decider, Ledger};
 use super::page::{PageRequest, cut, page_size};
+use super::signatures::KeyBinding;
 use super::{Account, App, AppError, Caller};
 use crate::api::{Review, ReviewDecision, ReviewList};
 use crate::domain::admission::Rule;
@@ -12,7 +13,7 @@ use crate::domain::review::ReviewState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::review;
-use crate::store::{Handle, Write, agents, reviews, versions};
+use crate::store::{Handle, Write, agents, domains, reviews, versions};
 
 /// Characters of a reason.
 const MAX_REASON: usize = 1000;
@@ -214,21 +215,23 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let found = versions::versions_by_ids(on, &version_ids).await?;
     let owners = agents::agents_by_ids(on, &agent_ids).await?;
+    let domain_ids: Vec<i64> = owners.iter().map(|owner| owner.domain_id).collect();
+    let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
+    let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
     let version = |id: Uuid| found.iter().find(|row| row.id == id);
     let view = |row: review::Model| {
         let about = version(row.version_id);
         let name = about
             .and_then(|about| serde_json::from_str::<serde_json::Value>(&about.model).ok())
             .and_then(|card| card.get("name")?.as_str().map(str::to_owned));
+        let owner = owners.iter().find(|owner| owner.id == row.agent_id);
+        let binding = owner.and_then(|owner| bindings.get(&owner.domain_id));
         Review {
+            signature_verdict: binding.unwrap_or(&KeyBinding::default()).verdict(about),
             id: row.id,
             agent: row.agent_id,
             name: name.unwrap_or_default(),
-            domain: owners
-                .iter()
-                .find(|owner| owner.id == row.agent_id)
-                .map(|owner| owner.domain.clone())
-                .unwrap_or_default(),
+            domain: owner.map(|owner| owner.domain.clone()).unwrap_or_default(),
             digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
             previous: row
                 .previous_version

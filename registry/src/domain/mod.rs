@@ -8,6 +8,7 @@ pub mod lifecycle;
 pub mod ownership;
 pub mod review;
 pub mod role;
+pub mod signature;
 pub mod source;
 pub mod succession;
 mod text_enum;

@@ -223,6 +223,7 @@ impl Write {
                 signature: Set(row.signature),
                 key_sets: Set(row.key_sets),
                 thumbprints: Set(row.thumbprints),
+                verdicts: Set(row.verdicts),
                 wire_family: Set(row.wire_family),
                 model: Set(row.model),
                 findings: Set(row.findings),

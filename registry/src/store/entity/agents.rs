@@ -147,6 +147,8 @@ pub mod version {
         pub key_sets: String,
         /// The thumbprints of the keys with which its signatures verify, with spaces between.
         pub thumbprints: String,
+        /// JSON: what became of each of its signatures, and why.
+        pub verdicts: String,
         /// How it was read.
         pub wire_family: String,
         /// JSON of the card's model.

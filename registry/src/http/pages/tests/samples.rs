@@ -10,6 +10,7 @@ use crate::api::*;
 use crate::domain::coverage::Coverage;
 use crate::domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::signature::SignatureState;
 use crate::domain::timestamp::{DAY, HOUR, MINUTE, Timestamp};
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
@@ -287,7 +288,23 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             self_approved: true,
         },
         holds: Vec::new(),
+        signature_verdict: verdict(text),
         card,
+    }
+}
+
+pub fn verdict(text: &str) -> SignatureVerdict {
+    SignatureVerdict {
+        state: SignatureState::Invalid,
+        reason: text.into(),
+        signatures: vec![SignatureEntryView {
+            kid: Some(text.into()),
+            alg: Some(text.into()),
+            key_thumbprint: Some(text.into()),
+            key_from: Some(text.into()),
+            verdict: SignatureState::Invalid,
+            reason: text.into(),
+        }],
     }
 }
 
@@ -308,6 +325,7 @@ pub fn versions(text: &str) -> VersionList {
         change_class,
         wire_family: "1.0".into(),
         served,
+        signature_verdict: verdict(text),
     };
     VersionList {
         versions: vec![

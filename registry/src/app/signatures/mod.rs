@@ -1,5 +1,7 @@
 //! What the signatures of a card are worth with the keys that were found for them.
 
+mod verdict;
+
 use std::collections::BTreeSet;
 
 use a2a_card::{
@@ -11,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::store::entity::enrolled_key;
+use verdict::KeptVerdict;
+
+pub(super) use verdict::KeyBinding;
 
 /// What stands in the place of a URL where keys were named to the registry itself.
 const ENROLLED: &str = "enrolled";
@@ -39,6 +44,12 @@ pub(super) struct KeptKeySet {
 }
 
 impl KeptKeySet {
+    /// Its keys; none where there is no set.
+    fn read(&self) -> KeySet {
+        let set = self.keys.as_deref().unwrap_or_default();
+        KeySet::from_jwks(set.as_bytes()).unwrap_or_default()
+    }
+
     /// The keys that a domain's owner or the operator has named; nothing where there are none.
     pub(super) fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
         let keys: Vec<&RawValue> = keys
@@ -82,9 +93,7 @@ pub(super) struct Signatures {
 impl Signatures {
     /// Judges them with the keys that were found.
     pub(super) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
-        let found = key_sets
-            .iter()
-            .filter_map(|set| KeySet::from_jwks(set.keys.as_ref()?.as_bytes()).ok());
+        let found = key_sets.iter().map(KeptKeySet::read);
         let keys = found.fold(KeySet::default(), KeySet::union);
         Self {
             entries: verify(parsed, bytes, &keys),
@@ -123,6 +132,16 @@ impl Signatures {
             });
         let each: BTreeSet<&str> = valid.collect();
         each.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The verdict on each signature, as it is kept.
+    pub(super) fn verdicts(&self) -> String {
+        let verdicts: Vec<KeptVerdict> = self
+            .entries
+            .iter()
+            .map(|entry| KeptVerdict::of(entry, &self.key_sets))
+            .collect();
+        serde_json::to_string(&verdicts).unwrap_or_else(|_| "[]".into())
     }
 
     /// The key sets as they are kept.

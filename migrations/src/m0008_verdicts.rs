@@ -1,0 +1,32 @@
+//! What became of each signature of a card, kept with the version it was found on.
+
+use sea_orm_migration::{prelude::*, schema::*};
+
+/// A verdict with its reason for each signature. Versions from before have none until they are derived again.
+#[derive(Debug, DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager
+            .alter_table(
+                Table::alter()
+                    .table("versions")
+                    .add_column(text("verdicts").default("[]"))
+                    .take(),
+            )
+            .await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager
+            .alter_table(
+                Table::alter()
+                    .table("versions")
+                    .drop_column("verdicts")
+                    .take(),
+            )
+            .await
+    }
+}

@@ -1,0 +1,31 @@
+//! What the signatures of a card are worth.
+
+use super::text_enum::text_enum;
+
+text_enum! {
+    /// What a signature, or all signatures of a card together, are worth; the best one counts.
+    SignatureState {
+        /// No entry in the form of a JWS.
+        Unsigned = "unsigned",
+        /// It verifies with a key that is enrolled, or whose domain is proved.
+        Valid = "valid",
+        /// It verifies, but nothing says whose the key is.
+        Untrusted = "untrusted",
+        /// It is wrong, malformed or refused.
+        Invalid = "invalid",
+        /// Its key could not be had.
+        Unknown = "unknown",
+    }
+}
+
+impl From<a2a_card::SignatureState> for SignatureState {
+    fn from(state: a2a_card::SignatureState) -> Self {
+        match state {
+            a2a_card::SignatureState::Unsigned => Self::Unsigned,
+            a2a_card::SignatureState::Valid => Self::Valid,
+            a2a_card::SignatureState::Untrusted => Self::Untrusted,
+            a2a_card::SignatureState::Invalid => Self::Invalid,
+            a2a_card::SignatureState::Unknown => Self::Unknown,
+        }
+    }
+}
