@@ -67,7 +67,7 @@ pub struct Act {
 }
 
 /// Marking an agent as on its way out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deprecate {
     /// Why, and what to do; shown to everybody who finds the agent.

@@ -171,6 +171,16 @@ impl Client {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
     }
 
+    /// A kept version of an agent's card by its digest, byte for byte.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
+        let query = encode(&[("version", digest.to_owned())]);
+        self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
+            .await
+    }
+
     /// An agent's approved card in the form of another protocol version.
     ///
     /// # Errors

@@ -64,6 +64,13 @@ impl Console {
         self.write(format!("{safe}\n").as_bytes())
     }
 
+    /// How many columns the window has, where a person looks at one.
+    pub fn columns(&self) -> Option<usize> {
+        let table = comfy_table::Table::new();
+        let columns = table.width().filter(|_| self.interactive);
+        columns.map(usize::from)
+    }
+
     /// A text for a table or a list: on a terminal at most this many columns, elsewhere all of it.
     pub fn short(&self, text: &str, columns: usize) -> String {
         if self.interactive {

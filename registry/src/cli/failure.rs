@@ -38,6 +38,8 @@ pub enum Failure {
     No(String),
     /// One of these two, with more to tell than a line.
     Told(Box<Told>),
+    /// Something went wrong and was told where it happened: exit code 2.
+    Said,
     /// A second signal asked to end at once: exit code 130, as shells show an interrupted program.
     Interrupted,
     /// Whoever read the output has gone away, as `head` does. Nobody is left to be told: exit code 0.
@@ -94,8 +96,17 @@ impl Failure {
             Self::Failed(line) => Some(document(line, 2, &Value::Null)),
             Self::No(line) => Some(document(line, 1, &Value::Null)),
             Self::Told(told) => Some(told.document.clone()),
-            Self::Interrupted | Self::OutputClosed => None,
+            Self::Said | Self::Interrupted | Self::OutputClosed => None,
         }
+    }
+
+    /// Says on standard error what went wrong. The lines may quote a card or a server; nothing of that may steer the
+    /// terminal.
+    pub fn complain(self) {
+        let mut lines = self.lines();
+        let last = lines.pop();
+        lines.iter().for_each(|line| terminal::note(line));
+        last.iter().for_each(|line| terminal::complain(line));
     }
 
     /// What people read of it, its line last.
@@ -107,7 +118,7 @@ impl Failure {
                 lines.push(told.line);
                 lines
             }
-            Self::Interrupted | Self::OutputClosed => Vec::new(),
+            Self::Said | Self::Interrupted | Self::OutputClosed => Vec::new(),
         }
     }
 
@@ -116,7 +127,7 @@ impl Failure {
             Self::OutputClosed => 0,
             Self::No(_) => 1,
             Self::Told(told) if told.no => 1,
-            Self::Failed(_) | Self::Told(_) => 2,
+            Self::Failed(_) | Self::Told(_) | Self::Said => 2,
             Self::Interrupted => 130,
         }
     }
@@ -159,11 +170,7 @@ pub fn conclude(result: Result<Outcome, Failure>, console: &Console) -> ExitCode
         // Whoever does not read it reads the line below, or nothing.
         let _ = console.raw_json(&document);
     }
-    // The lines may quote a card or a server; nothing of that may steer the terminal.
-    let mut lines = failure.lines();
-    let last = lines.pop();
-    lines.iter().for_each(|line| terminal::note(line));
-    last.iter().for_each(|line| terminal::complain(line));
+    failure.complain();
     ExitCode::from(code)
 }
 
@@ -207,7 +214,11 @@ mod tests {
             let named = failure.about("a.example").lines().pop();
             assert_eq!(named.as_deref(), Some("a.example: the line"));
         }
-        for (silent, code) in [(Failure::Interrupted, 130), (Failure::OutputClosed, 0)] {
+        for (silent, code) in [
+            (Failure::Said, 2),
+            (Failure::Interrupted, 130),
+            (Failure::OutputClosed, 0),
+        ] {
             assert_eq!((silent.code(), silent.document()), (code, None));
         }
     }

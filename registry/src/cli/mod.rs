@@ -31,6 +31,7 @@ mod serve;
 mod show;
 mod sign;
 mod signals;
+mod signature;
 mod table;
 mod target;
 mod terminal;
@@ -108,7 +109,7 @@ enum Command {
     Show(show::ShowArgs),
     /// Send a text to an agent and print its answer
     Send(send::SendArgs),
-    /// Check an agent card; needs no registry
+    /// Check agent cards; needs no registry
     Lint(lint::LintArgs),
     /// Sign an agent card with a key of one's own; needs no registry
     Sign(sign::SignArgs),
