@@ -89,6 +89,7 @@ pub use signature::{
     Verdict, canonical_payload, sign, signature_entries, signature_state, signing_summary,
     uncovered, uncovered_findings, verified_state, verified_summary, verify,
 };
+pub use text::visible_json;
 pub use words::security_sentences;
 
 /// The number of the derivation: raised by one whenever [`parse`], [`lint`] or anything else here gives

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::position::{Region, regions};
+use crate::text::visible;
 use crate::{Finding, ParseError, Rule, Severity, digest, rules};
 
 /// The schema that documents name.
@@ -15,7 +16,8 @@ const TOOL: &str = "a2a-registry";
 ///
 /// `artifact_uri` is the card's path in its repository, or its address; what no URI may hold is
 /// percent-encoded. `bytes` are those that were read: they give each finding its line and column.
-/// `tool_version` is the version that the log tells of the tool.
+/// `tool_version` is the version that the log tells of the tool. What of the card's text cannot be seen stands
+/// in the log as `\u{…}`, so that no viewer is steered by it; print the log through [`crate::visible_json`].
 ///
 /// ```
 /// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
@@ -134,10 +136,10 @@ fn sentence(finding: &Finding) -> String {
 }
 
 /// Text as a SARIF message: braces would name arguments and brackets make links of it, and what a card
-/// says must do neither (SARIF 2.1.0 §3.11.5, §3.11.6).
+/// says must do neither (SARIF 2.1.0 §3.11.5, §3.11.6). What cannot be seen is written out before.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible(text, usize::MAX).chars() {
         match character {
             '{' | '}' => escaped.extend([character, character]),
             '[' | ']' | '\\' => escaped.extend(['\\', character]),
@@ -173,8 +175,8 @@ fn logical(pointer: &str) -> Value {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     let is_index = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     json!({
-        "name": name.replace("~1", "/").replace("~0", "~"),
-        "fullyQualifiedName": pointer,
+        "name": visible(&name.replace("~1", "/").replace("~0", "~"), usize::MAX),
+        "fullyQualifiedName": visible(pointer, usize::MAX),
         "kind": if is_index { "value" } else { "property" },
     })
 }

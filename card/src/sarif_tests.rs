@@ -172,3 +172,38 @@ fn a_rule_of_another_version_keeps_its_name() {
     assert_eq!(result["ruleId"], "gone.by");
     assert!(result.get("ruleIndex").is_none());
 }
+
+#[test]
+fn a_card_cannot_steer_whoever_reads_the_log() {
+    let steering = [
+        "\u{9b}31m",
+        "\u{85}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{1b}[2J",
+        "\u{e0041}",
+    ];
+    let assert_plain = |log: &Value| {
+        let written = serde_json::to_string(log).unwrap();
+        let hidden = written
+            .chars()
+            .find(|&one| crate::text::is_hidden(one) || one.is_control());
+        assert_eq!(hidden, None, "{written}");
+    };
+    for steer in steering {
+        let name = format!("a{steer}b");
+        let card = json!({
+            "name": name, "url": name, "skills": [{"id": 1, &name: name}], "protocolVersion": name,
+            "securitySchemes": {&name: {"type": name, "in": name}}, "security": [{&name: name}],
+        });
+        let log = log_of(&card.to_string());
+        assert_taken(&log);
+        assert_plain(&log);
+        assert!(
+            log.to_string().contains("\\u{"),
+            "the steering text is told: {log}"
+        );
+        let refusal = parse(format!("{{\"{steer}\": {steer}").as_bytes()).unwrap_err();
+        assert_plain(&sarif_of_refusal(&name, &refusal, "1"));
+    }
+}

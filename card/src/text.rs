@@ -1,4 +1,7 @@
-//! Which characters do not belong into a card's text.
+//! Which characters do not belong into a card's text, and how they are written where they stand anyway.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Whether a reader cannot see the character while a machine does: bidirectional controls, zero-width
 /// characters, fillers, tag characters and controls other than tab, line feed and carriage return.
@@ -24,24 +27,27 @@ pub(crate) fn is_hidden(character: char) -> bool {
 
 /// Whether the text has a hidden character, or a joiner or selector behind a character that takes none.
 pub(crate) fn has_hidden(text: &str) -> bool {
-    // Nearly every text is plain ASCII, which is told without decoding it.
-    let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    if text.bytes().all(plain) {
-        return false;
-    }
+    !is_plain(text) && judged(text).any(|(_, hidden)| hidden)
+}
+
+/// Whether the text is ASCII without controls, which is told without decoding it. Nearly every text is.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e))
+}
+
+/// Every character, and whether it is hidden where it stands.
+fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = ' ';
-    for character in text.chars() {
+    text.chars().map(move |character| {
         let hidden = match character {
             '\u{200c}' | '\u{200d}' => before.is_ascii(),
             '\u{e0100}'..='\u{e01ef}' => !is_ideograph(before),
             other => is_hidden(other),
         };
-        if hidden {
-            return true;
-        }
         before = character;
-    }
-    false
+        (character, hidden)
+    })
 }
 
 /// Whether the character takes one of the variation selectors beyond the sixteen, which Japanese names need.
@@ -70,7 +76,38 @@ pub(crate) fn visible(text: &str, limit: usize) -> String {
     short
 }
 
+/// A JSON text fit for a terminal or a log viewer: the controls beyond ASCII, bidirectional controls and
+/// all else that a reader cannot see stand in it as `\uXXXX`. It says the same to every JSON parser.
+///
+/// Whoever prints JSON that holds text of cards writes it through here: the answers of the command line's
+/// `--json` and the logs of [`crate::sarif`].
+///
+/// ```
+/// let json = "{\"name\":\"txt.\u{202e}exe\"}";
+/// assert_eq!(a2a_card::visible_json(json), r#"{"name":"txt.\u202eexe"}"#);
+/// ```
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    if !has_hidden(json) {
+        return Cow::Borrowed(json);
+    }
+    let mut visible = String::with_capacity(json.len() + 16);
+    let mut units = [0; 2];
+    for (character, hidden) in judged(json) {
+        if hidden {
+            // Such a character can stand inside a string alone, where every one may be escaped.
+            for unit in character.encode_utf16(&mut units) {
+                // Writing to a String cannot fail.
+                let _ = write!(visible, "\\u{unit:04x}");
+            }
+        } else {
+            visible.push(character);
+        }
+    }
+    Cow::Owned(visible)
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -107,6 +144,48 @@ mod tests {
             "a\u{2066}b",
         ] {
             assert!(has_hidden(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_written_visibly_and_says_the_same() {
+        for hidden in [
+            "\u{7f}",
+            "\u{80}",
+            "\u{9b}31m",
+            "\u{9f}",
+            "\u{ad}",
+            "\u{200b}",
+            "a\u{200d}b",
+            "\u{202a}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{2069}",
+            "\u{2028}",
+            "\u{feff}",
+            "\u{e0041}",
+            "a\u{e0101}",
+            "\u{1b}]0;title\u{7}",
+        ] {
+            let value = serde_json::json!({ hidden: [hidden, "café 東京"] });
+            let written = serde_json::to_string_pretty(&value).unwrap();
+            let visible = visible_json(&written);
+            assert!(!has_hidden(&visible), "{visible:?}");
+            assert!(visible.contains("café 東京"), "{visible}");
+            let read: serde_json::Value = serde_json::from_str(&visible).unwrap();
+            assert_eq!(read, value, "{visible}");
+        }
+        assert_eq!(visible_json("\"\u{e0041}\""), r#""\udb40\udc41""#);
+        assert_eq!(visible_json("[\"\u{9b}\"]"), r#"["\u009b"]"#);
+    }
+
+    #[test]
+    fn json_with_nothing_to_hide_is_not_copied() {
+        for json in [
+            "{\"a\":\r\n\t1}",
+            "[\"می\u{200c}خواهم 👩\u{200d}🚀 葛\u{e0100}城\"]",
+        ] {
+            assert!(matches!(visible_json(json), Cow::Borrowed(same) if same == json));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::text::is_hidden;
 use crate::{
     AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
     ParseError, Parsed, Verdict, all_findings, all_findings_in, auth_labels, capability_labels,
@@ -57,7 +58,7 @@ pub const CLAIMS: &[Claim] = &[
         holds: words,
     },
     Claim {
-        name: "every finding is a result with a rule and a place",
+        name: "every finding is a result with a rule and a place, and nothing hidden in it",
         holds: results,
     },
     Claim {
@@ -167,6 +168,8 @@ fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
         ensure(placed && result.get("ruleIndex").is_some(), || {
             result.to_string()
         })?;
+        let hidden = |character| is_hidden(character) || character.is_control();
+        ensure(!result.to_string().contains(hidden), || result.to_string())?;
     }
     Ok(())
 }
