@@ -322,7 +322,34 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
     }
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
-        assert!(line.contains(url.as_str()) && line.contains("2 sources"), "{line}");
+        assert!(
+            line.contains(url.as_str()) && line.contains("2 sources"),
+            "{line}"
+        );
+    }
+}
+
+/// However many names there are, each is told of.
+#[tokio::test]
+async fn each_of_many_names_is_told_of() {
+    let limits = "[limits]\nagents_per_domain = 100";
+    let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
+    let origin = Origin::start();
+    let names: Vec<String> = (0..60).map(|number| format!("agent{number}")).collect();
+    let urls: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let path = format!("/{name}.json");
+            origin.answer(&path, Reply::json(card(name, name)));
+            origin.url(&path)
+        })
+        .collect();
+    let input = urls.join("\n");
+    let said = Program::run_with_input(served.command(&["register", "-f", "-"]), input.as_bytes());
+    let said = said.await;
+    assert_eq!(said.status.code(), Some(0), "{said:#?}");
+    for (name, url) in names.iter().zip(&urls) {
+        done(&said, &format!("{url}: found {name} ("));
     }
 }
 

@@ -58,7 +58,9 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
         assert_eq!(lifecycle(&served, &id).await, "approved", "{near}");
     }
     assert!(origin.requests("/talk").is_empty(), "nothing was sent");
-    no(&served.run(&["show", &origin.url("/nothing-here.json")]).await);
+    no(&served
+        .run(&["show", &origin.url("/nothing-here.json")])
+        .await);
     // What says of itself that it answers there may be shown, and is not meant by it.
     let shown = served.run(&["show", &endpoint]).await;
     ended(&shown, 0, "");

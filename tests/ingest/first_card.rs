@@ -7,8 +7,8 @@ use a2a_registry::api::{Act, Deprecate, Registration, Vouch};
 use a2a_registry::app::{Caller, ErrorKind};
 use a2a_registry::domain::admission::DomainPattern;
 use a2a_registry::domain::lifecycle::Hold;
-use a2a_registry::domain::timestamp::{DAY, Timestamp};
 use a2a_registry::domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
+use a2a_registry::domain::timestamp::{DAY, Timestamp};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card, reordered, signed};

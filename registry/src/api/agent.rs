@@ -186,7 +186,10 @@ impl Deprecation {
     pub fn told(&self) -> String {
         let mut told = self.message.trim_end_matches('.').to_owned();
         if let Some(sunset) = self.sunset {
-            told.push_str(&format!("; not to be counted on from {}", sunset.to_rfc3339()));
+            told.push_str(&format!(
+                "; not to be counted on from {}",
+                sunset.to_rfc3339()
+            ));
         }
         if let Some(replacement) = self.replacement {
             told.push_str(&format!("; moves to {replacement}"));

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::client::{Client, Reply, segment};
 use super::refusal::ClientError;
 use crate::api::{
-    Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList,
-    Lookup, NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision,
+    Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
+    FindingList, Lookup, NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision,
     ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
 };
 use crate::app::SearchQuery;

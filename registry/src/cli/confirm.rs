@@ -39,10 +39,7 @@ fn asked(
     question.flush()?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
-    Ok(matches!(
-        answer.trim().to_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 #[cfg(test)]

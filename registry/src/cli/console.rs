@@ -60,7 +60,8 @@ impl Console {
     /// As [`Console::line`].
     pub fn raw_json(&self, bytes: &[u8]) -> Result<(), Failure> {
         let text = String::from_utf8_lossy(bytes);
-        let safe = terminal::json(text.trim_ascii_end());
+        // Between members a carriage return is white space, and on a terminal goes back over what it follows.
+        let safe = a2a_card::visible_json(text.trim_ascii_end()).replace('\r', " ");
         self.write(format!("{safe}\n").as_bytes())
     }
 

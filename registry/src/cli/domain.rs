@@ -128,10 +128,7 @@ pub async fn run(
 ) -> Result<Outcome, Failure> {
     match command {
         DomainCommand::Show { name, attempts } => {
-            let reply = client
-                .domain(&name.domain)
-                .await
-                ?;
+            let reply = client.domain(&name.domain).await?;
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {
@@ -271,10 +268,7 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
 }
 
 async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
-    let reply = client
-        .verify(&name.domain)
-        .await
-        ?;
+    let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
     let proved = checks.iter().any(|check| check.outcome == "held");
     if console.json {
@@ -337,7 +331,9 @@ fn counted_states(sources: &[SourceView]) -> String {
     for source in sources.iter().filter(|source| source.state != ABSENT) {
         *counts.entry(&source.state).or_default() += 1;
     }
-    let counted = counts.iter().map(|(state, count)| format!("{count} {state}"));
+    let counted = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"));
     counted.collect::<Vec<_>>().join(", ")
 }
 

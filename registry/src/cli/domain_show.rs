@@ -435,7 +435,10 @@ mod tests {
             assert!(told.iter().any(|line| line.contains(left)), "{left}");
         }
         let piped = lines(&view, false, true);
-        assert!(!piped.iter().any(|line| line.contains(" more ")), "{piped:#?}");
+        assert!(
+            !piped.iter().any(|line| line.contains(" more ")),
+            "{piped:#?}"
+        );
         assert!(piped.len() > 180, "{piped:#?}");
         let first = told.iter().find(|line| line.starts_with("looked for"));
         assert!(

@@ -17,6 +17,7 @@ use super::refusal::ClientError;
 use super::target::{AgentName, asks};
 use super::terminal;
 use crate::api::{Agent, DomainView, Hit};
+use crate::domain::coverage::Coverage;
 
 /// Agents of one name that are told, where there are several.
 const TOLD: usize = 20;
@@ -30,7 +31,7 @@ struct Candidates {
     own: Vec<Hit>,
     /// Whose card lies there as the catalog of another domain says.
     named_elsewhere: Vec<Hit>,
-    /// That say of themselves that they answer there.
+    /// That say of themselves that they answer there, or were put there by others than the owner of the domain.
     answering: Vec<Hit>,
     /// How many more there are, which were not looked at.
     more: usize,
@@ -126,9 +127,11 @@ impl Client {
                 found.answering.push(hit);
             }
         }
-        let view = self.domain_if_any(domain).await?;
+        let Some(view) = self.domain_if_any(domain).await? else {
+            return Ok(found);
+        };
         let known: HashSet<Uuid> = found.own.iter().map(|hit| hit.summary.id).collect();
-        for id in view.into_iter().flat_map(|view| view.agents) {
+        for &id in &view.agents {
             if known.contains(&id) {
                 continue;
             }
@@ -138,6 +141,18 @@ impl Client {
                 continue;
             }
             found.own.extend(self.shown(&id.to_string()).await?);
+        }
+        // Where its owner has proved the domain, what a stranger has nominated there is not the domain's own.
+        if view.proofs.iter().any(|proof| proof.method != "operator") {
+            let covered = |hit: &Hit| {
+                let mut sources = view.sources.iter();
+                sources.any(|source| {
+                    source.agent == Some(hit.summary.id) && source.coverage == Coverage::Covered
+                })
+            };
+            let (own, nominated): (Vec<Hit>, Vec<Hit>) = found.own.into_iter().partition(covered);
+            found.own = own;
+            found.answering.extend(nominated);
         }
         Ok(found)
     }
@@ -195,7 +210,9 @@ impl Candidates {
             return Err(unknown(word, base));
         }
         let count = self.answering.len();
-        let line = format!("no card lies at {word}; agents that say they answer there: {count}");
+        let line = format!(
+            "{word} is no agent's own address; agents that others have put there, or that say they answer there: {count}"
+        );
         Err(ask(&line, &self.answering, count))
     }
 

@@ -147,12 +147,7 @@ fn concerns(agent: &Agent) -> Vec<String> {
     let summary = &agent.hit.summary;
     let mut concerns = Vec::new();
     match summary.lifecycle {
-        ShownLifecycle::Approved => {}
-        ShownLifecycle::Deprecated => {
-            let said = summary.deprecation.as_ref();
-            let said = said.map(|deprecation| format!(": {}", deprecation.told()));
-            concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
-        }
+        ShownLifecycle::Approved | ShownLifecycle::Deprecated => {}
         ShownLifecycle::Pending => {
             concerns.push("is not approved: it waits for a decision".to_owned());
         }
@@ -165,6 +160,12 @@ fn concerns(agent: &Agent) -> Vec<String> {
                 .collect();
             concerns.push(format!("is on hold ({})", holds.join("; ")));
         }
+    }
+    // A hold does not take a deprecation away. One that was made before messages were kept has none.
+    let said = summary.deprecation.as_ref();
+    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
+        let said = said.map(|deprecation| format!(": {}", deprecation.told()));
+        concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
     }
     let verdict = &agent.signature_verdict;
     if verdict.state == SignatureState::Invalid {

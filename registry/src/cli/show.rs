@@ -63,20 +63,14 @@ pub async fn run(
         findings(id, client, console).await?;
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
-        let reply = client
-            .diff(id, from, to)
-            .await
-            ?;
+        let reply = client.diff(id, from, to).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         } else {
             print_diff(console, &reply.value)?;
         }
     } else {
-        let reply = client
-            .agent(id)
-            .await
-            ?;
+        let reply = client.agent(id).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         } else {
@@ -90,10 +84,7 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcom
     let mut token = None;
     let mut rows = Vec::new();
     loop {
-        let reply = client
-            .versions(id, token.as_deref())
-            .await
-            ?;
+        let reply = client.versions(id, token.as_deref()).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         }
@@ -130,17 +121,22 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcom
     }
     table::print(
         console,
-        &["SEEN", "STATE", "", "CHANGE", "SIGNATURE", "FORMAT", "DIGEST"],
+        &[
+            "SEEN",
+            "STATE",
+            "",
+            "CHANGE",
+            "SIGNATURE",
+            "FORMAT",
+            "DIGEST",
+        ],
         &rows,
     )?;
     Ok(outcome)
 }
 
 async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
-    let reply = client
-        .findings(id)
-        .await
-        ?;
+    let reply = client.findings(id).await?;
     if console.json {
         return console.raw_json(&reply.raw);
     }

@@ -34,7 +34,10 @@ fn entry_line(entry: &SignatureEntryView, above: &str) -> String {
         or(&entry.alg, "not given")
     );
     if let Some(thumbprint) = &entry.key_thumbprint {
-        line.push_str(&format!(", thumbprint {}", terminal::short(thumbprint, TEXT)));
+        line.push_str(&format!(
+            ", thumbprint {}",
+            terminal::short(thumbprint, TEXT)
+        ));
     }
     if let Some(from) = &entry.key_from {
         line.push_str(&format!(", from {}", terminal::short(from, TEXT)));

@@ -19,29 +19,6 @@ pub fn lines(text: &str) -> String {
     })
 }
 
-/// A JSON text with the same meaning in which nothing steers the terminal: such characters stand in its strings
-/// only, where they can be escaped. Ends of lines stay; a carriage return is white space there.
-pub fn json(text: &str) -> String {
-    if text.bytes().all(|byte| matches!(byte, b'\n' | 0x20..=0x7e)) {
-        return text.to_owned();
-    }
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' => safe.push('\n'),
-            '\r' | '\t' => safe.push(' '),
-            _ if hidden(character) => {
-                let mut units = [0; 2];
-                for unit in character.encode_utf16(&mut units) {
-                    safe.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-            _ => safe.push(character),
-        }
-    }
-    safe
-}
-
 /// One line of at most `columns` columns; a cut one ends in `…`.
 pub fn short(text: &str, columns: usize) -> String {
     // A character takes at most ten columns when it is escaped and at least one byte, so this much
@@ -147,20 +124,6 @@ mod tests {
         ] {
             assert_eq!(line(text), expected);
         }
-    }
-
-    #[test]
-    fn json_means_the_same_and_steers_nothing() {
-        let hostile = "a\u{7f}\u{9b}31m\u{202e}b\u{2066}\u{200b}\u{e0041}é東\u{1b}\n";
-        let value = serde_json::json!({ hostile: [hostile, 1] });
-        for text in [value.to_string(), format!("\r\t{value}")] {
-            let safe = json(&text);
-            assert_eq!(serde_json::from_str(&safe).ok(), Some(value.clone()));
-            assert!(!safe.chars().any(hidden), "{safe:?}");
-            assert!(safe.contains("\\u009b31m\\u202eb"), "{safe}");
-            assert!(safe.contains("\\udb40\\udc41é東"), "{safe}");
-        }
-        assert_eq!(json("{\n  \"a\": 1\n}"), "{\n  \"a\": 1\n}");
     }
 
     #[test]

@@ -157,7 +157,10 @@ pub async fn agent_deprecate(
     what: Body<Deprecate>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_deprecate(&caller, &agent.0, &what.0).await?;
+    let agent = state
+        .app
+        .agent_deprecate(&caller, &agent.0, &what.0)
+        .await?;
     answer::json(StatusCode::OK, &agent)
 }
 

@@ -140,6 +140,7 @@ impl Write {
             .update_columns([
                 C::Urn,
                 C::Lifecycle,
+                C::Deprecation,
                 C::Visibility,
                 C::Labels,
                 C::Pins,

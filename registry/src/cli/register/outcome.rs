@@ -138,8 +138,17 @@ impl Seen {
     }
 }
 
+/// Whether all is known that the first visit tells of a source. A card that it gave becomes an agent a moment later.
 fn is_asked(source: &SourceView) -> bool {
-    source.last_attempt.is_some() || source.agent.is_some() || source.state == ABSENT
+    source.agent.is_some()
+        || source.state == ABSENT
+        || source.limit_met.is_some()
+        || (source.last_attempt.is_some() && !gave_a_card(source))
+}
+
+fn gave_a_card(source: &SourceView) -> bool {
+    let outcome = source.last_attempt.as_ref();
+    outcome.is_some_and(|last| matches!(last.outcome.as_str(), "card" | "not_modified"))
 }
 
 /// The sources of a domain that a name stands for.
@@ -180,8 +189,10 @@ async fn lines(
         .filter_map(|source| source.agent)
         .filter(|id| found.insert(*id))
         .collect();
+    let gave = |source: &&SourceView| gave_a_card(source) && source.limit_met.is_none();
+    let brought = !ids.is_empty() || sources.iter().any(gave);
     if json {
-        return (Vec::new(), !ids.is_empty());
+        return (Vec::new(), brought);
     }
     let mut lines = Vec::new();
     for id in &ids {
@@ -197,7 +208,7 @@ async fn lines(
     if lines.is_empty() {
         lines.push(format!("{name}: nothing is asked of it yet"));
     }
-    (lines, !ids.is_empty())
+    (lines, brought)
 }
 
 /// What is known of a source that feeds no agent.
@@ -220,6 +231,9 @@ fn without_agent(name: &str, source: &SourceView) -> String {
         .next_due
         .map(|due| format!("; visited again at {}", due.to_rfc3339()));
     let detail = attempt.detail.trim_end_matches('.');
+    if gave_a_card(source) {
+        return format!("{which}: gave {detail}; there is no agent of it that you may see");
+    }
     if attempt.outcome == "catalog" {
         return format!("{which}: {detail}");
     }
