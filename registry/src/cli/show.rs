@@ -303,7 +303,7 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
             ("resolver", summary.links.resolver.clone()),
         ],
     )?;
-    for line in signature_lines(&agent.signature_verdict) {
+    for line in signature_lines(console, &agent.signature_verdict) {
         console.line(&line)?;
     }
     for hold in &agent.holds {

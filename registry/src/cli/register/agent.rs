@@ -6,28 +6,31 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::super::client::Client;
+use super::super::console::Console;
+use super::super::invocation;
 use super::super::signature::signature_lines;
-use super::super::{invocation, terminal};
 use crate::api::{Agent, DomainView};
 use crate::domain::lifecycle::ShownLifecycle;
 
 /// Pages of open reviews that are looked through for one of an agent.
 const PAGES: usize = 20;
-/// Columns of a foreign text in a line.
+/// Columns of a foreign text in a line on a terminal.
 const TEXT: usize = 200;
 
 /// The agents of one registration, and the reviews that wait for them.
 pub struct Agents<'a> {
     client: &'a Client,
+    console: &'a Console,
     /// Open reviews by agent; `None` where the caller may not see them.
     reviews: Option<HashMap<Uuid, Uuid>>,
 }
 
 impl<'a> Agents<'a> {
     /// Nothing is asked yet.
-    pub fn new(client: &'a Client) -> Self {
+    pub fn new(client: &'a Client, console: &'a Console) -> Self {
         Self {
             client,
+            console,
             reviews: Some(HashMap::new()),
         }
     }
@@ -44,8 +47,12 @@ impl<'a> Agents<'a> {
             "{name}: found {} ({id}), {}{next}",
             summary.name, summary.lifecycle
         )];
-        lines.extend(why(&agent, domain).iter().map(|why| format!("  {why}")));
-        let signature = signature_lines(&agent.signature_verdict);
+        lines.extend(
+            why(self.console, &agent, domain)
+                .iter()
+                .map(|why| format!("  {why}")),
+        );
+        let signature = signature_lines(self.console, &agent.signature_verdict);
         lines.extend(signature.iter().map(|line| format!("  {line}")));
         lines.push(format!("  {}", self.findings(id).await));
         lines
@@ -120,18 +127,18 @@ impl<'a> Agents<'a> {
 }
 
 /// Why an agent stands where it does.
-fn why(agent: &Agent, domain: &DomainView) -> Vec<String> {
+fn why(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
     let id = agent.hit.summary.id.to_string();
     let mut lines: Vec<String> = domain
         .not_listed
         .iter()
         .filter(|reason| reason.contains(&id))
-        .map(|reason| format!("why: {}", terminal::short(reason, TEXT)))
+        .map(|reason| format!("why: {}", console.short(reason, TEXT)))
         .collect();
     if lines.is_empty() {
         let decision = &agent.decision;
         let reason = decision.reason.as_ref();
-        let reason = reason.map(|reason| format!(": {}", terminal::short(reason, TEXT)));
+        let reason = reason.map(|reason| format!(": {}", console.short(reason, TEXT)));
         let rules = match decision.rules.as_slice() {
             [] => String::new(),
             rules => format!(" (rule {})", rules.join(", ")),

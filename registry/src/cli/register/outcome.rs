@@ -52,7 +52,7 @@ pub async fn tell(
         let domain = one.reply.value.domain.clone();
         open.entry(domain).or_default().push(place);
     }
-    let mut agents = Agents::new(client);
+    let mut agents = Agents::new(client, console);
     let mut outcome = Outcome::Done;
     let mut pauses = PAUSES.into_iter();
     let mut pause = PAUSES[0];

@@ -15,7 +15,7 @@ const SNIPPET: usize = 160;
 /// Columns of an id.
 const ID: usize = 36;
 
-/// Levels of a score's parts that are shown, and lines of them.
+/// Levels of a score's parts that are shown on a terminal, and lines of them.
 const LEVELS: usize = 8;
 const PARTS: usize = 200;
 
@@ -131,8 +131,8 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
         let first = lines.len();
-        add_parts(explanation, 1, &mut lines);
-        if lines.len() > first + PARTS {
+        add_parts(explanation, 1, style, &mut lines);
+        if style.columns.is_some() && lines.len() > first + PARTS {
             lines.truncate(first + PARTS);
             lines.push("    and more; --json shows all".to_owned());
         }
@@ -171,8 +171,8 @@ fn marked(fragments: &[Fragment], columns: usize, style: Style) -> String {
 }
 
 /// Adds a part of a score and what it is made of, one line each.
-fn add_parts(part: &Value, level: usize, lines: &mut Vec<String>) {
-    if level > LEVELS || lines.len() > 2 * PARTS {
+fn add_parts(part: &Value, level: usize, style: Style, lines: &mut Vec<String>) {
+    if style.columns.is_some() && (level > LEVELS || lines.len() > 2 * PARTS) {
         return;
     }
     let value = part["value"].as_f64().unwrap_or_default();
@@ -182,14 +182,14 @@ fn add_parts(part: &Value, level: usize, lines: &mut Vec<String>) {
         .filter_map(Value::as_str)
         .map(|context| format!(" {context}"))
         .collect();
-    let what = terminal::short(&format!("{what}{context}"), SNIPPET);
+    let what = style.cut(&format!("{what}{context}"), SNIPPET);
     lines.push(format!(
         "{:indent$}{value:.3}  {what}",
         "",
         indent = 2 + 2 * level
     ));
     for detail in part["details"].as_array().into_iter().flatten() {
-        add_parts(detail, level + 1, lines);
+        add_parts(detail, level + 1, style, lines);
     }
 }
 
