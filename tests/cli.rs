@@ -1,11 +1,13 @@
 //! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
-//! no registry, in `client` what speaks to one, in `sign` what is carried from one to the other.
+//! no registry, in `client` what speaks to one, in `naming` which agent a name means, in `ends` how each command ends,
+//! in `sign` what is carried from one to the other.
 
 mod client;
 mod ends;
 mod naming;
 mod operator;
 mod process;
+mod register;
 mod sign;
 
 use std::net::TcpListener;

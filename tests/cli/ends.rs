@@ -90,8 +90,7 @@ async fn every_command_ends_by_one_rule() {
             found["agent"].as_str().unwrap().to_owned(),
         )
     };
-    let ((first, _), (second, _)) = (review("one"), review("two"));
-    let (_, unapproved) = review("three");
+    let ((first, _), (second, rejected)) = (review("one"), review("two"));
     let reason = ["--reason", "a test"];
     let with = |words: &[&str]| -> Vec<String> {
         words
@@ -198,7 +197,7 @@ async fn every_command_ends_by_one_rule() {
         (vec!["send", one, "hello"], 0),
         (vec!["send", NOBODY, "hello"], 1),
         (vec!["send", missing, "hello"], 1),
-        (vec!["send", &unapproved, "hello", "--strict"], 1),
+        (vec!["send", &rejected, "hello", "--strict"], 1),
         (vec!["send", &agent], 2),
     ] {
         check(|| served.command(&words), code).await;
