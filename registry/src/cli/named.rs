@@ -44,7 +44,7 @@ impl Client {
     /// [`Failure::No`] where there is none, and with the list of them where there are several.
     pub async fn find_agent(&self, word: &str) -> Result<Hit, Failure> {
         let found = self.candidates(&AgentName::parse(word)?).await?;
-        found.to_read(word, self.base())
+        found.meant_by_a_reader(word, self.base())
     }
 
     /// The one agent that is meant, to act on it or to speak to it.
@@ -53,7 +53,7 @@ impl Client {
     /// As [`Client::find_agent`]; also where agents only say that they answer there.
     pub async fn agent_to_act_on(&self, word: &str) -> Result<Hit, Failure> {
         let found = self.candidates(&AgentName::parse(word)?).await?;
-        found.to_act_on(word, self.base())
+        found.meant_by_an_act(word, self.base())
     }
 
     /// The identifier of the one agent that is meant, to act on it.
@@ -194,7 +194,7 @@ fn answers_at(hit: &Hit, url: &Url) -> bool {
 }
 
 impl Candidates {
-    fn to_act_on(self, word: &str, base: &str) -> Result<Hit, Failure> {
+    fn meant_by_an_act(self, word: &str, base: &str) -> Result<Hit, Failure> {
         for exact in [self.own, self.named_elsewhere] {
             match one(exact) {
                 Ok(Some(hit)) => return Ok(hit),
@@ -216,7 +216,7 @@ impl Candidates {
         Err(ask(&line, &self.answering, count))
     }
 
-    fn to_read(mut self, word: &str, base: &str) -> Result<Hit, Failure> {
+    fn meant_by_a_reader(mut self, word: &str, base: &str) -> Result<Hit, Failure> {
         if self.own.is_empty() && self.named_elsewhere.is_empty() {
             return match one(std::mem::take(&mut self.answering)) {
                 Ok(Some(hit)) => Ok(hit),
@@ -228,7 +228,7 @@ impl Candidates {
                 }
             };
         }
-        self.to_act_on(word, base)
+        self.meant_by_an_act(word, base)
     }
 }
 
