@@ -75,6 +75,27 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
     ended(&served.run(&resume).await, 0, "");
 }
 
+/// A URL without a path means the same wherever it is written: what registering it has brought.
+#[tokio::test]
+async fn a_url_without_a_path_means_what_it_registers() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    origin.answer(
+        "/.well-known/agent-card.json",
+        Reply::json(card("Own", "own")),
+    );
+    origin.answer("/other.json", Reply::json(card("Other", "other")));
+    let bare = origin.url("");
+    let register = ["register", &bare, &origin.url("/other.json")];
+    ended(&served.run(&register).await, 0, "");
+    let old_path = origin.url("/.well-known/agent.json");
+    for name in [&bare, &format!("{bare}/"), &old_path] {
+        let shown = served.run(&["show", name, "--json"]).await;
+        let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+        assert_eq!(shown["name"], "Own", "{name}");
+    }
+}
+
 /// Right after registering nothing is listed, and each URL means its own agent all the same.
 #[tokio::test]
 async fn a_url_means_its_own_agent_before_that_is_listed() {

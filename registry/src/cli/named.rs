@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::client::{Client, segment};
 use super::failure::Failure;
 use super::refusal::ClientError;
-use super::target::{AgentName, asks};
+use super::target::{AgentName, Target, asks, without_a_path};
 use super::terminal;
 use crate::api::{Agent, DomainView, Hit};
 use crate::domain::coverage::Coverage;
@@ -79,7 +79,11 @@ impl Client {
                 own: self.listed("digest", digest).await?,
                 ..Candidates::default()
             }),
-            AgentName::Url(url) => self.behind_url(&normalised(url.clone())).await,
+            AgentName::Url(url) => match without_a_path(url) {
+                Some(Target::Domain(domain)) => self.behind_host(&domain).await,
+                Some(Target::Card(card)) => self.behind_url(&card).await,
+                None => self.behind_url(&normalised(url.clone())).await,
+            },
             AgentName::Host(host) => self.behind_host(host).await,
         }
     }

@@ -36,21 +36,40 @@ pub fn registration(word: &str, approve: bool) -> Result<Registration, Failure> 
     }
     let url =
         Url::parse(word).map_err(|error| Failure::new(format!("{word} is not a URL: {error}")))?;
+    Ok(match without_a_path(&url) {
+        Some(Target::Domain(name)) => domain(name),
+        Some(Target::Card(url)) => card(url.into()),
+        None => card(word.to_owned()),
+    })
+}
+
+/// What a URL without a path stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A domain, which is asked over https.
+    Domain(String),
+    /// The card at the well-known path, because a domain would not be asked over http.
+    Card(Url),
+}
+
+/// What a URL stands for that has no path, in every command alike; `None` for one that has.
+pub fn without_a_path(url: &Url) -> Option<Target> {
     let bare = url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none();
     match (url.scheme(), url.host_str()) {
-        ("https", Some(host)) if bare => Ok(domain(match url.port() {
+        ("https", Some(host)) if bare => Some(Target::Domain(match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         })),
-        ("http", Some(_)) if bare => Ok(card(format!(
-            "{}{CARD_PATH}",
-            url.as_str().trim_end_matches('/')
-        ))),
-        _ => Ok(card(word.to_owned())),
+        ("http", Some(_)) if bare => {
+            let mut card = url.clone();
+            card.set_path(CARD_PATH);
+            Some(Target::Card(card))
+        }
+        _ => None,
     }
 }
 
