@@ -1,9 +1,13 @@
 //! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
-//! no registry, in `client` what speaks to one, in `sign` what is carried from one to the other.
+//! no registry, in `client` what speaks to one, in `naming` which agent a name means, in `ends` how each command ends,
+//! in `sign` what is carried from one to the other.
 
 mod client;
+mod ends;
+mod naming;
 mod operator;
 mod process;
+mod register;
 mod sign;
 
 use std::net::TcpListener;
@@ -106,6 +110,10 @@ async fn wrong_usage_is_one_line() {
         (&["show", "a", "--card", "--versions"], "--versions"),
         (&["review", "approve", "x", "--reason", "y"], "x"),
         (&["token", "create", "x", "--role", "king"], "king"),
+        (&["token", "create", "x"], "--account"),
+        (&["token", "create", "--account", "ann"], "--role"),
+        (&["token", "create", "--role", "curator"], "--account"),
+        (&["send", "a", "b", "--strict", "--direct"], "--direct"),
         (&["search", "--registry", "nowhere"], "--registry"),
         (&["fly"], "fly"),
     ] {
@@ -154,6 +162,43 @@ async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
     assert_eq!(report["findings"][0]["pointer"], "/version");
     assert_eq!(report["findings"][0]["severity"], "error");
     ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
+}
+
+/// Each of several cards is judged whatever becomes of the others, and the worst decides how it ends.
+#[tokio::test]
+async fn lint_takes_several_cards_and_tells_of_each() {
+    let good = card("Echo", "repeat");
+    let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
+    let (_one, good) = file(&good);
+    let (_two, broken) = file(&broken);
+    let (_three, nothing) = file("<html>");
+    for (cards, code) in [
+        (vec![good.as_str(), &good], 0),
+        (vec![&broken, &good], 1),
+        (vec!["/no/such/card", &broken, &good], 2),
+        (vec![&nothing, &good], 2),
+    ] {
+        let arguments = [&["lint"][..], &cards].concat();
+        let told = run(&arguments).await;
+        assert_eq!(told.status.code(), Some(code), "{told:#?}");
+        for card in &cards {
+            let named = told.stderr.iter().any(|line| line.contains(card));
+            assert!(named, "{card}: {told:#?}");
+        }
+        let told = run(&[&arguments[..], &["--json"]].concat()).await;
+        assert_eq!(told.status.code(), Some(code), "{told:#?}");
+        assert_eq!(told.stdout.len(), cards.len(), "{told:#?}");
+        for (line, card) in told.stdout.iter().zip(&cards) {
+            let report: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(report["source"], **card, "{report}");
+            let read = report["findings"].is_array();
+            assert_eq!(!read, report["exit_code"] == 2, "{report}");
+        }
+        let logged = run(&[&arguments[..], &["--sarif"]].concat()).await;
+        assert_eq!(logged.status.code(), Some(code), "{logged:#?}");
+        let log: serde_json::Value = serde_json::from_str(&text(&logged.stdout)).unwrap();
+        assert_eq!(log["runs"].as_array().map(Vec::len), Some(1), "{log:#}");
+    }
 }
 
 #[tokio::test]

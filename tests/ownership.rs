@@ -21,7 +21,7 @@ use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_registry::api::{
-    Act, AgentPatch, DomainPatch, DomainView, NewToken, Recrawl, Registration, Transfer,
+    Act, AgentPatch, Deprecate, DomainPatch, DomainView, NewToken, Recrawl, Registration, Transfer,
 };
 use a2a_registry::app::{AppError, Caller, ErrorKind};
 use a2a_registry::domain::lifecycle::Visibility;
@@ -36,6 +36,13 @@ use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "travel.agents-test.com";
 const STANDING: &str = "_a2a-registry.travel.agents-test.com";
+
+fn moved() -> Deprecate {
+    Deprecate {
+        reason: "moved".into(),
+        ..Deprecate::default()
+    }
+}
 
 /// A registry with a name server that says what it is told.
 struct House {
@@ -485,7 +492,7 @@ both_databases! {
         let narrow = |visibility| AgentPatch { visibility: Some(visibility), labels: None };
         for refused in [
             app.domain_patch(&stranger, DOMAIN, &contact("")).await.unwrap_err(),
-            app.agent_deprecate(&stranger, &id, &act).await.unwrap_err(),
+            app.agent_deprecate(&stranger, &id, &moved()).await.unwrap_err(),
             app.agent_retire(&stranger, &id, &act).await.unwrap_err(),
             app.agent_patch(&stranger, &id, &narrow(Visibility::Internal)).await.unwrap_err(),
             app.agent_suspend(&owner, &id, &act).await.unwrap_err(),
@@ -509,7 +516,7 @@ both_databases! {
         assert_eq!(app.agent_patch(&owner, &id, &labels).await.unwrap_err().kind, ErrorKind::Forbidden);
         let labelled = app.agent_patch(&house.stage.admin, &id, &labels).await.unwrap();
         assert_eq!(labelled.hit.summary.labels["tier"], "gold");
-        app.agent_deprecate(&owner, &id, &act).await.unwrap();
+        app.agent_deprecate(&owner, &id, &moved()).await.unwrap();
         house.stage.index_equals_database().await;
         app.agent_retire(&owner, &id, &act).await.unwrap();
         assert!(house.stage.served(id.parse().unwrap()).await.is_none());
@@ -619,9 +626,10 @@ both_databases! {
         let author_id = author.account.as_ref().unwrap().id;
         let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
         let agent = house.stage.publish_approved(DOMAIN, &named(&uri)).await.id.to_string();
+        assert_eq!(app.agent_deprecate(&other, &agent, &moved()).await.unwrap_err().kind, ErrorKind::Forbidden);
+        app.agent_deprecate(&author, &agent, &moved()).await.unwrap();
         let act = Act { reason: "moved".into(), hold: None };
-        assert_eq!(app.agent_deprecate(&other, &agent, &act).await.unwrap_err().kind, ErrorKind::Forbidden);
-        app.agent_deprecate(&author, &agent, &act).await.unwrap();
+        app.agent_undeprecate(&author, &agent, &act).await.unwrap();
         // It proves the card and nothing of the domain.
         assert_eq!(house.state().await, "unverified");
         assert_eq!(app.domain_patch(&author, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);

@@ -40,6 +40,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         slot: format!("slot {id}"),
         urn: None,
         lifecycle: "pending".into(),
+        deprecation: None,
         visibility: "public".into(),
         labels: "{}".into(),
         pins: String::new(),

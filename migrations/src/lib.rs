@@ -16,7 +16,8 @@ mod m0005_checks;
 mod m0006_vectors;
 mod m0007_coverage;
 mod m0008_verdicts;
-mod m0012_plans;
+mod m0009_deprecation;
+mod m0010_plans;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_vectors::Migration),
             Box::new(m0007_coverage::Migration),
             Box::new(m0008_verdicts::Migration),
-            Box::new(m0012_plans::Migration),
+            Box::new(m0009_deprecation::Migration),
+            Box::new(m0010_plans::Migration),
         ]
     }
 }

@@ -15,7 +15,7 @@ fn json<T: DeserializeOwned>(finished: &Finished) -> T {
 }
 
 /// Checks that a command was done and that it said so.
-fn done(finished: &Finished, said: &str) {
+pub(super) fn done(finished: &Finished, said: &str) {
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert!(
         text(&finished.stdout).contains(said),
@@ -116,11 +116,39 @@ async fn a_card_goes_from_registered_to_retired() {
     let resume = ["agent", "resume", &id, "--reason", "settled"];
     done(&served.run(&resume).await, "is approved");
     served.found("q=repeat").await;
-    let deprecate = ["agent", "deprecate", &id, "--reason", "old"];
-    done(&served.run(&deprecate).await, "is deprecated");
+    let deprecate = ["agent", "deprecate", &id, "--reason", "use the new one"];
+    let sunset = [&deprecate[..], &["--sunset", "2099-01-31"]].concat();
+    done(&served.run(&sunset).await, "is deprecated: use the new one");
     served.found("q=repeat&lifecycle=deprecated").await;
+    let shown = served.run(&["show", &id]).await;
+    done(
+        &shown,
+        "use the new one; not to be counted on from 2099-01-31T00:00:00Z",
+    );
+    let found = Program::run(served.anonymous(&["search", "repeat"])).await;
+    done(&found, "deprecated: use the new one");
+    let page = served.request(reqwest::Method::GET, &format!("/agents/{id}/"));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("use the new one"), "{page}");
+    let hits = served.request(reqwest::Method::GET, "/?q=repeat");
+    let hits = hits.send().await.unwrap().text().await.unwrap();
+    assert!(hits.contains("use the new one"), "{hits}");
+    let back = ["agent", "undeprecate", &id, "--reason", "a mistake"];
+    done(&served.run(&back).await, "is approved");
+    done(&served.run(&deprecate).await, "is deprecated");
+
+    // Nobody is there to be asked, so nothing happens without the word for it.
     let retire = ["agent", "retire", &id, "--reason", "over"];
-    done(&served.run(&retire).await, "is retired");
+    let asked = served.run(&retire).await;
+    ended(&asked, 2, "--yes");
+    for named in ["Echo", &id, &origin.address().to_string()] {
+        assert!(asked.stderr[0].contains(named), "{named}: {asked:#?}");
+    }
+    done(&served.run(&["show", &id]).await, "deprecated");
+    let retired = served.run(&[&retire[..], &["--yes"]].concat()).await;
+    done(&retired, "is retired");
+    ended(&retired, 0, "retiring Echo of");
+    ended(&served.run(&back).await, 2, "retired");
     let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
     ended(&gone, 1, "no agent matches");
     ended(&served.run(&resume).await, 2, "retired");
@@ -237,7 +265,14 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     );
 
     let missing = served.run(&["register", &origin.url("/c.json")]).await;
-    done(&missing, "no card yet (not_found)");
+    assert_eq!(missing.status.code(), Some(1), "{missing:#?}");
+    assert!(text(&missing.stdout).contains("no card yet (not_found)"));
+
+    // One that brings no card is told by the exit code, however many others bring one.
+    let both = ["register", &origin.url("/a.json"), &origin.url("/c.json")];
+    let both = served.run(&both).await;
+    assert_eq!(both.status.code(), Some(1), "{both:#?}");
+    assert!(text(&both.stdout).contains("found First"), "{both:#?}");
 }
 
 #[tokio::test]
@@ -258,7 +293,11 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
     let recrawl = ["domain", "recrawl", "--full", &domain];
     done(&served.run(&recrawl).await, &domain);
     origin.arrived("/a.json", 2).await;
-    done(&served.run(&["domain", "rm", &domain]).await, "is removed");
+    let remove = ["domain", "rm", &domain];
+    ended(&served.run(&remove).await, 2, "--yes");
+    done(&served.run(&show).await, &domain);
+    let removed = served.run(&[&remove[..], &["--yes"]].concat()).await;
+    done(&removed, "is removed");
     ended(&served.run(&show).await, 1, "");
     let none = served.run(&["domain", "list"]).await;
     ended(&none, 1, "no domain is registered");
@@ -289,8 +328,11 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
     assert_eq!(last.cache.as_deref(), Some("whole"));
 
     for path in ["/b.json", "/c.json"] {
-        done(&served.run(&["register", &origin.url(path)]).await, "");
+        let missing = served.run(&["register", &origin.url(path)]).await;
+        assert_eq!(missing.status.code(), Some(1), "{missing:#?}");
     }
+    let listed = served.run(&["domain", "list"]).await;
+    done(&listed, "1 fresh, 2 stale");
     let shown = served.run(&["domain", "show", &domain]).await;
     for said in [
         "generation:",

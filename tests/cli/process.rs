@@ -149,6 +149,21 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
         assert_visible(&finished);
     }
+    for arguments in [
+        vec!["show", &host],
+        vec!["review", "show", review],
+        vec!["send", &host, "hello"],
+    ] {
+        let mut command = server.command(&arguments);
+        command.arg("--json");
+        let finished = Program::run(command).await;
+        assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
+        assert_visible(&finished);
+        let said = finished.stdout.join("\n");
+        let value: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let kept = serde_json::to_string(HOSTILE).unwrap();
+        assert!(value.to_string().contains(&kept), "{value}");
+    }
     let bytes = server
         .command(&["show", &host, "--card"])
         .output()

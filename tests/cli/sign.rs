@@ -125,3 +125,84 @@ async fn a_registry_verifies_what_was_signed() {
     );
     assert_eq!(hit.summary.trust.level, None, "it came without TLS");
 }
+
+/// Whoever sends is told before the first byte what the registry holds against an agent, and with `--strict` sends
+/// nothing to it.
+#[tokio::test]
+async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let answer = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1,
+        "result": {"kind": "message", "role": "agent", "messageId": "m",
+                   "parts": [{"kind": "text", "text": "well"}]}
+    });
+    origin.answer("/talk", Reply::json(answer.to_string()));
+    let folder = folder_with_key();
+    let plain = card("Echo", "repeat").replace("https://echo.agents.dev/a2a", &origin.url("/talk"));
+    std::fs::write(folder.path().join("card.json"), &plain).unwrap();
+    let jku = origin.url("/keys.json");
+    let files = ["--out", "signed.json", "--jwks", "keys.json"];
+    let whole = [
+        &["card.json", "--key", "key.der", "--jku", &jku],
+        &files[..],
+    ]
+    .concat();
+    ended(&sign(&folder, &whole).await, 0, "");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let forged = read("signed.json").replace("Does repeat", "Does something else");
+    assert_ne!(forged, read("signed.json"));
+    origin.answer("/keys.json", Reply::json(read("keys.json")));
+    origin.answer("/forged.json", Reply::json(forged));
+    origin.answer("/plain.json", Reply::json(plain.clone()));
+    let mut sent = 0;
+    let mut speaks = async |agent: &str, against: &[&str]| {
+        let strict = served.run(&["send", agent, "hello", "--strict"]).await;
+        if against.is_empty() {
+            ended(&strict, 0, "");
+            assert!(strict.stderr.is_empty(), "{strict:#?}");
+            sent += 1;
+        } else {
+            assert_eq!(strict.status.code(), Some(1), "{strict:#?}");
+            assert!(strict.stdout.is_empty(), "{strict:#?}");
+        }
+        assert_eq!(origin.requests("/talk").len(), sent, "{strict:#?}");
+        let told = served.run(&["send", agent, "hello"]).await;
+        ended(&told, 0, "");
+        assert_eq!(text(&told.stdout), "well");
+        for words in against {
+            for told in [&strict, &told] {
+                assert!(text(&told.stderr).contains(words), "{words}: {told:#?}");
+            }
+        }
+        sent += 1;
+    };
+    let plain = origin.url("/plain.json");
+    ended(&served.run(&["register", &plain]).await, 0, "");
+    speaks(&plain, &["is not approved"]).await;
+    ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");
+    speaks(&plain, &[]).await;
+    let act = |verb: &'static str| ["agent", verb, &plain, "--reason", "ask the other one"];
+    ended(&served.run(&act("deprecate")).await, 0, "");
+    speaks(&plain, &["is deprecated: ask the other one"]).await;
+    ended(&served.run(&act("suspend")).await, 0, "");
+    let both = [
+        "is on hold (operator: ask the other one)",
+        "is deprecated: ask the other one",
+    ];
+    speaks(&plain, &both).await;
+
+    let forged = origin.url("/forged.json");
+    let registered = served.run(&["register", &forged]).await;
+    ended(&registered, 0, "");
+    assert!(
+        text(&registered.stdout).contains("signature: invalid: "),
+        "{registered:#?}"
+    );
+    ended(
+        &served.run(&["register", &forged, "--approve"]).await,
+        0,
+        "",
+    );
+    speaks(&forged, &["has an invalid signature: "]).await;
+}

@@ -50,6 +50,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_suspend", CURATORS),
     ("agent_resume", CURATORS),
     ("agent_deprecate", CURATORS),
+    ("agent_undeprecate", CURATORS),
     ("agent_retire", CURATORS),
     ("agent_patch", CURATORS),
     ("domain_register", ACCOUNTS),
@@ -196,6 +197,12 @@ impl Stage<'_> {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);
                 let suspended = self.served.admin(reqwest::Method::POST, &path).json(&act);
                 assert_eq!(suspended.send().await.unwrap().status(), 200);
+                body = Some(act);
+            }
+            "agent_undeprecate" => {
+                let path = format!("/v1/agents/{}:deprecate", parameters[0].1);
+                let deprecated = self.served.admin(reqwest::Method::POST, &path).json(&act);
+                assert_eq!(deprecated.send().await.unwrap().status(), 200);
                 body = Some(act);
             }
             "domain_recrawl" => body = Some(json!({})),

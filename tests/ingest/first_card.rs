@@ -3,16 +3,28 @@
 use std::collections::BTreeSet;
 
 use a2a_registry::api::ReviewDecision;
-use a2a_registry::api::{Act, Registration, Vouch};
+use a2a_registry::api::{Act, Deprecate, Registration, Vouch};
 use a2a_registry::app::{Caller, ErrorKind};
 use a2a_registry::domain::admission::DomainPattern;
 use a2a_registry::domain::lifecycle::Hold;
 use a2a_registry::domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
+use a2a_registry::domain::timestamp::{DAY, Timestamp};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";
+
+fn conflict(error: a2a_registry::app::AppError) {
+    assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
+}
+
+fn deprecate(reason: &str) -> Deprecate {
+    Deprecate {
+        reason: reason.into(),
+        ..Deprecate::default()
+    }
+}
 
 fn act(reason: &str) -> Act {
     Act {
@@ -180,14 +192,63 @@ both_databases! {
         stage.index_equals_database().await;
     }
 
+    /// A deprecation keeps what was said, wherever the agent is shown, until it is taken back or the agent ends.
+    async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
+        let stage = Stage::new(url).await;
+        let old = stage.publish_approved(DOMAIN, &card("Old", "Is replaced")).await;
+        let new = stage.publish_approved("new.agents-test.com", &card("New", "Replaces it")).await;
+        let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
+        let invalid = |error: a2a_registry::app::AppError, pointer: &str| {
+            assert_eq!(error.kind, ErrorKind::Invalid);
+            assert_eq!(error.members[0].0, pointer);
+        };
+        for wrong in ["nobody", &uuid::Uuid::nil().to_string(), &id] {
+            let itself = Deprecate { replacement: Some(wrong.to_owned()), ..deprecate("moved") };
+            invalid(app.agent_deprecate(admin, &id, &itself).await.unwrap_err(), "/replacement");
+        }
+        let passed = Deprecate { sunset: Some(Timestamp(1)), ..deprecate("moved") };
+        invalid(app.agent_deprecate(admin, &id, &passed).await.unwrap_err(), "/sunset");
+        conflict(app.agent_undeprecate(admin, &id, &act("never was")).await.unwrap_err());
+
+        let sunset = app.now().plus(DAY);
+        let said = Deprecate {
+            replacement: Some(new.id.to_string()),
+            sunset: Some(sunset),
+            ..deprecate("the new one is faster")
+        };
+        let view = app.agent_deprecate(admin, &id, &said).await.unwrap();
+        let kept = view.hit.summary.deprecation.unwrap();
+        assert_eq!(kept.message, "the new one is faster");
+        assert_eq!((kept.replacement, kept.sunset), (Some(new.id), Some(sunset)));
+        // The index has it too, and a hold does not take it away.
+        stage.settle().await;
+        stage.index_equals_database().await;
+        let query = a2a_registry::app::SearchQuery { q: Some("old".into()), ..Default::default() };
+        let list = app.search(&Caller::default(), &query).await.unwrap();
+        let list: a2a_registry::api::AgentList = serde_json::from_slice(&list).unwrap();
+        assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
+        app.agent_suspend(admin, &id, &act("odd")).await.unwrap();
+        let held = app.agent_show(admin, &id).await.unwrap();
+        assert_eq!(held.hit.summary.deprecation, Some(kept));
+        app.agent_resume(admin, &id, &act("fine")).await.unwrap();
+
+        let back = app.agent_undeprecate(admin, &id, &act("a mistake")).await.unwrap();
+        assert_eq!(back.hit.summary.lifecycle.as_str(), "approved");
+        assert_eq!(back.hit.summary.deprecation, None);
+        conflict(app.agent_undeprecate(admin, &id, &act("again")).await.unwrap_err());
+        app.agent_deprecate(admin, &id, &deprecate("now really")).await.unwrap();
+        app.agent_retire(admin, &id, &act("over")).await.unwrap();
+        conflict(app.agent_undeprecate(admin, &id, &act("too late")).await.unwrap_err());
+        stage.index_equals_database().await;
+    }
+
     /// Each act on an agent has its place, and out of it the answer is a conflict.
     async fn acts_have_their_place(url: &str) {
         let stage = Stage::new(url).await;
         let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
         let id = agent.id.to_string();
         let (app, admin) = (&stage.app, &stage.admin);
-        let conflict = |error: a2a_registry::app::AppError| assert_eq!(error.kind, ErrorKind::Conflict);
-        conflict(app.agent_deprecate(admin, &id, &act("early")).await.unwrap_err());
+        conflict(app.agent_deprecate(admin, &id, &deprecate("early")).await.unwrap_err());
         conflict(app.agent_resume(admin, &id, &act("stands under nothing")).await.unwrap_err());
         stage.approve(agent.id).await;
 
@@ -202,8 +263,8 @@ both_databases! {
             conflict(app.agent_resume(admin, &id, &wrong).await.unwrap_err());
         }
         app.agent_resume(admin, &id, &act("fine")).await.unwrap();
-        app.agent_deprecate(admin, &id, &act("old")).await.unwrap();
-        conflict(app.agent_deprecate(admin, &id, &act("old again")).await.unwrap_err());
+        app.agent_deprecate(admin, &id, &deprecate("old")).await.unwrap();
+        conflict(app.agent_deprecate(admin, &id, &deprecate("old again")).await.unwrap_err());
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
@@ -213,7 +274,7 @@ both_databases! {
         stage.index_equals_database().await;
         for refused in [
             app.agent_suspend(admin, &id, &act("late")).await,
-            app.agent_deprecate(admin, &id, &act("late")).await,
+            app.agent_deprecate(admin, &id, &deprecate("late")).await,
             app.agent_retire(admin, &id, &act("late")).await,
         ] {
             assert!(refused.is_err());

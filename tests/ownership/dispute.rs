@@ -1,6 +1,8 @@
 //! A domain that several accounts have proved equally well: all of them are told, and none of them changes it.
 
-use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration, Transfer};
+use a2a_registry::api::{
+    Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
+};
 use a2a_registry::app::{AppError, Caller, ErrorKind, PageRequest};
 use a2a_registry::domain::lifecycle::Visibility;
 use serde_json::json;
@@ -65,6 +67,10 @@ impl Disputed {
             reason: "mine".into(),
             hold: None,
         };
+        let gone = Deprecate {
+            reason: "mine".into(),
+            ..Deprecate::default()
+        };
         let narrow = AgentPatch {
             visibility: Some(Visibility::Internal),
             labels: None,
@@ -78,7 +84,12 @@ impl Disputed {
                 .unwrap_err(),
             app.key_withdraw(caller, DOMAIN, "k1").await.unwrap_err(),
             app.agent_patch(caller, &agent, &narrow).await.unwrap_err(),
-            app.agent_deprecate(caller, &agent, &act).await.unwrap_err(),
+            app.agent_deprecate(caller, &agent, &gone)
+                .await
+                .unwrap_err(),
+            app.agent_undeprecate(caller, &agent, &act)
+                .await
+                .unwrap_err(),
             app.agent_retire(caller, &agent, &act).await.unwrap_err(),
         ]
     }

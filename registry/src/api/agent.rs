@@ -97,6 +97,9 @@ pub struct Summary {
     pub trust: Trust,
     /// Where the agent stands.
     pub lifecycle: ShownLifecycle,
+    /// What was said when it was marked as on its way out; only while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecation: Option<Deprecation>,
     /// Who may find it.
     pub visibility: Visibility,
     /// Whether the card could be reached lately, as of the last change of this entry.
@@ -165,6 +168,38 @@ pub struct Trust {
     pub domain: String,
     /// `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
+}
+
+/// Word that an agent is on its way out. It is still served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Deprecation {
+    /// Why, and what to do, in the words of its owner or a curator.
+    pub message: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The agent to move to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Uuid>,
+    /// From when on it is not to be counted on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sunset: Option<Timestamp>,
+}
+
+impl Deprecation {
+    /// All of it as one sentence for people, without its full stop.
+    pub fn told(&self) -> String {
+        let mut told = self.message.trim_end_matches('.').to_owned();
+        if let Some(sunset) = self.sunset {
+            told.push_str(&format!(
+                "; not to be counted on from {}",
+                sunset.to_rfc3339()
+            ));
+        }
+        if let Some(replacement) = self.replacement {
+            told.push_str(&format!("; moves to {replacement}"));
+        }
+        told
+    }
 }
 
 /// Whether the card could be reached lately.

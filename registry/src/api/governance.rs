@@ -73,6 +73,20 @@ pub struct Act {
     pub hold: Option<Hold>,
 }
 
+/// Marking an agent as on its way out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deprecate {
+    /// Why, and what to do; shown to everybody who finds the agent.
+    pub reason: String,
+    /// The agent to move to, by its id or URN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<String>,
+    /// From when on it is not to be counted on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sunset: Option<Timestamp>,
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {

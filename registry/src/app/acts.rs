@@ -1,4 +1,4 @@
-//! What is done to agents: suspend and resume by curators, deprecate and retire by their owners too.
+//! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use super::error::ErrorKind;
 use super::ledger::{AgentState, Ledger};
 use super::reviews::check_reason;
 use super::{Account, App, AppError, Caller, pins};
-use crate::api::{Act, Agent};
+use crate::api::{Act, Agent, Deprecate, Deprecation};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::role::Permission;
@@ -78,29 +78,44 @@ impl App {
         .await
     }
 
-    /// Marks an approved agent as on its way out; it stays listed.
+    /// Marks an approved agent as on its way out; it stays listed, with what is said of it.
     ///
     /// # Errors
-    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not approved.
+    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
+    /// other agent the caller may see, or a moment that has passed.
     pub async fn agent_deprecate(
         &self,
         caller: &Caller,
         agent: &str,
-        act: &Act,
+        what: &Deprecate,
     ) -> Result<Agent, AppError> {
-        self.owners_act(caller, agent, act, |ledger, state, account| {
-            if state.agent.lifecycle != Lifecycle::Approved.as_str() {
-                return Err(AppError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "Only an approved agent can be deprecated; this one is {}.",
-                        state.agent.lifecycle
-                    ),
-                ));
-            }
+        let replacement = match what.replacement.as_deref() {
+            Some(named) => Some(self.replacement(caller, agent, named).await?),
+            None => None,
+        };
+        let now = self.now();
+        if what.sunset.is_some_and(|sunset| sunset < now) {
+            return Err(AppError::invalid("/sunset", "this moment has passed"));
+        }
+        let deprecation = Deprecation {
+            message: what.reason.clone(),
+            since: now,
+            replacement,
+            sunset: what.sunset,
+        };
+        self.owners_act(caller, agent, &what.reason, |ledger, state, account| {
+            expect(state, Lifecycle::Approved, "deprecated")?;
             state.agent.lifecycle = Lifecycle::Deprecated.as_str().into();
+            let data = json!({
+                "reason": deprecation.message,
+                "replacement": deprecation.replacement,
+                "sunset": deprecation.sunset,
+            });
+            let kept = serde_json::to_string(&deprecation).map_err(|error| {
+                AppError::internal(format!("a deprecation does not render: {error}"))
+            })?;
+            state.agent.deprecation = Some(kept);
             ledger.touch(state);
-            let data = json!({"reason": act.reason});
             ledger.agent_event(
                 EventKind::AgentDeprecated,
                 state.agent.id,
@@ -110,6 +125,57 @@ impl App {
             Ok(())
         })
         .await
+    }
+
+    /// Takes the deprecation of an agent back; it is approved as before.
+    ///
+    /// # Errors
+    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not deprecated.
+    pub async fn agent_undeprecate(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        act: &Act,
+    ) -> Result<Agent, AppError> {
+        self.owners_act(caller, agent, &act.reason, |ledger, state, account| {
+            expect(state, Lifecycle::Deprecated, "taken back")?;
+            state.agent.lifecycle = Lifecycle::Approved.as_str().into();
+            state.agent.deprecation = None;
+            ledger.touch(state);
+            let data = json!({"reason": act.reason});
+            ledger.agent_event(
+                EventKind::AgentUndeprecated,
+                state.agent.id,
+                &account.name,
+                data,
+            );
+            Ok(())
+        })
+        .await
+    }
+
+    /// The agent to move to from another one.
+    async fn replacement(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        named: &str,
+    ) -> Result<Uuid, AppError> {
+        let row = match self.agent_visible(caller, named).await {
+            Ok(row) => row,
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                return Err(AppError::invalid("/replacement", "there is no such agent"));
+            }
+            Err(error) => return Err(error),
+        };
+        if row.id.to_string() == agent || row.urn.as_deref() == Some(agent) {
+            let detail = "an agent cannot be its own replacement";
+            return Err(AppError::invalid("/replacement", detail));
+        }
+        if row.retired_at.is_some() {
+            return Err(AppError::invalid("/replacement", "it has been retired"));
+        }
+        Ok(row.id)
     }
 
     /// Ends an agent for good; its id is never used again.
@@ -122,7 +188,7 @@ impl App {
         agent: &str,
         act: &Act,
     ) -> Result<Agent, AppError> {
-        self.owners_act(caller, agent, act, |ledger, state, account| {
+        self.owners_act(caller, agent, &act.reason, |ledger, state, account| {
             ledger.retire(state, &account.name, &act.reason);
             Ok(())
         })
@@ -138,7 +204,7 @@ impl App {
     ) -> Result<Agent, AppError> {
         let account = caller.demand(Permission::Curate)?;
         let id = self.agent_visible(caller, agent).await?.id;
-        self.change(caller, account, id, act, change).await
+        self.change(caller, account, id, &act.reason, change).await
     }
 
     /// An act that whoever has proved the agent's domain may do too.
@@ -146,12 +212,12 @@ impl App {
         &self,
         caller: &Caller,
         agent: &str,
-        act: &Act,
+        reason: &str,
         change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
     ) -> Result<Agent, AppError> {
         caller.demand(Permission::Register)?;
         let (row, account) = self.agent_to_keep(caller, agent).await?;
-        self.change(caller, account, row.id, act, change).await
+        self.change(caller, account, row.id, reason, change).await
     }
 
     async fn change(
@@ -159,10 +225,10 @@ impl App {
         caller: &Caller,
         account: &Account,
         id: Uuid,
-        act: &Act,
+        reason: &str,
         change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
     ) -> Result<Agent, AppError> {
-        check_reason(&act.reason)?;
+        check_reason(reason)?;
         let write = self.store.write().await?;
         let mut state = self.state_of(&write, id).await?;
         if state.agent.retired_at.is_some() {
@@ -178,4 +244,18 @@ impl App {
         self.after_write(&touched);
         self.agent_show(caller, &id.to_string()).await
     }
+}
+
+/// Whether an agent stands where an act begins.
+fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
+    if state.agent.lifecycle == wanted.as_str() {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "Only what is {wanted} can be {done}; this agent is {}.",
+            state.agent.lifecycle
+        ),
+    ))
 }

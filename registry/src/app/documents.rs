@@ -13,7 +13,8 @@ use super::error::AppError;
 use super::signatures::KeyBinding;
 use super::{App, Caller};
 use crate::api::{
-    Capabilities, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict, Summary, Trust,
+    Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict,
+    Summary, Trust,
 };
 use crate::domain::coverage::{Coverage, Standing};
 use crate::domain::lifecycle::{
@@ -72,6 +73,13 @@ impl AgentRecord {
     /// Who may find it: whoever holds one of these labels.
     pub(super) fn visible_to(&self) -> Vec<String> {
         visible_to(&self.agent, self.listed(), &self.registrants)
+    }
+
+    /// What was said of its way out, where it is on it. Whoever sees the agent under a hold sees this too.
+    fn deprecation(&self) -> Option<Deprecation> {
+        let kept = self.agent.deprecation.as_deref();
+        let kept = kept.filter(|_| self.lifecycle() == Lifecycle::Deprecated);
+        kept.and_then(|kept| serde_json::from_str(kept).ok())
     }
 
     fn visibility(&self) -> Visibility {
@@ -294,6 +302,7 @@ impl App {
             labels: labels(agent),
             trust: record.trust(),
             lifecycle: record.shown(),
+            deprecation: record.deprecation(),
             visibility: record.visibility(),
             liveness: record.liveness(),
             card_digest: record.version.digest.clone(),

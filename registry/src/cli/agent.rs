@@ -1,12 +1,15 @@
 //! `agent`: acts on agents, each with a reason.
 
 use clap::{Args, Subcommand};
+use uuid::Uuid;
 
-use super::client::Client;
+use super::client::{Client, Reply};
+use super::confirm::confirm;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use crate::api::Act;
+use crate::api::{Act, Agent, Deprecate};
 use crate::domain::lifecycle::Hold;
+use crate::domain::timestamp::Timestamp;
 
 /// What `agent` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -21,10 +24,27 @@ pub enum AgentCommand {
         #[arg(long, value_name = "HOLD", value_parser = hold)]
         hold: Option<Hold>,
     },
-    /// Mark an agent as on its way out; it is still served
-    Deprecate(ActArgs),
+    /// Mark an agent as on its way out; it is still served, and the reason is shown with it
+    Deprecate {
+        #[command(flatten)]
+        act: ActArgs,
+        /// The agent to move to, by its id or URN
+        #[arg(long, value_name = "AGENT")]
+        replacement: Option<String>,
+        /// From when on it is not to be counted on: a day such as 2027-01-31, or a moment as in RFC 3339
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        sunset: Option<Timestamp>,
+    },
+    /// Take a deprecation back
+    Undeprecate(ActArgs),
     /// End an agent for good
-    Retire(ActArgs),
+    Retire {
+        #[command(flatten)]
+        act: ActArgs,
+        /// Do not ask whether that is meant
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// Which agent, and why.
@@ -38,8 +58,22 @@ pub struct ActArgs {
     reason: String,
 }
 
+impl ActArgs {
+    fn act(&self, hold: Option<Hold>) -> Act {
+        Act {
+            reason: self.reason.clone(),
+            hold,
+        }
+    }
+}
+
 fn hold(text: &str) -> Result<Hold, String> {
     text.parse()
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
+    day.or_else(|_| text.parse())
 }
 
 /// Does it.
@@ -51,42 +85,68 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<Outcome, Failure> {
-    let (verb, act, hold) = match command {
-        AgentCommand::Suspend(act) => ("suspend", act, None),
-        AgentCommand::Resume { act, hold } => ("resume", act, *hold),
-        AgentCommand::Deprecate(act) => ("deprecate", act, None),
-        AgentCommand::Retire(act) => ("retire", act, None),
+    let (id, reply) = match command {
+        AgentCommand::Suspend(named) => act(client, "suspend", named, None).await?,
+        AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
+        AgentCommand::Undeprecate(named) => act(client, "undeprecate", named, None).await?,
+        AgentCommand::Deprecate {
+            act: named,
+            replacement,
+            sunset,
+        } => {
+            let id = client.agent_id(&named.agent).await?;
+            let what = Deprecate {
+                reason: named.reason.clone(),
+                replacement: replacement.clone(),
+                sunset: *sunset,
+            };
+            (id, client.deprecate(id, &what).await?)
+        }
+        AgentCommand::Retire { act: named, yes } => {
+            let agent = client.agent_to_act_on(&named.agent).await?.summary;
+            let what = format!(
+                "retiring {} of {} ({}) for good",
+                agent.name, agent.domain, agent.id
+            );
+            if !confirm(&what, *yes)? {
+                return Err(Failure::No("nothing was changed".to_owned()));
+            }
+            let act = named.act(None);
+            (agent.id, client.act(agent.id, "retire", &act).await?)
+        }
     };
-    let id = client.agent_id(&act.agent).await?;
-    let reply = client
-        .act(
-            id,
-            verb,
-            &Act {
-                reason: act.reason.clone(),
-                hold,
-            },
-        )
-        .await?;
+    tell(&reply.value, &reply.raw, id, console)
+}
+
+async fn act(
+    client: &Client,
+    verb: &str,
+    named: &ActArgs,
+    hold: Option<Hold>,
+) -> Result<(Uuid, Reply<Agent>), Failure> {
+    let id = client.agent_id(&named.agent).await?;
+    Ok((id, client.act(id, verb, &named.act(hold)).await?))
+}
+
+fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Outcome, Failure> {
     if console.json {
-        console.raw_json(&reply.raw)?;
+        console.raw_json(raw)?;
         return Ok(Outcome::Done);
     }
-    let summary = &reply.value.hit.summary;
-    let holds: Vec<_> = reply
-        .value
-        .holds
-        .iter()
-        .map(|hold| hold.hold.as_str())
-        .collect();
+    let summary = &agent.hit.summary;
+    let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();
     let held = if holds.is_empty() {
         String::new()
     } else {
         format!(" (held by {})", holds.join(", "))
     };
+    let advice = summary.deprecation.as_ref();
+    let advice = advice.map(|deprecation| format!(": {}", deprecation.told()));
     console.line(&format!(
-        "{} ({id}) is {}{held}",
-        summary.name, summary.lifecycle
+        "{} ({id}) is {}{held}{}",
+        summary.name,
+        summary.lifecycle,
+        advice.unwrap_or_default()
     ))?;
     Ok(Outcome::Done)
 }

@@ -6,19 +6,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::client::{Client, Reply, segment};
-use super::failure::Failure;
 use super::refusal::ClientError;
-use super::target::AgentName;
-use super::terminal;
 use crate::api::{
-    Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainPatch, DomainView, FindingList,
-    Hit, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
+    Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
+    FindingList, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
     ReviewDecision, ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
 };
 use crate::app::SearchQuery;
-
-/// Agents of one domain that are looked at where a look-up finds none.
-const UNLISTED: usize = 20;
 
 /// What a call gives.
 pub type Answer<T> = Result<Reply<T>, ClientError>;
@@ -183,6 +177,16 @@ impl Client {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
     }
 
+    /// A kept version of an agent's card by its digest, byte for byte.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
+        let query = encode(&[("version", digest.to_owned())]);
+        self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
+            .await
+    }
+
     /// An agent's approved card in the form of another protocol version, and the rules of conversions that were
     /// broken by it.
     ///
@@ -238,7 +242,7 @@ impl Client {
         self.get(&format!("/v1/agents/{id}/findings"), "").await
     }
 
-    /// An act on an agent: `suspend`, `resume`, `deprecate` or `retire`.
+    /// An act on an agent: `suspend`, `resume`, `undeprecate` or `retire`.
     ///
     /// # Errors
     /// As [`Client::register`].
@@ -246,112 +250,21 @@ impl Client {
         self.post(&format!("/v1/agents/{id}:{verb}"), act).await
     }
 
-    /// The agents behind a URL or host, a URN or a digest.
+    /// Marks an agent as on its way out.
     ///
     /// # Errors
     /// As [`Client::register`].
-    pub async fn lookup(&self, name: &AgentName) -> Answer<Lookup> {
-        let (key, value) = match name {
-            AgentName::Id(id) => {
-                let Reply { value, raw } = self.agent(*id).await?;
-                return Ok(Reply {
-                    value: Lookup {
-                        agents: vec![value.hit],
-                    },
-                    raw,
-                });
-            }
-            AgentName::Urn(urn) => ("urn", urn.clone()),
-            AgentName::Url(url) => ("url", url.to_string()),
-            AgentName::Host(host) => ("url", host.clone()),
-            AgentName::Digest(digest) => ("digest", digest.clone()),
-        };
-        self.get("/v1/agents:lookup", &encode(&[(key, value)]))
+    pub async fn deprecate(&self, id: Uuid, what: &Deprecate) -> Answer<Agent> {
+        self.post(&format!("/v1/agents/{id}:deprecate"), what).await
+    }
+
+    /// The listed agents behind a card's or an endpoint's address, a host, or a digest: `url` or `digest` is the key.
+    ///
+    /// # Errors
+    /// As [`Client::register`].
+    pub async fn lookup(&self, key: &str, value: &str) -> Answer<Lookup> {
+        self.get("/v1/agents:lookup", &encode(&[(key, value.to_owned())]))
             .await
-    }
-
-    /// The one agent that is meant, to read from it: the best match, with a note where there are others.
-    ///
-    /// # Errors
-    /// [`Failure::No`] where there is none.
-    pub async fn find_agent(&self, word: &str) -> Result<Hit, Failure> {
-        let found = self.find_agents(word).await?;
-        let others = found.len().saturating_sub(1);
-        let Some(best) = found.into_iter().next() else {
-            return Err(unknown(word, self.base()));
-        };
-        if others > 0 {
-            terminal::note(&format!(
-                "{word} names {} agents; taking {} ({})",
-                others + 1,
-                best.summary.name,
-                best.summary.id
-            ));
-        }
-        Ok(best)
-    }
-
-    /// The one agent that is meant, to act on it: there must be no doubt.
-    ///
-    /// # Errors
-    /// [`Failure::No`] where there is none, [`Failure::Failed`] where there are several.
-    pub async fn agent_id(&self, word: &str) -> Result<Uuid, Failure> {
-        if let AgentName::Id(id) = AgentName::parse(word)? {
-            return Ok(id);
-        }
-        let found = self.find_agents(word).await?;
-        match found.as_slice() {
-            [] => Err(unknown(word, self.base())),
-            [only] => Ok(only.summary.id),
-            several => {
-                let named: Vec<_> = several
-                    .iter()
-                    .take(5)
-                    .map(|hit| format!("{} ({})", hit.summary.id, hit.summary.name))
-                    .collect();
-                Err(Failure::new(format!(
-                    "{word} names {} agents; say which by its id: {}",
-                    several.len(),
-                    named.join(", ")
-                )))
-            }
-        }
-    }
-
-    async fn find_agents(&self, word: &str) -> Result<Vec<Hit>, Failure> {
-        let name = AgentName::parse(word)?;
-        match self.lookup(&name).await {
-            Ok(reply) => Ok(reply.value.agents),
-            Err(error) if error.status() == Some(404) => Ok(self.unlisted(&name).await),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Agents that look-ups leave out because they are not listed, and that the caller may see all the
-    /// same: by their URN, or by their domain. None where that does not work out.
-    async fn unlisted(&self, name: &AgentName) -> Vec<Hit> {
-        let domain = match name {
-            AgentName::Id(_) | AgentName::Digest(_) => return Vec::new(),
-            AgentName::Urn(urn) => {
-                let path = format!("/v1/agents/{}", segment(urn));
-                let reply = self.get::<Agent>(&path, "").await;
-                return reply.into_iter().map(|reply| reply.value.hit).collect();
-            }
-            AgentName::Host(host) => host.clone(),
-            AgentName::Url(url) => match (url.host_str(), url.port()) {
-                (Some(host), Some(port)) => format!("{host}:{port}"),
-                (Some(host), None) => host.to_owned(),
-                (None, _) => return Vec::new(),
-            },
-        };
-        let Ok(domain) = self.domain(&domain).await else {
-            return Vec::new();
-        };
-        let mut hits = Vec::new();
-        for &id in domain.value.agents.iter().take(UNLISTED) {
-            hits.extend(self.agent(id).await.map(|reply| reply.value.hit));
-        }
-        hits
     }
 
     /// A page of reviews, of one state where one is named.
@@ -433,10 +346,4 @@ impl Client {
         let (status, body) = self.probe("/readyz").await?;
         Ok((status, serde_json::from_slice(&body).ok()))
     }
-}
-
-fn unknown(word: &str, base: &str) -> Failure {
-    Failure::No(format!(
-        "the registry at {base} knows no agent {word} that you may see; `a2a-registry search` lists what it knows"
-    ))
 }

@@ -53,14 +53,32 @@ impl Console {
         Ok(())
     }
 
-    /// Writes a JSON text as it was received, on a line of its own.
+    /// Writes a JSON text as it was received, on a line of its own. What would steer a terminal is escaped as JSON
+    /// has it, so that a program reads the same.
     ///
     /// # Errors
     /// As [`Console::line`].
     pub fn raw_json(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let mut line = bytes.trim_ascii_end().to_vec();
-        line.push(b'\n');
-        self.write(&line)
+        let text = String::from_utf8_lossy(bytes);
+        // Between members a carriage return is white space, and on a terminal goes back over what it follows.
+        let safe = a2a_card::visible_json(text.trim_ascii_end()).replace('\r', " ");
+        self.write(format!("{safe}\n").as_bytes())
+    }
+
+    /// How many columns the window has, where a person looks at one.
+    pub fn columns(&self) -> Option<usize> {
+        let table = comfy_table::Table::new();
+        let columns = table.width().filter(|_| self.interactive);
+        columns.map(usize::from)
+    }
+
+    /// A text for a table or a list: on a terminal at most this many columns, elsewhere all of it.
+    pub fn short(&self, text: &str, columns: usize) -> String {
+        if self.interactive {
+            terminal::short(text, columns)
+        } else {
+            terminal::line(text)
+        }
     }
 
     /// Writes a value as one line of JSON.

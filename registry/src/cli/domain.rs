@@ -1,17 +1,19 @@
 //! `domain`: what is registered, and what becomes of it.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::client::Client;
+use super::confirm::confirm;
 use super::console::Console;
 use super::domain_show::show;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
-use crate::api::{DomainPatch, Verification};
+use crate::api::{DomainPatch, SourceView, Verification};
 use crate::domain::source::ABSENT;
 
 /// What `domain` takes.
@@ -47,7 +49,13 @@ pub enum DomainCommand {
         full: bool,
     },
     /// Remove a domain; its agents retire for good
-    Rm(DomainName),
+    Rm {
+        #[command(flatten)]
+        name: DomainName,
+        /// Do not ask whether that is meant
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Look for your proof of a domain now
     Verify(DomainName),
     /// Give a domain to another account
@@ -123,10 +131,7 @@ pub async fn run(
 ) -> Result<Outcome, Failure> {
     match command {
         DomainCommand::Show { name, attempts } => {
-            let reply = client
-                .domain(&name.domain)
-                .await
-                .map_err(|error| error.into_answer())?;
+            let reply = client.domain(&name.domain).await?;
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {
@@ -163,12 +168,23 @@ pub async fn run(
                 ))?;
             }
         }
-        DomainCommand::Rm(name) => {
-            client.delete_domain(&name.domain).await?;
-            if !console.json {
+        DomainCommand::Rm { name, yes } => {
+            let view = client.domain(&name.domain).await?.value;
+            let what = format!(
+                "removing {} and retiring its agents for good (that you see: {})",
+                view.domain,
+                view.agents.len()
+            );
+            if !confirm(&what, *yes)? {
+                return Err(Failure::No("nothing was changed".to_owned()));
+            }
+            client.delete_domain(&view.domain).await?;
+            if console.json {
+                console.json(&serde_json::json!({ "removed": view.domain }))?;
+            } else {
                 console.line(&format!(
                     "{} is removed and its agents are retired",
-                    name.domain
+                    view.domain
                 ))?;
             }
         }
@@ -205,7 +221,10 @@ pub async fn run(
             }
             None => {
                 client.withdraw_key(&name.domain, kid).await?;
-                if !console.json {
+                if console.json {
+                    let withdrawn = serde_json::json!({"domain": name.domain, "withdrawn": kid});
+                    console.json(&withdrawn)?;
+                } else {
                     console.line(&format!("{kid} counts for {} no more", name.domain))?;
                 }
             }
@@ -258,10 +277,7 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
 }
 
 async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
-    let reply = client
-        .verify(&name.domain)
-        .await
-        .map_err(|error| error.into_answer())?;
+    let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
     let proved = checks.iter().any(|check| check.outcome == "held");
     if console.json {
@@ -285,32 +301,27 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
     let reply = client
         .domains(page.limit, page.page_token.as_deref())
         .await?;
+    let outcome = Outcome::of_list(&reply.value.domains);
     if console.json {
         console.raw_json(&reply.raw)?;
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     if reply.value.domains.is_empty() {
         terminal::note(
             "no domain is registered that you may see; `a2a-registry register NAME` adds one",
         );
-        return Ok(Outcome::No);
+        return Ok(outcome);
     }
     let rows: Vec<_> = reply
         .value
         .domains
         .iter()
         .map(|domain| {
-            let states: Vec<_> = domain
-                .sources
-                .iter()
-                .filter(|source| source.state != ABSENT)
-                .map(|source| source.state.clone())
-                .collect();
             vec![
                 domain.domain.clone(),
                 domain.state.clone(),
                 domain.agents.len().to_string(),
-                states.join(", "),
+                counted_states(&domain.sources),
             ]
         })
         .collect();
@@ -321,6 +332,18 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
         reply.value.next_page_token.as_deref(),
     );
     Ok(Outcome::Done)
+}
+
+/// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
+fn counted_states(sources: &[SourceView]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.state != ABSENT) {
+        *counts.entry(&source.state).or_default() += 1;
+    }
+    let counted = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"));
+    counted.collect::<Vec<_>>().join(", ")
 }
 
 /// Says how to get at the next page of a list, where there is one.

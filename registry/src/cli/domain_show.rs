@@ -25,14 +25,16 @@ const FAILURE: usize = 160;
 /// # Errors
 /// Where standard output takes no more.
 pub fn show(console: &Console, domain: &DomainView, attempts: bool) -> Result<(), Failure> {
-    table::facts(console, &facts(domain))?;
-    lines(domain, attempts)
+    // A screen is one for people; what is piped on has everything.
+    let whole = !console.interactive;
+    table::facts(console, &facts(domain, whole))?;
+    lines(domain, attempts, whole)
         .iter()
         .try_for_each(|line| console.line(line))
 }
 
 /// What there is one of.
-fn facts(domain: &DomainView) -> Vec<(&'static str, String)> {
+fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
     let or = |text: String, none: &str| {
         if text.is_empty() {
             none.to_owned()
@@ -42,9 +44,10 @@ fn facts(domain: &DomainView) -> Vec<(&'static str, String)> {
     };
     let proofs: Vec<_> = domain.proofs.iter().map(proof).collect();
     let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
-    let mut named = agents[..agents.len().min(AGENTS)].join(", ");
-    if agents.len() > AGENTS {
-        named.push_str(&format!(" and {} more", agents.len() - AGENTS));
+    let shown = agents.len().min(most(AGENTS, whole));
+    let mut named = agents[..shown].join(", ");
+    if agents.len() > shown {
+        named.push_str(&format!(" and {} more", agents.len() - shown));
     }
     vec![
         ("domain", domain.domain.clone()),
@@ -71,6 +74,11 @@ fn facts(domain: &DomainView) -> Vec<(&'static str, String)> {
         ),
         ("agents", or(named, "none yet")),
     ]
+}
+
+/// How much of what there is many of is told.
+const fn most(limit: usize, whole: bool) -> usize {
+    if whole { usize::MAX } else { limit }
 }
 
 fn proof(proof: &Proof) -> String {
@@ -103,18 +111,19 @@ fn known_by(known: &KnownBy) -> String {
 }
 
 /// What there may be many of.
-fn lines(domain: &DomainView, attempts: bool) -> Vec<String> {
+fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
+    let (told, looks) = (most(REASONS, whole), most(CHECKS, whole));
     let reasons = domain.not_listed.iter();
     lines.extend(
         reasons
-            .take(REASONS)
+            .take(told)
             .map(|reason| format!("not listed: {reason}")),
     );
-    more(&mut lines, "reasons", domain.not_listed.len(), REASONS);
-    let shown = if attempts { usize::MAX } else { SOURCES };
+    more(&mut lines, "reasons", domain.not_listed.len(), told);
+    let shown = most(SOURCES, whole || attempts);
     for source in domain.sources.iter().take(shown) {
-        lines.push(source_line(source));
+        lines.push(source_line(source, whole));
         if attempts {
             let all = source.last_attempt.iter().chain(&source.attempts);
             lines.extend(all.map(|attempt| format!("  {}", attempt_line(source, attempt))));
@@ -130,7 +139,7 @@ fn lines(domain: &DomainView, attempts: bool) -> Vec<String> {
         .collect();
     // What was found tells more than that nothing was.
     checks.sort_by_key(|check| check.outcome == "absent");
-    lines.extend(checks.iter().take(CHECKS).map(|check| {
+    lines.extend(checks.iter().take(looks).map(|check| {
         format!(
             "looked for a proof {}: {} at {}: {}",
             check.at.to_rfc3339(),
@@ -139,7 +148,7 @@ fn lines(domain: &DomainView, attempts: bool) -> Vec<String> {
             check.told()
         )
     }));
-    more(&mut lines, "looks for a proof", checks.len(), CHECKS);
+    more(&mut lines, "looks for a proof", checks.len(), looks);
     if domain.state != "verified" {
         let challenges = domain.challenges.iter();
         lines.extend(challenges.map(|challenge| format!("to place: {}", placed(challenge))));
@@ -165,7 +174,7 @@ fn named(kind: &str) -> &'static str {
 }
 
 /// A source with how it fares, in one line.
-fn source_line(source: &SourceView) -> String {
+fn source_line(source: &SourceView, whole: bool) -> String {
     let due = source.next_due.map_or_else(
         || "not asked again".to_owned(),
         |due| format!("asked again at {}", due.to_rfc3339()),
@@ -186,7 +195,7 @@ fn source_line(source: &SourceView) -> String {
             failures().count()
         ));
         if let Some(last) = failures().next() {
-            let detail = terminal::short(&last.detail, FAILURE);
+            let detail = terminal::short(&last.detail, most(FAILURE, whole));
             line.push_str(&format!(
                 ", the latest at {}: {}{}, {detail}",
                 last.at.to_rfc3339(),
@@ -329,9 +338,9 @@ mod tests {
         one.attempts[1].url = "https://a.example/other.json".into();
         let line = "source https://a.example/card.json: stale, not asked again; \
                     of the last 4 attempts 2 failed, the latest at 1970-01-01T00:00:03Z: timeout, so it was";
-        assert_eq!(lines(&domain(vec![one.clone()]), false), [line]);
+        assert_eq!(lines(&domain(vec![one.clone()]), false, false), [line]);
         assert_eq!(
-            lines(&domain(vec![one]), true),
+            lines(&domain(vec![one]), true, false),
             [
                 line,
                 "  1970-01-01T00:00:04Z not_modified (revalidated) in 7 ms: so it was",
@@ -357,7 +366,7 @@ mod tests {
             good: 7,
         });
         assert_eq!(
-            source_line(&one),
+            source_line(&one, false),
             "source https://a.example/card.json: stale, not asked again; of the last 1 attempts 0 failed; \
              87.5 % of 8 looks on 1 day succeeded; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
         );
@@ -369,14 +378,14 @@ mod tests {
         one.kind = "ard".into();
         one.state = ABSENT.into();
         assert_eq!(
-            source_line(&one),
+            source_line(&one, false),
             "catalog https://a.example/card.json: absent, not asked again"
         );
     }
 
     #[test]
     fn generation_and_next_check_are_told() {
-        let told = facts(&domain(Vec::new()));
+        let told = facts(&domain(Vec::new()), false);
         assert!(told.contains(&("generation", "3".into())), "{told:?}");
         let next = ("next check", "1970-01-01T00:01:00Z".to_owned());
         assert!(told.contains(&next), "{told:?}");
@@ -386,9 +395,9 @@ mod tests {
     fn a_domain_with_three_sources_and_many_attempts_fits_on_one_screen() {
         let many = || source((0..20).rev().map(|at| attempt(at, "timeout")).collect());
         let view = domain(vec![many(), many(), many()]);
-        let shown = facts(&view).len() + lines(&view, false).len();
+        let shown = facts(&view, false).len() + lines(&view, false, false).len();
         assert!(shown <= SCREEN, "{shown}");
-        let told = lines(&view, true);
+        let told = lines(&view, true, false);
         let of_attempts: Vec<&String> = told.iter().filter(|line| line.starts_with(' ')).collect();
         assert_eq!(of_attempts.len(), 60);
         assert!(of_attempts[..20].is_sorted_by(|newer, older| newer > older));
@@ -420,12 +429,18 @@ mod tests {
             expires: None,
         };
         view.challenges = vec![challenge; 3];
-        let told = lines(&view, false);
-        let shown = facts(&view).len() + told.len();
+        let told = lines(&view, false, false);
+        let shown = facts(&view, false).len() + told.len();
         assert!(shown <= SCREEN, "{shown}: {told:#?}");
         for left in ["54 more reasons", "90 more sources", "15 more looks"] {
             assert!(told.iter().any(|line| line.contains(left)), "{left}");
         }
+        let piped = lines(&view, false, true);
+        assert!(
+            !piped.iter().any(|line| line.contains(" more ")),
+            "{piped:#?}"
+        );
+        assert!(piped.len() > 180, "{piped:#?}");
         let first = told.iter().find(|line| line.starts_with("looked for"));
         assert!(
             first.is_some_and(|line| line.contains("wrong at")),

@@ -1,7 +1,12 @@
-//! How a command ends: three exit codes, and one line for whatever went wrong.
+//! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
+//! wrong, and with `--json` the same as a document on standard output.
 
 use std::process::ExitCode;
 
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::console::Console;
 use super::terminal;
 
 /// How a command ended that did what it was asked to.
@@ -13,6 +18,17 @@ pub enum Outcome {
     No,
 }
 
+impl Outcome {
+    /// Done where a list has something in it; an empty one is the answer no.
+    pub fn of_list<T>(list: &[T]) -> Self {
+        if list.is_empty() {
+            Self::No
+        } else {
+            Self::Done
+        }
+    }
+}
+
 /// Why a command ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -20,10 +36,27 @@ pub enum Failure {
     Failed(String),
     /// The answer is no, and this line says why: exit code 1.
     No(String),
+    /// One of these two, with more to tell than a line.
+    Told(Box<Told>),
+    /// Something went wrong and was told where it happened: exit code 2.
+    Said,
     /// A second signal asked to end at once: exit code 130, as shells show an interrupted program.
     Interrupted,
     /// Whoever read the output has gone away, as `head` does. Nobody is left to be told: exit code 0.
     OutputClosed,
+}
+
+/// What is told of an end beside its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Whether the answer is no; else something went wrong.
+    pub no: bool,
+    /// What went wrong or why not, in one line.
+    pub line: String,
+    /// What people read above that line.
+    pub above: Vec<String>,
+    /// What `--json` prints: a problem document (RFC 9457), a registry's as it was received.
+    pub document: Bytes,
 }
 
 impl Failure {
@@ -31,6 +64,86 @@ impl Failure {
     pub fn new(line: impl Into<String>) -> Self {
         Self::Failed(line.into())
     }
+
+    /// The answer is no, for a reason with members of its own in the document.
+    pub fn no_with(line: String, above: Vec<String>, members: &Value) -> Self {
+        let document = document(&line, 1, members);
+        Self::Told(Box::new(Told {
+            no: true,
+            line,
+            above,
+            document,
+        }))
+    }
+
+    /// The same failure with these words before its line.
+    #[must_use]
+    pub fn about(self, what: &str) -> Self {
+        match self {
+            Self::Failed(line) => Self::Failed(format!("{what}: {line}")),
+            Self::No(line) => Self::No(format!("{what}: {line}")),
+            Self::Told(mut told) => {
+                told.line = format!("{what}: {}", told.line);
+                Self::Told(told)
+            }
+            other => other,
+        }
+    }
+
+    /// What `--json` prints of it, where anybody is to be told.
+    pub fn document(&self) -> Option<Bytes> {
+        match self {
+            Self::Failed(line) => Some(document(line, 2, &Value::Null)),
+            Self::No(line) => Some(document(line, 1, &Value::Null)),
+            Self::Told(told) => Some(told.document.clone()),
+            Self::Said | Self::Interrupted | Self::OutputClosed => None,
+        }
+    }
+
+    /// Says on standard error what went wrong. The lines may quote a card or a server; nothing of that may steer the
+    /// terminal.
+    pub fn complain(self) {
+        let mut lines = self.lines();
+        let last = lines.pop();
+        lines.iter().for_each(|line| terminal::note(line));
+        last.iter().for_each(|line| terminal::complain(line));
+    }
+
+    /// What people read of it, its line last.
+    fn lines(self) -> Vec<String> {
+        match self {
+            Self::Failed(line) | Self::No(line) => vec![line],
+            Self::Told(told) => {
+                let mut lines = told.above;
+                lines.push(told.line);
+                lines
+            }
+            Self::Said | Self::Interrupted | Self::OutputClosed => Vec::new(),
+        }
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::No(_) => 1,
+            Self::Told(told) if told.no => 1,
+            Self::Failed(_) | Self::Told(_) | Self::Said => 2,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// A problem document of this program, which no registry has answered.
+fn document(line: &str, code: u8, members: &Value) -> Bytes {
+    let title = match code {
+        1 => "The answer is no",
+        _ => "The command failed",
+    };
+    let mut problem = json!({"title": title, "detail": line, "exit_code": code});
+    if let (Some(problem), Some(members)) = (problem.as_object_mut(), members.as_object()) {
+        problem.extend(members.clone());
+    }
+    Bytes::from(problem.to_string())
 }
 
 impl From<std::io::Error> for Failure {
@@ -43,18 +156,70 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Says on standard error what went wrong, and gives the exit code.
-pub fn conclude(result: Result<Outcome, Failure>) -> ExitCode {
-    let (line, code) = match result {
-        Ok(Outcome::Done) | Err(Failure::OutputClosed) => (None, 0),
-        Ok(Outcome::No) => (None, 1),
-        Err(Failure::No(line)) => (Some(line), 1),
-        Err(Failure::Failed(line)) => (Some(line), 2),
-        Err(Failure::Interrupted) => (None, 130),
+/// Says what went wrong, and gives the exit code.
+pub fn conclude(result: Result<Outcome, Failure>, console: &Console) -> ExitCode {
+    let failure = match result {
+        Ok(Outcome::Done) => return ExitCode::from(0),
+        Ok(Outcome::No) => return ExitCode::from(1),
+        Err(failure) => failure,
     };
-    if let Some(line) = line {
-        // The line may quote a card or a server; nothing of that may steer the terminal.
-        terminal::complain(&line);
+    let code = failure.code();
+    if console.json
+        && let Some(document) = failure.document()
+    {
+        // Whoever does not read it reads the line below, or nothing.
+        let _ = console.raw_json(&document);
     }
+    failure.complain();
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn every_end_has_one_code_and_one_document() {
+        let told = |no| {
+            Failure::Told(Box::new(Told {
+                no,
+                line: "the line".into(),
+                above: vec!["above".into()],
+                document: Bytes::from_static(b"{\"type\":\"/problems/not-found\"}"),
+            }))
+        };
+        for (failure, code, member, value) in [
+            (Failure::new("the line"), 2, "title", "The command failed"),
+            (
+                Failure::No("the line".into()),
+                1,
+                "title",
+                "The answer is no",
+            ),
+            (told(true), 1, "type", "/problems/not-found"),
+            (told(false), 2, "type", "/problems/not-found"),
+            (
+                Failure::no_with("the line".into(), Vec::new(), &json!({"of": "mine"})),
+                1,
+                "of",
+                "mine",
+            ),
+        ] {
+            assert_eq!(failure.code(), code);
+            let document = failure.document().unwrap();
+            let document: Value = serde_json::from_slice(&document).unwrap();
+            assert_eq!(document[member], value, "{document}");
+            let named = failure.about("a.example").lines().pop();
+            assert_eq!(named.as_deref(), Some("a.example: the line"));
+        }
+        for (silent, code) in [
+            (Failure::Said, 2),
+            (Failure::Interrupted, 130),
+            (Failure::OutputClosed, 0),
+        ] {
+            assert_eq!((silent.code(), silent.document()), (code, None));
+        }
+    }
 }

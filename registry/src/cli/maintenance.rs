@@ -45,7 +45,9 @@ pub async fn reindex(
 ) -> Result<Outcome, Failure> {
     match client.reindex().await {
         Ok(()) => {
-            if !console.json {
+            if console.json {
+                console.json(&serde_json::json!({ "registry": client.base() }))?;
+            } else {
                 console.line(&format!(
                     "{} builds its index anew, and answers from the old one until it is done",
                     client.base()

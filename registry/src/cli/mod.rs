@@ -2,11 +2,13 @@
 //!
 //! Client commands speak to a registry over HTTP, whether it runs on this machine or elsewhere. Every
 //! command ends with 0 (done), 1 (the answer is no) or 2 (usage or failure), and whatever goes wrong is
-//! one line on standard error that says what to do.
+//! one line on standard error that says what to do; with `--json` it is a problem document on standard
+//! output too.
 
 mod agent;
 mod calls;
 mod client;
+mod confirm;
 mod console;
 mod demo;
 mod doctor;
@@ -19,6 +21,7 @@ mod local;
 mod logging;
 mod maintenance;
 mod model;
+mod named;
 mod refusal;
 mod register;
 mod review;
@@ -28,6 +31,7 @@ mod serve;
 mod show;
 mod sign;
 mod signals;
+mod signature;
 mod table;
 mod target;
 mod terminal;
@@ -46,6 +50,11 @@ use failure::{Failure, Outcome, conclude};
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
 
+/// How every command ends, for `--help`.
+const ENDS: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an empty list, a card with errors, a name that \
+    brought no card); 2 wrong usage, or a failure. What goes wrong is one line on standard error, and with --json a \
+    problem document (RFC 9457) on standard output too.";
+
 /// What was typed.
 #[derive(Parser)]
 #[command(
@@ -53,7 +62,8 @@ const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
     version,
     about = "A registry of A2A agent cards: find agents by what they can do, and talk to them directly",
     arg_required_else_help = true,
-    max_term_width = 100
+    max_term_width = 100,
+    after_help = ENDS
 )]
 struct Cli {
     #[command(flatten)]
@@ -77,7 +87,7 @@ struct Connection {
         help_heading = "Client options"
     )]
     token: Option<String>,
-    /// Print JSON, exactly as the registry answered
+    /// Print JSON, as the registry answered; what goes wrong too, as a problem document
     #[arg(long, global = true, help_heading = "Client options")]
     json: bool,
 }
@@ -99,14 +109,14 @@ enum Command {
     Show(show::ShowArgs),
     /// Send a text to an agent and print its answer
     Send(send::SendArgs),
-    /// Check an agent card; needs no registry
+    /// Check agent cards; needs no registry
     Lint(lint::LintArgs),
     /// Sign an agent card with a key of one's own; needs no registry
     Sign(sign::SignArgs),
     /// Decide what is admitted
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Suspend, resume, deprecate or retire an agent
+    /// Suspend, resume, deprecate, undeprecate or retire an agent
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Make, list and revoke API tokens
@@ -129,29 +139,37 @@ enum Command {
 
 /// Does what these arguments ask (the program's name first), and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(&error, &Console::new(wants_json(&arguments))),
     };
+    let console = Console::new(cli.connection.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            return conclude(Err(Failure::new(format!(
-                "no threads can be started: {error}"
-            ))));
+            let failure = Failure::new(format!("no threads can be started: {error}"));
+            return conclude(Err(failure), &console);
         }
     };
-    let code = conclude(runtime.block_on(Box::pin(dispatch(cli))));
+    let ended = runtime.block_on(Box::pin(dispatch(cli, &console)));
+    let code = conclude(ended, &console);
     // Whatever still runs was given its time already, or a second signal took it away.
     runtime.shutdown_background();
     code
 }
 
+/// Whether `--json` was typed, where what was typed could not be understood.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let options = arguments.iter().take_while(|argument| *argument != "--");
+    options.into_iter().any(|argument| argument == "--json")
+}
+
 /// Help and version are answers; everything else becomes one line.
-fn misused(error: &clap::Error) -> ExitCode {
+fn misused(error: &clap::Error, console: &Console) -> ExitCode {
     let asked_for = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -161,7 +179,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(if asked_for { 0 } else { 2 });
     }
-    conclude(Err(Failure::new(in_one_line(&error.to_string()))))
+    conclude(Err(Failure::new(in_one_line(&error.to_string()))), console)
 }
 
 /// The parser's message without its usage section, which `--help` shows better.
@@ -177,42 +195,41 @@ fn in_one_line(message: &str) -> String {
     format!("{line}; --help shows what there is")
 }
 
-async fn dispatch(cli: Cli) -> Result<Outcome, Failure> {
+async fn dispatch(cli: Cli, console: &Console) -> Result<Outcome, Failure> {
     let Cli {
         connection,
         command,
     } = cli;
-    let console = Console::new(connection.json);
     // These begin logging themselves, as their configuration says.
     match command {
-        Command::Serve(arguments) => return serve::run(arguments, &console).await,
-        Command::Demo(arguments) => return demo::run(arguments, &console).await,
+        Command::Serve(arguments) => return serve::run(arguments, console).await,
+        Command::Demo(arguments) => return demo::run(arguments, console).await,
         _ => logging::start_if_asked()?,
     }
     match command {
-        Command::Lint(arguments) => return lint::run(&arguments, &console).await,
-        Command::Sign(arguments) => return sign::run(&arguments, &console).await,
-        Command::Model(command) => return model::run(&command, &console).await,
-        Command::Migrate(arguments) => return maintenance::migrate(&arguments, &console).await,
-        Command::Openapi => return maintenance::openapi(&console),
-        Command::Completions(arguments) => return maintenance::completions(&arguments, &console),
+        Command::Lint(arguments) => return lint::run(&arguments, console).await,
+        Command::Sign(arguments) => return sign::run(&arguments, console).await,
+        Command::Model(command) => return model::run(&command, console).await,
+        Command::Migrate(arguments) => return maintenance::migrate(&arguments, console).await,
+        Command::Openapi => return maintenance::openapi(console),
+        Command::Completions(arguments) => return maintenance::completions(&arguments, console),
         Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
-            return token::reset_admin(&arguments, &console).await;
+            return token::reset_admin(&arguments, console).await;
         }
         _ => {}
     }
     let client = Client::new(&connection.registry, connection.token.as_deref())?;
     match command {
-        Command::Register(arguments) => register::run(&arguments, &client, &console).await,
-        Command::Domain(command) => domain::run(&command, &client, &console).await,
-        Command::Search(arguments) => search::run(&arguments, &client, &console).await,
-        Command::Show(arguments) => show::run(&arguments, &client, &console).await,
-        Command::Send(arguments) => send::run(&arguments, &client, &console).await,
-        Command::Review(command) => review::run(&command, &client, &console).await,
-        Command::Agent(command) => agent::run(&command, &client, &console).await,
-        Command::Token(command) => token::run(&command, &client, &console).await,
-        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, &console).await,
-        Command::Doctor(arguments) => doctor::run(&arguments, &client, &console).await,
+        Command::Register(arguments) => register::run(&arguments, &client, console).await,
+        Command::Domain(command) => domain::run(&command, &client, console).await,
+        Command::Search(arguments) => search::run(&arguments, &client, console).await,
+        Command::Show(arguments) => show::run(&arguments, &client, console).await,
+        Command::Send(arguments) => send::run(&arguments, &client, console).await,
+        Command::Review(command) => review::run(&command, &client, console).await,
+        Command::Agent(command) => agent::run(&command, &client, console).await,
+        Command::Token(command) => token::run(&command, &client, console).await,
+        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,
+        Command::Doctor(arguments) => doctor::run(&arguments, &client, console).await,
         // Handled above; listed so that a new command cannot be forgotten.
         Command::Serve(_)
         | Command::Demo(_)

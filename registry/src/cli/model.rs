@@ -13,7 +13,7 @@ use crate::app::{self, Embedded, EmbeddedModel};
 use crate::config::Config;
 use crate::embed::{self, InstalledModel};
 
-/// Shown of an id in a table.
+/// Shown of an id in a table on a terminal; elsewhere all of it is.
 const SHOWN_ID: usize = 16;
 
 /// What `model` can do.
@@ -158,7 +158,7 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure
     ];
     let rows: Vec<_> = models
         .iter()
-        .map(|model| row(model, known.as_ref()))
+        .map(|model| row(console, model, known.as_ref()))
         .collect();
     table::print(console, &header, &rows)?;
     // What is in use cannot be used where it is damaged or not known.
@@ -192,7 +192,7 @@ fn progress(known: Option<&Embedded>, model: &InstalledModel) -> String {
     }
 }
 
-fn row(model: &InstalledModel, known: Option<&Embedded>) -> Vec<String> {
+fn row(console: &Console, model: &InstalledModel, known: Option<&Embedded>) -> Vec<String> {
     let in_use = if model.current { "yes" } else { "" }.to_owned();
     let Some(about) = &model.about else {
         let folder = model.folder.display().to_string();
@@ -202,7 +202,10 @@ fn row(model: &InstalledModel, known: Option<&Embedded>) -> Vec<String> {
     vec![
         in_use,
         about.name.clone(),
-        about.id.chars().take(SHOWN_ID).collect(),
+        match console.interactive {
+            true => about.id.chars().take(SHOWN_ID).collect(),
+            false => about.id.clone(),
+        },
         about.dimensions.to_string(),
         about.max_length.to_string(),
         about.pooling.as_str().to_owned(),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::failure::Failure;
+use super::failure::{Failure, Told};
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,18 +82,25 @@ impl ClientError {
         }
     }
 
-    /// Takes "there is no such thing" as the answer no, and everything else as a failure.
+    /// How a command ends by it.
     pub fn into_answer(self) -> Failure {
-        match self.status() {
-            Some(404) => Failure::No(self.to_string()),
-            _ => Failure::Failed(self.to_string()),
-        }
+        self.into()
     }
 }
 
 impl From<ClientError> for Failure {
+    /// Takes "there is no such thing" as the answer no, and everything else as a failure.
     fn from(error: ClientError) -> Self {
-        Self::Failed(error.to_string())
+        let (line, no) = (error.to_string(), error.status() == Some(404));
+        match error {
+            ClientError::Refused { raw, .. } => Self::Told(Box::new(Told {
+                no,
+                line,
+                above: Vec::new(),
+                document: raw,
+            })),
+            _ => Self::Failed(line),
+        }
     }
 }
 

@@ -94,7 +94,7 @@ async fn list(
         .await?;
     if console.json {
         console.raw_json(&reply.raw)?;
-        return Ok(Outcome::Done);
+        return Ok(Outcome::of_list(&reply.value.reviews));
     }
     if reply.value.reviews.is_empty() {
         terminal::note(&format!("no review is {state}"));
@@ -107,7 +107,7 @@ async fn list(
         .map(|review| {
             vec![
                 review.id.to_string(),
-                terminal::short(&review.name, 40),
+                console.short(&review.name, 40),
                 review.domain.clone(),
                 change(review),
                 review.state.to_string(),

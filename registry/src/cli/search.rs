@@ -7,8 +7,8 @@ use clap::Args;
 use super::client::Client;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use super::{invocation, table, terminal};
-use crate::api::{AgentList, Hit, Summary};
+use super::{invocation, terminal};
+use crate::api::{AgentList, Summary};
 use crate::app::SearchQuery;
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
@@ -182,15 +182,8 @@ pub async fn run(
         } else {
             "no agent on this page"
         });
-    } else if hits::any_matched(&list.agents) {
-        hits::print(console, &list.agents)?;
     } else {
-        let rows: Vec<_> = list.agents.iter().map(row).collect();
-        table::print(
-            console,
-            &["NAME", "ID", "SKILLS", "SPEAKS", "TRUST", "LIVENESS"],
-            &rows,
-        )?;
+        hits::print(console, &list.agents)?;
     }
     facets(console, list)?;
     for hint in &list.hints {
@@ -212,23 +205,6 @@ pub async fn run(
         terminal::note(&format!("more with: {}", arguments.next_page(token)));
     }
     Ok(outcome)
-}
-
-fn row(hit: &Hit) -> Vec<String> {
-    let summary = &hit.summary;
-    let skills: Vec<_> = summary
-        .skills
-        .iter()
-        .map(|skill| skill.name.as_str())
-        .collect();
-    vec![
-        terminal::short(&summary.name, 40),
-        summary.id.to_string(),
-        terminal::short(&skills.join(", "), 60),
-        terminal::short(&speaks(summary), 40),
-        trust(summary),
-        summary.liveness.state.to_string(),
-    ]
 }
 
 /// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.

@@ -14,7 +14,10 @@ use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::target::{AgentName, CARD_PATH, OLD_CARD_PATH};
 use super::terminal;
+use crate::api::Agent;
 use crate::domain::ids::{SystemEntropy, new_id};
+use crate::domain::lifecycle::ShownLifecycle;
+use crate::domain::signature::SignatureState;
 use crate::talk::{Answer, SendOptions, send_text};
 
 /// How much of a part that is no text is told, in columns.
@@ -54,6 +57,9 @@ pub struct SendArgs {
     /// Fetch the card from this URL or host itself, without a registry
     #[arg(long)]
     direct: bool,
+    /// Send nothing to an agent that is withheld, not approved, deprecated, or whose signature is invalid
+    #[arg(long, conflicts_with = "direct")]
+    strict: bool,
     /// Print the agent's text as it came, terminal escapes included
     #[arg(long)]
     raw: bool,
@@ -78,7 +84,7 @@ pub async fn run(
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
     } else {
-        load_card(&arguments.agent, client).await?
+        load_card(arguments, client).await?
     };
     let parsed = a2a_card::parse(&bytes).map_err(|error| {
         Failure::new(format!(
@@ -107,15 +113,66 @@ fn given(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// The approved card of an agent the registry knows.
-async fn load_card(word: &str, client: &Client) -> Result<Bytes, Failure> {
-    match client.find_agent(word).await {
-        Ok(hit) => Ok(client.card(hit.summary.id).await?),
-        Err(Failure::No(line)) if word.contains("://") => Err(Failure::No(format!(
-            "{line}; --direct fetches the card from there without a registry"
-        ))),
-        Err(failure) => Err(failure),
+/// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
+/// this was judged by.
+async fn load_card(arguments: &SendArgs, client: &Client) -> Result<Bytes, Failure> {
+    let word = &arguments.agent;
+    let id = match client.agent_to_act_on(word).await {
+        Ok(hit) => hit.summary.id,
+        Err(Failure::No(line)) if word.contains("://") => {
+            return Err(Failure::No(format!(
+                "{line}; --direct fetches the card from there without a registry"
+            )));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let agent = client.agent(id).await?.value;
+    let concerns = concerns(&agent);
+    for concern in &concerns {
+        terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
     }
+    if arguments.strict && !concerns.is_empty() {
+        return Err(Failure::No(format!(
+            "nothing was sent to {word}, because --strict was given: it {}",
+            concerns.join("; it ")
+        )));
+    }
+    Ok(client
+        .card_version(id, &agent.hit.summary.card_digest)
+        .await?)
+}
+
+/// What whoever sends to an agent should know before: all that the registry holds against it.
+fn concerns(agent: &Agent) -> Vec<String> {
+    let summary = &agent.hit.summary;
+    let mut concerns = Vec::new();
+    match summary.lifecycle {
+        ShownLifecycle::Approved | ShownLifecycle::Deprecated => {}
+        ShownLifecycle::Pending => {
+            concerns.push("is not approved: it waits for a decision".to_owned());
+        }
+        ShownLifecycle::Rejected => concerns.push("is not approved: it was rejected".to_owned()),
+        ShownLifecycle::Retired => concerns.push("has been retired".to_owned()),
+        ShownLifecycle::Suspended => {
+            let holds = agent.holds.iter();
+            let holds: Vec<_> = holds
+                .map(|hold| format!("{}: {}", hold.hold, hold.reason))
+                .collect();
+            concerns.push(format!("is on hold ({})", holds.join("; ")));
+        }
+    }
+    // A hold does not take a deprecation away. One that was made before messages were kept has none.
+    let said = summary.deprecation.as_ref();
+    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
+        let said = said.map(|deprecation| format!(": {}", deprecation.told()));
+        concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
+    }
+    let verdict = &agent.signature_verdict;
+    if verdict.state == SignatureState::Invalid {
+        let reason = verdict.reason.trim_end_matches('.');
+        concerns.push(format!("has an invalid signature: {reason}"));
+    }
+    concerns
 }
 
 /// The card at a URL, or at a host's well-known paths.

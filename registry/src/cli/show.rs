@@ -8,6 +8,7 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::search::{speaks, trust};
+use super::signature::signature_lines;
 use super::{table, terminal};
 use crate::api::{Agent, Diff, FindingView};
 
@@ -61,27 +62,21 @@ pub async fn run(
                 bytes
             }),
         };
-        console.write(&bytes.map_err(|error| error.into_answer())?)?;
+        console.write(&bytes?)?;
     } else if arguments.versions {
-        versions(id, client, console).await?;
+        return versions(id, client, console).await;
     } else if arguments.findings {
         findings(id, client, console).await?;
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
-        let reply = client
-            .diff(id, from, to)
-            .await
-            .map_err(|error| error.into_answer())?;
+        let reply = client.diff(id, from, to).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         } else {
             print_diff(console, &reply.value)?;
         }
     } else {
-        let reply = client
-            .agent(id)
-            .await
-            .map_err(|error| error.into_answer())?;
+        let reply = client.agent(id).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         } else {
@@ -107,14 +102,11 @@ fn tell_losses(target: ConversionTarget, losses: &[String]) {
     }
 }
 
-async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
+async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcome, Failure> {
     let mut token = None;
     let mut rows = Vec::new();
     loop {
-        let reply = client
-            .versions(id, token.as_deref())
-            .await
-            .map_err(|error| error.into_answer())?;
+        let reply = client.versions(id, token.as_deref()).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         }
@@ -131,6 +123,7 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<(), Fa
                     .change_class
                     .map(|class| class.to_string())
                     .unwrap_or_default(),
+                version.signature_verdict.state.to_string(),
                 version.wire_family.clone(),
                 version.digest.clone(),
             ]
@@ -140,21 +133,32 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<(), Fa
             break;
         }
     }
+    let outcome = Outcome::of_list(&rows);
     if console.json {
-        return Ok(());
+        return Ok(outcome);
+    }
+    if rows.is_empty() {
+        terminal::note("no version of it that you may see");
+        return Ok(outcome);
     }
     table::print(
         console,
-        &["SEEN", "STATE", "", "CHANGE", "FORMAT", "DIGEST"],
+        &[
+            "SEEN",
+            "STATE",
+            "",
+            "CHANGE",
+            "SIGNATURE",
+            "FORMAT",
+            "DIGEST",
+        ],
         &rows,
-    )
+    )?;
+    Ok(outcome)
 }
 
 async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
-    let reply = client
-        .findings(id)
-        .await
-        .map_err(|error| error.into_answer())?;
+    let reply = client.findings(id).await?;
     if console.json {
         return console.raw_json(&reply.raw);
     }
@@ -181,12 +185,12 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
             let found = if finding.found.is_empty() {
                 String::new()
             } else {
-                format!(" (found {})", terminal::short(&finding.found, 40))
+                format!(" (found {})", console.short(&finding.found, 40))
             };
             vec![
                 finding.severity.clone(),
                 finding.rule.clone(),
-                terminal::short(pointer, 40),
+                console.short(pointer, 40),
                 format!("{}{found}", finding.hint),
                 finding.section.clone(),
             ]
@@ -206,8 +210,8 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
 pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),
-        Some(serde_json::Value::String(text)) => terminal::short(text, 60),
-        Some(other) => terminal::short(&other.to_string(), 60),
+        Some(serde_json::Value::String(text)) => console.short(text, 60),
+        Some(other) => console.short(&other.to_string(), 60),
     };
     let rows: Vec<_> = diff
         .changes
@@ -215,7 +219,7 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
         .map(|change| {
             vec![
                 change.class.to_string(),
-                terminal::short(&change.pointer, 60),
+                console.short(&change.pointer, 60),
                 text(&change.before),
                 text(&change.after),
                 change.reason.clone(),
@@ -281,6 +285,14 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
             ("provider", provider.unwrap_or_default()),
             ("domain", summary.domain.clone()),
             ("state", summary.lifecycle.to_string()),
+            (
+                "deprecated",
+                summary
+                    .deprecation
+                    .as_ref()
+                    .map(crate::api::Deprecation::told)
+                    .unwrap_or_default(),
+            ),
             ("visibility", summary.visibility.to_string()),
             ("liveness", liveness),
             ("last seen", moment(summary.liveness.last_seen)),
@@ -313,6 +325,9 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
             ("resolver", summary.links.resolver.clone()),
         ],
     )?;
+    for line in signature_lines(console, &agent.signature_verdict) {
+        console.line(&line)?;
+    }
     for hold in &agent.holds {
         console.line(&format!(
             "held back: {} since {}: {}",

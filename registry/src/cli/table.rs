@@ -1,25 +1,65 @@
 //! Tables: with lines and fitted to the window on a terminal, plain columns elsewhere.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use unicode_width::UnicodeWidthStr;
 
 use super::console::Console;
 use super::failure::Failure;
 use super::terminal;
 
-/// The longest cell outside a terminal, in columns. Whoever needs more asks for `--json`.
-const LONGEST_PLAIN_CELL: usize = 160;
-/// The longest cell on a terminal, where it wraps.
+/// The longest cell on a terminal, where it wraps. Elsewhere nothing is cut.
 const LONGEST_CELL: usize = 120;
-/// Columns that are never wrapped.
-const WHOLE: [&str; 2] = ["ID", "REVIEW"];
+/// Columns that are never wrapped: names, and what is copied into another command.
+const WHOLE: [&str; 9] = [
+    "ID", "REVIEW", "NAME", "AGENT", "DOMAIN", "ACCOUNT", "STATE", "RULE", "DIGEST",
+];
+/// What a column that wraps has to have; below that rows are written as facts.
+const NARROWEST: usize = 12;
+/// What stands between two columns on a terminal.
+const BETWEEN: usize = 2;
 
 /// Writes a table. Cells may hold foreign text: they are made safe and shortened here.
 ///
 /// # Errors
 /// Where standard output takes no more.
 pub fn print(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let table = render(console.interactive, header, rows);
+    let columns = console.columns();
+    if console.interactive && columns.is_some_and(|columns| !fits(columns, header, rows)) {
+        return as_facts(console, header, rows);
+    }
+    let table = render(console.interactive, columns, header, rows);
     console.write(format!("{table}\n").as_bytes())
+}
+
+/// Whether a window of so many columns holds these rows as a table.
+fn fits(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
+    let needed = header.iter().enumerate().map(|(index, name)| {
+        let cells = rows.iter().filter_map(|row| row.get(index));
+        let widest = cells.map(|cell| terminal::short(cell, LONGEST_CELL).width());
+        let widest = widest.chain([name.width()]).max().unwrap_or(0);
+        let least = if WHOLE.contains(name) {
+            widest
+        } else {
+            widest.min(NARROWEST)
+        };
+        least + BETWEEN
+    });
+    needed.sum::<usize>() <= columns
+}
+
+/// Writes each row as facts, with a line between two of them.
+fn as_facts(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
+    for (place, row) in rows.iter().enumerate() {
+        if place > 0 {
+            console.line("")?;
+        }
+        let named = header.iter().zip(row);
+        let named: Vec<(&str, String)> = named
+            .map(|(name, cell)| (*name, terminal::short(cell, LONGEST_CELL)))
+            .collect();
+        facts(console, &named)?;
+    }
+    Ok(())
 }
 
 /// Writes `name: value` lines, values aligned; rows without a value are left out.
@@ -35,22 +75,28 @@ pub fn facts(console: &Console, rows: &[(&str, String)]) -> Result<(), Failure> 
     Ok(())
 }
 
-fn render(interactive: bool, header: &[&str], rows: &[Vec<String>]) -> String {
+fn render(
+    interactive: bool,
+    columns: Option<usize>,
+    header: &[&str],
+    rows: &[Vec<String>],
+) -> String {
     let mut table = Table::new();
-    let longest = if interactive {
+    if interactive {
         table
             .load_style(presets::UTF8_HORIZONTAL_ONLY)
             .set_content_arrangement(ContentArrangement::Dynamic);
-        LONGEST_CELL
+        let columns = columns.and_then(|columns| u16::try_from(columns).ok());
+        columns.iter().for_each(|columns| {
+            table.set_width(*columns);
+        });
     } else {
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled);
-        LONGEST_PLAIN_CELL
-    };
+    }
     table.set_header(header.to_vec());
     for (index, name) in header.iter().enumerate() {
-        // What is copied into another command must not be broken into two lines.
         let Some(column) = table.column_mut(index) else {
             continue;
         };
@@ -62,7 +108,10 @@ fn render(interactive: bool, header: &[&str], rows: &[Vec<String>]) -> String {
         }
     }
     for row in rows {
-        table.add_row(row.iter().map(|cell| terminal::short(cell, longest)));
+        table.add_row(row.iter().map(|cell| match interactive {
+            true => terminal::short(cell, LONGEST_CELL),
+            false => terminal::line(cell),
+        }));
     }
     table
         .lines()
@@ -78,7 +127,7 @@ mod tests {
     #[test]
     fn plain_tables_have_one_line_a_row_whatever_cells_hold() {
         let rows = vec![vec!["a\nb\u{1b}[0m".to_owned(), "x".repeat(500)]];
-        let text = render(false, &["NAME", "ID"], &rows);
+        let text = render(false, None, &["NAME", "ID"], &rows);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('\u{1b}'));
         assert!(
@@ -87,5 +136,29 @@ mod tests {
                 .is_some_and(|row| row.starts_with("a\\nb\\u{1b}[0m  xxx")),
             "{text}"
         );
+        assert!(text.contains(&"x".repeat(500)), "nothing is cut: {text}");
+    }
+
+    #[test]
+    fn a_name_is_never_broken_however_narrow_the_window_is() {
+        let name = "agents.of.a.house.with.a.long.name.example";
+        let rows = vec![vec![
+            name.to_owned(),
+            "verified".to_owned(),
+            "what is said of it, ".repeat(5),
+        ]];
+        let header = ["DOMAIN", "STATE", "SAID"];
+        let mut as_table = 0;
+        for columns in 20..120 {
+            if !fits(columns, &header, &rows) {
+                continue;
+            }
+            as_table += 1;
+            let text = render(true, Some(columns), &header, &rows);
+            assert!(text.contains(name), "{columns}: {text}");
+            let widest = text.lines().map(UnicodeWidthStr::width).max();
+            assert!(widest <= Some(columns), "{columns}: {text}");
+        }
+        assert!(!fits(60, &header, &rows) && as_table > 40, "{as_table}");
     }
 }

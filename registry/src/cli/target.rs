@@ -4,7 +4,8 @@ use url::Url;
 use uuid::Uuid;
 
 use super::failure::Failure;
-use crate::api::Registration;
+use crate::api::{Registration, SourceView};
+use crate::domain::source::SourceKind;
 
 /// Where cards lie since 0.3.
 pub const CARD_PATH: &str = "/.well-known/agent-card.json";
@@ -35,22 +36,58 @@ pub fn registration(word: &str, approve: bool) -> Result<Registration, Failure> 
     }
     let url =
         Url::parse(word).map_err(|error| Failure::new(format!("{word} is not a URL: {error}")))?;
+    Ok(match without_a_path(&url) {
+        Some(Target::Domain(name)) => domain(name),
+        Some(Target::Card(url)) => card(url.into()),
+        None => card(word.to_owned()),
+    })
+}
+
+/// What a URL without a path stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A domain, which is asked over https.
+    Domain(String),
+    /// The card at the well-known path, because a domain would not be asked over http.
+    Card(Url),
+}
+
+/// What a URL stands for that has no path, in every command alike; `None` for one that has.
+pub fn without_a_path(url: &Url) -> Option<Target> {
     let bare = url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none();
     match (url.scheme(), url.host_str()) {
-        ("https", Some(host)) if bare => Ok(domain(match url.port() {
+        ("https", Some(host)) if bare => Some(Target::Domain(match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         })),
-        ("http", Some(_)) if bare => Ok(card(format!(
-            "{}{CARD_PATH}",
-            url.as_str().trim_end_matches('/')
-        ))),
-        _ => Ok(card(word.to_owned())),
+        ("http", Some(_)) if bare => {
+            let mut card = url.clone();
+            card.set_path(CARD_PATH);
+            Some(Target::Card(card))
+        }
+        _ => None,
     }
+}
+
+/// Whether a source asks for the card at that URL, which is normalised.
+pub fn asks(source: &SourceView, url: &Url) -> bool {
+    match source.kind.parse() {
+        Ok(SourceKind::Url | SourceKind::Entry) => source.url == url.as_str(),
+        Ok(SourceKind::WellKnown) => {
+            let own = Url::parse(&source.url);
+            is_well_known(url) && own.is_ok_and(|own| own.origin() == url.origin())
+        }
+        Ok(SourceKind::Ard | SourceKind::AiCatalog) | Err(_) => false,
+    }
+}
+
+/// Whether a URL stands for the well-known paths of its origin.
+fn is_well_known(url: &Url) -> bool {
+    [CARD_PATH, OLD_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
 /// How an agent is named on the command line.

@@ -35,11 +35,11 @@ pub struct CreateArgs {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// The account it belongs to; made where it does not exist
-    #[arg(long, value_name = "ACCOUNT", default_value = "admin")]
+    #[arg(long, value_name = "ACCOUNT")]
     account: String,
-    /// The role of an account that is made: publisher, curator or admin
+    /// Its role: publisher, curator or admin; that of an account which exists must be the same
     #[arg(long, value_name = "ROLE", value_parser = role)]
-    role: Option<Role>,
+    role: Role,
     /// Days until it ends [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     expires_in_days: Option<u32>,
@@ -63,7 +63,9 @@ pub async fn run(
         TokenCommand::List(page) => list(page, client, console).await,
         TokenCommand::Revoke { id } => {
             client.revoke_token(*id).await?;
-            if !console.json {
+            if console.json {
+                console.json(&serde_json::json!({ "revoked": id }))?;
+            } else {
                 console.line(&format!("{id} is revoked"))?;
             }
             Ok(Outcome::Done)
@@ -79,7 +81,7 @@ async fn create(
 ) -> Result<Outcome, Failure> {
     let new = NewToken {
         account: arguments.account.clone(),
-        role: arguments.role,
+        role: Some(arguments.role),
         name: arguments
             .name
             .clone()
@@ -108,13 +110,14 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
     let reply = client
         .tokens(page.limit, page.page_token.as_deref())
         .await?;
+    let outcome = Outcome::of_list(&reply.value.tokens);
     if console.json {
         console.raw_json(&reply.raw)?;
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     if reply.value.tokens.is_empty() {
         terminal::note("there is no token");
-        return Ok(Outcome::No);
+        return Ok(outcome);
     }
     let rows: Vec<_> = reply
         .value

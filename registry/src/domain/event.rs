@@ -43,6 +43,8 @@ text_enum! {
         AgentReleased = "agent.released",
         /// An agent was marked as on its way out.
         AgentDeprecated = "agent.deprecated",
+        /// That was taken back.
+        AgentUndeprecated = "agent.undeprecated",
         /// An agent ended for good.
         AgentRetired = "agent.retired",
         /// The card could be reached again, or no longer.

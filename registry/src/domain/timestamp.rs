@@ -61,11 +61,17 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        OffsetDateTime::parse(&text, &Rfc3339)
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl std::str::FromStr for Timestamp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        OffsetDateTime::parse(text, &Rfc3339)
             .map(Self::from)
-            .map_err(|_| {
-                D::Error::custom("expected an RFC 3339 moment such as 2026-01-31T12:00:00Z")
-            })
+            .map_err(|_| "expected an RFC 3339 moment such as 2026-01-31T12:00:00Z".to_owned())
     }
 }
 

@@ -10,7 +10,7 @@ use super::body::Body;
 use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
-use crate::api::{Act, Agent, AgentPatch, Diff, FindingList, VersionList};
+use crate::api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
 use crate::app::{DiffQuery, PageRequest};
 
 /// Show an agent
@@ -156,7 +156,7 @@ pub async fn agent_resume(
 #[utoipa::path(
     tag = "agents",
     params(("agent" = String, Path, description = "The agent's id or URN")),
-    request_body = Act,
+    request_body = Deprecate,
     security(("token" = [])),
     responses(
         (status = 200, description = "The agent as it stands now", body = Agent),
@@ -167,10 +167,35 @@ pub async fn agent_resume(
 pub async fn agent_deprecate(
     caller: Require<Register>,
     agent: AgentRef,
+    what: Body<Deprecate>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = state
+        .app
+        .agent_deprecate(&caller, &agent.0, &what.0)
+        .await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Take a deprecation back
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id or URN")),
+    request_body = Act,
+    security(("token" = [])),
+    responses((status = 200, description = "The agent as it stands now", body = Agent))
+)]
+#[post("/v1/agents/{agent}:undeprecate")]
+pub async fn agent_undeprecate(
+    caller: Require<Register>,
+    agent: AgentRef,
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_deprecate(&caller, &agent.0, &act.0).await?;
+    let agent = state
+        .app
+        .agent_undeprecate(&caller, &agent.0, &act.0)
+        .await?;
     answer::json(StatusCode::OK, &agent)
 }
 

@@ -21,6 +21,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_suspend)
         .service(agents::agent_resume)
         .service(agents::agent_deprecate)
+        .service(agents::agent_undeprecate)
         .service(agents::agent_retire)
         .service(agents::agent_versions)
         .service(agents::agent_diff)

@@ -150,6 +150,7 @@ impl Write {
                 C::Slot,
                 C::Urn,
                 C::Lifecycle,
+                C::Deprecation,
                 C::Visibility,
                 C::Labels,
                 C::Pins,

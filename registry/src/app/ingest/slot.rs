@@ -145,6 +145,7 @@ impl App {
             slot,
             urn: None,
             lifecycle: Lifecycle::Pending.as_str().into(),
+            deprecation: None,
             visibility: Visibility::Public.as_str().into(),
             labels: "{}".into(),
             pins: String::new(),

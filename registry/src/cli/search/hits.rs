@@ -9,11 +9,13 @@ use super::super::terminal;
 use super::{speaks, trust};
 use crate::api::{Fragment, Hit};
 
-/// Columns of a name, and of a piece of text that matched.
+/// Columns of a name, and of another piece of text, on a terminal. Elsewhere nothing is cut.
 const NAME: usize = 80;
 const SNIPPET: usize = 160;
+/// Columns of an id.
+const ID: usize = 36;
 
-/// Levels of a score's parts that are shown, and lines of them.
+/// Levels of a score's parts that are shown on a terminal, and lines of them.
 const LEVELS: usize = 8;
 const PARTS: usize = 200;
 
@@ -27,6 +29,8 @@ pub struct Style {
     pub snippets: bool,
     /// Whether what matched is bold.
     pub bold: bool,
+    /// The columns that a line has; as many as it takes where there are none.
+    pub columns: Option<usize>,
 }
 
 impl Style {
@@ -35,17 +39,19 @@ impl Style {
         Self {
             snippets: console.interactive,
             bold: console.interactive && std::env::var_os("NO_COLOR").is_none(),
+            columns: console
+                .interactive
+                .then(|| console.columns().unwrap_or(SNIPPET)),
         }
     }
-}
 
-/// Whether the words of a search were found in any of these, so that there is something to tell of each.
-pub fn any_matched(hits: &[Hit]) -> bool {
-    let matched = |hit: &Hit| {
-        let how = &hit.matched;
-        !how.matched_skills.is_empty() || !how.highlights.is_empty() || how.explain.is_some()
-    };
-    hits.iter().any(matched)
+    /// At most so many columns of a text on a terminal, and all of it elsewhere.
+    fn cut(self, text: &str, columns: usize) -> String {
+        match self.columns {
+            Some(_) => terminal::short(text, columns),
+            None => terminal::line(text),
+        }
+    }
 }
 
 /// Writes hits below each other.
@@ -70,19 +76,36 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
     let summary = &hit.summary;
     let name = match fragments(hit, &["name"], None) {
         Some(fragments) => marked(fragments, NAME, style),
-        None => terminal::short(&summary.name, NAME),
+        None => style.cut(&summary.name, NAME),
     };
-    let mut lines = vec![
-        format!("{name}  {}", summary.id),
-        format!(
-            "  trust {}, {}, speaks {}",
-            terminal::short(&trust(summary), NAME),
-            summary.liveness.state,
-            terminal::short(&speaks(summary), NAME),
-        ),
-    ];
-    let own = fragments(hit, &["description", "provider", "protocol"], None);
-    if let Some(fragments) = own.filter(|_| style.snippets) {
+    // A name that would be broken by the end of the window stands alone.
+    let together = summary.name.width() + 2 + ID;
+    let mut lines = match style.columns {
+        Some(columns) if together > columns => vec![name, format!("  {}", summary.id)],
+        _ => vec![format!("{name}  {}", summary.id)],
+    };
+    lines.push(format!(
+        "  trust {}, {}, speaks {}",
+        style.cut(&trust(summary), NAME),
+        summary.liveness.state,
+        style.cut(&speaks(summary), NAME),
+    ));
+    if let Some(deprecation) = &summary.deprecation {
+        let told = style.cut(&deprecation.told(), SNIPPET);
+        lines.push(format!("  deprecated: {told}"));
+    }
+    let own = fragments(hit, &["description"], None).filter(|_| style.snippets);
+    let description = summary.description.as_deref().unwrap_or_default();
+    match own {
+        Some(fragments) => lines.push(format!("  {}", marked(fragments, SNIPPET, style))),
+        None if description.trim().is_empty() => {}
+        None => {
+            let flat = description.split_whitespace().collect::<Vec<_>>().join(" ");
+            lines.push(format!("  {}", style.cut(&flat, SNIPPET)));
+        }
+    }
+    let beyond = fragments(hit, &["provider", "protocol"], None);
+    if let Some(fragments) = beyond.filter(|_| style.snippets) {
         lines.push(format!("  {}", marked(fragments, SNIPPET, style)));
     }
     for id in &hit.matched.matched_skills {
@@ -94,7 +117,7 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
                 let name = skills
                     .find(|skill| skill.id == *id)
                     .map(|skill| &skill.name);
-                terminal::short(name.unwrap_or(id), NAME)
+                style.cut(name.unwrap_or(id), NAME)
             }
         };
         lines.push(format!("  matches skill {name}"));
@@ -108,8 +131,8 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
         let first = lines.len();
-        add_parts(explanation, 1, &mut lines);
-        if lines.len() > first + PARTS {
+        add_parts(explanation, 1, style, &mut lines);
+        if style.columns.is_some() && lines.len() > first + PARTS {
             lines.truncate(first + PARTS);
             lines.push("    and more; --json shows all".to_owned());
         }
@@ -130,7 +153,7 @@ fn fragments<'a>(hit: &'a Hit, fields: &[&str], skill: Option<&str>) -> Option<&
 /// Pieces of text in one line of so many columns, what matched bold.
 fn marked(fragments: &[Fragment], columns: usize, style: Style) -> String {
     let mut line = String::new();
-    let mut left = columns;
+    let mut left = style.columns.map_or(usize::MAX, |_| columns);
     for fragment in fragments {
         if left == 0 {
             break;
@@ -148,8 +171,8 @@ fn marked(fragments: &[Fragment], columns: usize, style: Style) -> String {
 }
 
 /// Adds a part of a score and what it is made of, one line each.
-fn add_parts(part: &Value, level: usize, lines: &mut Vec<String>) {
-    if level > LEVELS || lines.len() > 2 * PARTS {
+fn add_parts(part: &Value, level: usize, style: Style, lines: &mut Vec<String>) {
+    if style.columns.is_some() && (level > LEVELS || lines.len() > 2 * PARTS) {
         return;
     }
     let value = part["value"].as_f64().unwrap_or_default();
@@ -159,14 +182,14 @@ fn add_parts(part: &Value, level: usize, lines: &mut Vec<String>) {
         .filter_map(Value::as_str)
         .map(|context| format!(" {context}"))
         .collect();
-    let what = terminal::short(&format!("{what}{context}"), SNIPPET);
+    let what = style.cut(&format!("{what}{context}"), SNIPPET);
     lines.push(format!(
         "{:indent$}{value:.3}  {what}",
         "",
         indent = 2 + 2 * level
     ));
     for detail in part["details"].as_array().into_iter().flatten() {
-        add_parts(detail, level + 1, lines);
+        add_parts(detail, level + 1, style, lines);
     }
 }
 
@@ -227,6 +250,7 @@ mod tests {
         let plain = Style {
             snippets: false,
             bold: false,
+            columns: None,
         };
         let all = [
             "Trip\\u{1b}[2J  00000000-0000-0000-0000-000000000007",
@@ -246,6 +270,7 @@ mod tests {
         let terminal = Style {
             snippets: true,
             bold: true,
+            columns: Some(100),
         };
         let lines = lines(&hit(), terminal);
         assert_eq!(lines[2], "  matches skill Book \u{1b}[1mflights\u{1b}[22m");
@@ -266,8 +291,46 @@ mod tests {
         let plain = Style {
             snippets: true,
             bold: false,
+            columns: Some(200),
         };
         let line = marked(&[long(false), long(true)], SNIPPET, plain);
         assert!(line.ends_with('…') && line.width() <= SNIPPET, "{line}");
+        let piped = Style {
+            columns: None,
+            ..plain
+        };
+        let line = marked(&[long(false), long(true)], SNIPPET, piped);
+        assert_eq!(line.width(), 300, "{line}");
+    }
+
+    #[test]
+    fn a_hit_has_a_line_of_its_description_and_its_name_in_one_piece() {
+        let mut hit = hit();
+        hit.summary.name = "A name of some length".into();
+        hit.summary.description = Some(format!("Says\n\nthis.{}", " And more.".repeat(40)));
+        hit.summary.deprecation = Some(crate::api::Deprecation {
+            message: "Use the new one.".into(),
+            since: crate::domain::timestamp::Timestamp(0),
+            replacement: None,
+            sunset: None,
+        });
+        let lines_at = |columns| {
+            let style = Style {
+                snippets: false,
+                bold: false,
+                columns,
+            };
+            lines(&hit, style)
+        };
+        let piped = lines_at(None);
+        assert_eq!(piped[2], "  deprecated: Use the new one");
+        assert!(
+            piped[3].starts_with("  Says this. And") && piped[3].len() > 400,
+            "{piped:?}"
+        );
+        assert!(lines_at(Some(100))[3].ends_with('…'));
+        let narrow = lines_at(Some(40));
+        assert_eq!(narrow[0], "A name of some length");
+        assert_eq!(narrow[1], "  00000000-0000-0000-0000-000000000007");
     }
 }

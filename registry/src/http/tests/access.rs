@@ -31,6 +31,7 @@ const TABLE: &[(&str, Least)] = &[
     ("agent_card_well_known", Anyone),
     ("agent_card_well_known_0_2", Anyone),
     ("agent_deprecate", Publisher),
+    ("agent_undeprecate", Publisher),
     ("agent_diff", Anyone),
     ("agent_findings", Anyone),
     ("agent_lookup", Anyone),
@@ -78,6 +79,7 @@ fn body(id: &str) -> Option<Value> {
         | "agent_suspend"
         | "agent_resume"
         | "agent_deprecate"
+        | "agent_undeprecate"
         | "agent_retire" => {
             json!({"reason": "a test"})
         }

@@ -21,6 +21,8 @@ pub mod agent {
         pub urn: Option<String>,
         /// A `Lifecycle` in text.
         pub lifecycle: String,
+        /// A `Deprecation` in JSON, as of the last time that the agent was marked as on its way out.
+        pub deprecation: Option<String>,
         /// A `Visibility` in text.
         pub visibility: String,
         /// JSON object of texts, set by curators.

@@ -42,6 +42,7 @@ pub(super) struct AgentPage {
     liveness: LivenessView,
     trust: TrustView,
     decision: DecisionView,
+    deprecation: Option<DeprecationView>,
     holds: Vec<HoldView>,
     versions: Result<VersionsView, String>,
     findings: Option<FindingsView>,
@@ -71,6 +72,13 @@ struct DecisionView {
     at: Moment,
     reason: Option<String>,
     self_approved: bool,
+}
+
+struct DeprecationView {
+    message: String,
+    since: Moment,
+    sunset: Option<Moment>,
+    replacement: Option<String>,
 }
 
 struct HoldView {
@@ -238,6 +246,12 @@ impl AgentPage {
                     .map(|reason| text::block(reason, BLOCK)),
                 self_approved: agent.decision.self_approved,
             },
+            deprecation: summary.deprecation.as_ref().map(|said| DeprecationView {
+                message: text::block(&said.message, BLOCK),
+                since: Moment::new(said.since, now),
+                sunset: Moment::maybe(said.sunset, now),
+                replacement: said.replacement.map(|agent| agent.to_string()),
+            }),
             holds: agent
                 .holds
                 .iter()

@@ -32,6 +32,8 @@ pub(super) struct HitView {
     /// `JSONRPC 1.0`
     pub bindings: Vec<String>,
     pub badges: Vec<Badge>,
+    /// Why it is on its way out, where it is.
+    pub deprecation: Option<String>,
     pub score: Option<ScoreView>,
 }
 
@@ -115,6 +117,10 @@ impl HitView {
             more_tags: summary.tags.len().saturating_sub(TAGS),
             bindings,
             badges,
+            deprecation: summary
+                .deprecation
+                .as_ref()
+                .map(|deprecation| text::line(&deprecation.told(), TEASER)),
             score: ScoreView::new(hit),
         }
     }

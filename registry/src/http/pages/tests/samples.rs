@@ -149,6 +149,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
             last_changed: Some(NOW.plus(-9 * DAY)),
             next_due: Some(NOW.plus(26 * MINUTE)),
         },
+        deprecation: None,
         card_digest: format!("sha256:{}", "5e".repeat(32)),
         links: Links {
             this: format!("{REGISTRY}/v1/agents/{id}"),

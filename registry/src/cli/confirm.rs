@@ -1,0 +1,74 @@
+//! Asking before something that nobody can take back.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use super::failure::Failure;
+use super::terminal;
+
+/// Whether to go on with what cannot be taken back: `yes` where the command line says so, else as the person at the
+/// terminal answers. What is to be done is told first in any case.
+///
+/// # Errors
+/// Where nobody can be asked.
+pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
+    if yes {
+        terminal::note(what);
+        return Ok(true);
+    }
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Failure::new(format!(
+            "{what}: nobody can be asked here whether that is meant; say so with --yes"
+        )));
+    }
+    asked(what, &mut input.lock(), &mut std::io::stderr())
+        .map_err(|error| Failure::new(format!("{what}: no answer can be read: {error}")))
+}
+
+/// Only a plain yes is one.
+fn asked(
+    what: &str,
+    answers: &mut impl BufRead,
+    question: &mut impl Write,
+) -> std::io::Result<bool> {
+    write!(
+        question,
+        "{}; this cannot be taken back. Go on? [y/N] ",
+        terminal::line(what)
+    )?;
+    question.flush()?;
+    let mut answer = String::new();
+    answers.read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        for (answer, meant) in [
+            ("y\n", true),
+            ("YES\n", true),
+            (" yes \r\n", true),
+            ("\n", false),
+            ("", false),
+            ("n\n", false),
+            ("yesterday\n", false),
+            ("no\nyes\n", false),
+        ] {
+            let mut shown = Vec::new();
+            let what = "retiring Echo\u{1b}[2J of a.example";
+            let said = asked(what, &mut answer.as_bytes(), &mut shown).unwrap();
+            assert_eq!(said, meant, "{answer:?}");
+            let shown = String::from_utf8(shown).unwrap();
+            assert!(
+                shown.starts_with("retiring Echo\\u{1b}[2J of a.example; "),
+                "{shown}"
+            );
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! How commands end, in one table for all of them: 0 done, 1 the answer is no, 2 wrong usage or a failure; and with
+//! `--json` a document on standard output whatever the end is.
+
+use serde_json::Value;
+
+use super::{file, run};
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program, registry};
+use crate::support::served::{Served, card, ended, text};
+
+const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/// The JSON documents on standard output: one a line, or one over all of them.
+fn documents(finished: &Finished) -> Vec<Value> {
+    let lines = finished.stdout.iter();
+    let each: Result<Vec<Value>, _> = lines.map(|line| serde_json::from_str(line)).collect();
+    let all = || serde_json::from_str(&text(&finished.stdout)).map(|document| vec![document]);
+    each.or_else(|_| all())
+        .unwrap_or_else(|error| panic!("no JSON: {error}: {finished:#?}"))
+}
+
+/// Checks how a command ends, without `--json` where that changes nothing, and with it.
+async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
+    if code != 0 {
+        let told = Program::run(make()).await;
+        assert_eq!(told.status.code(), Some(code), "{told:#?}");
+        let said = told.stderr.len() + told.stdout.len();
+        assert!(said > 0, "nothing is said: {told:#?}");
+        if code == 2 {
+            let last = told.stderr.last().unwrap();
+            assert!(last.starts_with("a2a-registry: "), "{told:#?}");
+        }
+    }
+    let mut command = make();
+    command.arg("--json");
+    let told = Program::run(command).await;
+    assert_eq!(told.status.code(), Some(code), "{told:#?}");
+    let documents = documents(&told);
+    assert!(!documents.is_empty(), "no document: {told:#?}");
+    if code == 2 {
+        let problem = &documents[0];
+        let line = told.stderr.last().unwrap();
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(!detail.is_empty() && line.contains(detail), "{told:#?}");
+        assert!(problem["title"].is_string(), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn every_command_ends_by_one_rule() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let talk = origin.url("/talk");
+    let text_of = |name: &str| card(name, name).replace("https://echo.agents.dev/a2a", &talk);
+    for name in ["one", "two", "three"] {
+        origin.answer(&format!("/{name}.json"), Reply::json(text_of(name)));
+    }
+    let answer = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1,
+        "result": {"kind": "message", "role": "agent", "messageId": "m",
+                   "parts": [{"kind": "text", "text": "well"}]}
+    });
+    origin.answer("/talk", Reply::json(answer.to_string()));
+    let host = origin.address().to_string();
+    let urls = ["/one.json", "/two.json", "/three.json", "/missing.json"].map(|at| origin.url(at));
+    let [one, two, three, missing] = urls.each_ref().map(String::as_str);
+    let (_folder, good) = file(&text_of("one"));
+    let (_other, broken) =
+        file(&text_of("one").replace("\"version\": \"1.0.0\"", "\"version\": {}"));
+
+    check(|| served.command(&["domain", "list"]), 1).await;
+    check(|| served.command(&["review", "list"]), 1).await;
+    check(|| served.command(&["search"]), 1).await;
+    for (arguments, code) in [
+        (&["register", one][..], 0),
+        (&["register", two, three], 0),
+        (&["register", missing], 1),
+        (&["register", "no such name"], 1),
+        (&["register"], 2),
+        (&["register", "-f", "/no/file"], 2),
+    ] {
+        check(|| served.command(arguments), code).await;
+    }
+    let reviews: Value = served.read("/v1/reviews?state=open").await;
+    let review = |name: &str| {
+        let mut reviews = reviews["reviews"].as_array().unwrap().iter();
+        let found = reviews.find(|review| review["name"] == name).unwrap();
+        (
+            found["id"].as_str().unwrap().to_owned(),
+            found["agent"].as_str().unwrap().to_owned(),
+        )
+    };
+    let ((first, _), (second, rejected)) = (review("one"), review("two"));
+    let reason = ["--reason", "a test"];
+    let with = |words: &[&str]| -> Vec<String> {
+        words
+            .iter()
+            .chain(&reason)
+            .map(|word| (*word).to_owned())
+            .collect()
+    };
+    let rows: Vec<(Vec<String>, i32)> = [
+        (vec!["review", "list"], 0),
+        (vec!["review", "list", "--state", "lost"], 2),
+        (vec!["review", "show", &first], 0),
+        (vec!["review", "show", NOBODY], 1),
+        (vec!["review", "show", "x"], 2),
+        (vec!["token", "list"], 0),
+        (vec!["token", "list", "--limit", "0"], 2),
+        (
+            vec!["token", "create", "--account", "ann", "--role", "curator"],
+            0,
+        ),
+        (vec!["token", "create"], 2),
+        (vec!["token", "revoke", NOBODY], 1),
+        (vec!["token", "revoke", "x"], 2),
+        (vec!["domain", "list"], 0),
+        (vec!["domain", "list", "--page-token", "x"], 2),
+        (vec!["domain", "show", &host], 0),
+        (vec!["domain", "show", "nosuch.example"], 1),
+        (vec!["domain", "show"], 2),
+        (vec!["domain", "recrawl", &host], 0),
+        (vec!["domain", "recrawl", "nosuch.example"], 1),
+        (vec!["domain", "recrawl"], 2),
+        (
+            vec!["domain", "set", &host, "--contact", "mailto:ops@agents.dev"],
+            0,
+        ),
+        (vec!["domain", "set", "nosuch.example", "--contact", ""], 1),
+        (vec!["domain", "set", &host, "--contact", "x"], 2),
+        (vec!["domain", "verify", "nosuch.example"], 1),
+        (vec!["domain", "verify"], 2),
+        (
+            vec!["domain", "transfer", "nosuch.example", "--account", "ann"],
+            1,
+        ),
+        (vec!["domain", "transfer", &host], 2),
+        (
+            vec!["domain", "key", "nosuch.example", "k1", "--withdraw"],
+            1,
+        ),
+        (vec!["domain", "key", &host, "k1", "--jwk", "/no/file"], 2),
+        (vec!["domain", "rm", "nosuch.example", "--yes"], 1),
+        (vec!["domain", "rm", &host], 2),
+        (vec!["lint", &good], 0),
+        (vec!["lint", &broken], 1),
+        (vec!["lint", "/no/file"], 2),
+        (vec!["openapi"], 0),
+        (vec!["openapi", "x"], 2),
+        (vec!["completions", "csh"], 2),
+        (vec!["serve", "--roles", "cook"], 2),
+        (vec!["demo", "--listen", "x"], 2),
+        (vec!["sign", "/no/file", "--key", "/no/key"], 2),
+        (vec!["model", "install", "/no/model"], 2),
+        (vec!["model", "status", "--config", "/no/file"], 2),
+        (vec!["migrate", "--config", "/no/file"], 2),
+        (vec!["doctor", "--fly"], 2),
+        (vec!["token", "reset-admin", "--config", "/no/file"], 2),
+        (vec!["reindex"], 0),
+        (vec!["reindex", "--fly"], 2),
+        (vec!["fly"], 2),
+    ]
+    .into_iter()
+    .map(|(words, code)| (words.into_iter().map(str::to_owned).collect(), code))
+    .chain([
+        (with(&["review", "approve", &first]), 0),
+        (with(&["review", "approve", NOBODY]), 1),
+        (with(&["review", "approve", &first]), 2),
+        (with(&["review", "reject", &second]), 0),
+        (with(&["review", "reject", NOBODY]), 1),
+        (with(&["review", "reject", "x"]), 2),
+        (with(&["domain", "vouch", &host]), 0),
+        (with(&["domain", "vouch", "nosuch.example"]), 1),
+        (vec!["domain".into(), "vouch".into(), host.clone()], 2),
+        (with(&["domain", "new-generation", "nosuch.example"]), 1),
+        (with(&["domain", "new-generation"]), 2),
+    ])
+    .collect();
+    for (arguments, code) in &rows {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        check(|| served.command(&words), *code).await;
+    }
+
+    let agent = served.found("q=one").await.summary.id.to_string();
+    for (words, code) in [
+        (vec!["search", "one"], 0),
+        (vec!["search", "nothing-like-it"], 1),
+        (vec!["search", "--sort", "backwards"], 2),
+        (vec!["show", &agent], 0),
+        (vec!["show", &agent, "--card"], 0),
+        (vec!["show", &agent, "--versions"], 0),
+        (vec!["show", &agent, "--findings"], 0),
+        (vec!["show", &agent, "--diff"], 0),
+        (vec!["show", NOBODY], 1),
+        (vec!["show", missing], 1),
+        (vec!["show", "two words"], 2),
+        (vec!["send", one, "hello"], 0),
+        (vec!["send", NOBODY, "hello"], 1),
+        (vec!["send", missing, "hello"], 1),
+        (vec!["send", &rejected, "hello", "--strict"], 1),
+        (vec!["send", &agent], 2),
+    ] {
+        check(|| served.command(&words), code).await;
+    }
+    for (words, code) in [
+        (with(&["agent", "suspend", &agent]), 0),
+        (with(&["agent", "suspend", NOBODY]), 1),
+        (with(&["agent", "resume", &agent]), 0),
+        (with(&["agent", "resume", &agent]), 2),
+        (with(&["agent", "resume", NOBODY]), 1),
+        (with(&["agent", "undeprecate", &agent]), 2),
+        (with(&["agent", "deprecate", &agent]), 0),
+        (with(&["agent", "deprecate", &agent]), 2),
+        (with(&["agent", "deprecate", missing]), 1),
+        (with(&["agent", "undeprecate", &agent]), 0),
+        (with(&["agent", "undeprecate", NOBODY]), 1),
+        (with(&["agent", "retire", &agent]), 2),
+        (with(&["agent", "retire", missing, "--yes"]), 1),
+        (with(&["agent", "retire", &agent, "--yes"]), 0),
+        (vec!["agent".into(), "suspend".into(), agent.clone()], 2),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        check(|| served.command(&words), code).await;
+    }
+    check(|| served.command(&["domain", "rm", &host, "--yes"]), 0).await;
+    // Nobody answers there: every client command fails alike.
+    for words in [
+        vec!["search"],
+        vec!["show", NOBODY],
+        vec!["domain", "list"],
+        vec!["review", "list"],
+        vec!["token", "list"],
+        vec!["register", "agents.example.com"],
+    ] {
+        let away = || {
+            let mut command = registry(&words);
+            command.args(["--registry", "http://127.0.0.1:1"]);
+            command
+        };
+        check(away, 2).await;
+    }
+}
+
+/// The rule is where everybody looks for it.
+#[tokio::test]
+async fn the_rule_is_in_the_help() {
+    let help = run(&["--help"]).await;
+    ended(&help, 0, "");
+    for said in ["Exit codes: 0 done", "problem document"] {
+        assert!(
+            text(&help.stdout).replace('\n', " ").contains(said),
+            "{help:#?}"
+        );
+    }
+}

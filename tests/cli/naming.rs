@@ -1,0 +1,190 @@
+//! Which agent a name means: the one that is named, and never another one that happens to be near.
+
+use serde_json::Value;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program};
+use crate::support::served::{Served, card, ended, text};
+
+/// A card of an agent that answers at this URL.
+fn answering(name: &str, url: &str) -> String {
+    card(name, "repeat").replace("https://echo.agents.dev/a2a", url)
+}
+
+/// Every way to name an agent in order to do something to it, or to speak to it.
+fn acts<'a>(name: &'a str) -> [Vec<&'a str>; 5] {
+    let act = |verb: &'a str| vec!["agent", verb, name, "--reason", "a test"];
+    let mut retire = act("retire");
+    retire.push("--yes");
+    [
+        act("suspend"),
+        act("deprecate"),
+        act("undeprecate"),
+        retire,
+        vec!["send", name, "a secret", "--bearer", "S"],
+    ]
+}
+
+async fn lifecycle(served: &Served, id: &str) -> String {
+    let agent: Value = served.read(&format!("/v1/agents/{id}")).await;
+    agent["lifecycle"].as_str().unwrap().to_owned()
+}
+
+fn no(finished: &Finished) {
+    assert_eq!(finished.status.code(), Some(1), "{finished:#?}");
+    assert_eq!(text(&finished.stdout), "", "{finished:#?}");
+}
+
+#[tokio::test]
+async fn a_url_means_the_card_that_lies_there_or_nothing() {
+    let served = Served::start(&["--approve-all"]).await;
+    let origin = Origin::start();
+    let endpoint = origin.url("/talk");
+    origin.answer("/a.json", Reply::json(answering("First", &endpoint)));
+    served.register(&origin.url("/a.json")).await;
+    let id = served.found("q=first").await.summary.id.to_string();
+    let host = origin.address();
+    for near in [
+        origin.url("/nothing-here.json"),
+        origin.url("/"),
+        origin.url("/a.json?x=1"),
+        origin.url("/A.json"),
+        format!("https://{host}/a.json"),
+        endpoint.clone(),
+    ] {
+        for act in acts(&near) {
+            no(&served.run(&act).await);
+        }
+        assert_eq!(lifecycle(&served, &id).await, "approved", "{near}");
+    }
+    assert!(origin.requests("/talk").is_empty(), "nothing was sent");
+    no(&served
+        .run(&["show", &origin.url("/nothing-here.json")])
+        .await);
+    // What says of itself that it answers there may be shown, and is not meant by it.
+    let shown = served.run(&["show", &endpoint]).await;
+    ended(&shown, 0, "");
+    let suspend = ["agent", "suspend", &endpoint, "--reason", "x"];
+    ended(&served.run(&suspend).await, 1, &id);
+    let exact = origin.url("/a.json");
+    let suspend = ["agent", "suspend", &exact, "--reason", "x"];
+    ended(&served.run(&suspend).await, 0, "");
+    assert_eq!(lifecycle(&served, &id).await, "suspended");
+    // It is listed no more, and its URL means it all the same.
+    let resume = ["agent", "resume", &exact, "--reason", "x"];
+    ended(&served.run(&resume).await, 0, "");
+}
+
+/// A URL without a path means the same wherever it is written: what registering it has brought.
+#[tokio::test]
+async fn a_url_without_a_path_means_what_it_registers() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    origin.answer(
+        "/.well-known/agent-card.json",
+        Reply::json(card("Own", "own")),
+    );
+    origin.answer("/other.json", Reply::json(card("Other", "other")));
+    let bare = origin.url("");
+    let register = ["register", &bare, &origin.url("/other.json")];
+    ended(&served.run(&register).await, 0, "");
+    let old_path = origin.url("/.well-known/agent.json");
+    for name in [&bare, &format!("{bare}/"), &old_path] {
+        let shown = served.run(&["show", name, "--json"]).await;
+        let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+        assert_eq!(shown["name"], "Own", "{name}");
+    }
+}
+
+/// Right after registering nothing is listed, and each URL means its own agent all the same.
+#[tokio::test]
+async fn a_url_means_its_own_agent_before_that_is_listed() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let names = ["alpha", "beta", "gamma"];
+    let urls = names.map(|name| {
+        let path = format!("/{name}.json");
+        origin.answer(&path, Reply::json(card(name, name)));
+        origin.url(&path)
+    });
+    let mut register = vec!["register"];
+    register.extend(urls.iter().map(String::as_str));
+    ended(&served.run(&register).await, 0, "");
+    for (name, url) in names.iter().zip(&urls) {
+        let shown = served.run(&["show", url, "--json"]).await;
+        let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+        assert_eq!(shown["name"], *name);
+        no(&Program::run(served.anonymous(&["show", url])).await);
+    }
+}
+
+#[tokio::test]
+async fn a_bare_host_with_several_agents_lists_them_and_asks() {
+    let served = Served::start(&["--approve-all"]).await;
+    let origin = Origin::start();
+    let endpoint = origin.url("/talk");
+    let host = origin.address().to_string();
+    origin.answer("/a.json", Reply::json(answering("First", &endpoint)));
+    served.register(&origin.url("/a.json")).await;
+    let first = served.found("q=first").await.summary.id.to_string();
+    ended(&served.run(&["show", &host]).await, 0, "");
+
+    origin.answer("/b.json", Reply::json(answering("Second", &endpoint)));
+    served.register(&origin.url("/b.json")).await;
+    let second = served.found("q=second").await.summary.id.to_string();
+    // One that is not listed is one of them.
+    let suspend = ["agent", "suspend", &second, "--reason", "x"];
+    ended(&served.run(&suspend).await, 0, "");
+    let mut commands = acts(&host).to_vec();
+    commands.push(vec!["show", &host]);
+    for command in commands {
+        let asked = served.run(&command).await;
+        no(&asked);
+        for named in [&first, &second, "First", "Second", "which one you mean"] {
+            assert!(text(&asked.stderr).contains(named), "{named}: {asked:#?}");
+        }
+        let asked = served.run(&[&command[..], &["--json"]].concat()).await;
+        assert_eq!(asked.status.code(), Some(1), "{asked:#?}");
+        let told: Value = serde_json::from_str(&text(&asked.stdout)).unwrap();
+        let ids = told["agents"].as_array().unwrap().iter();
+        let mut ids: Vec<_> = ids.map(|agent| agent["id"].as_str().unwrap()).collect();
+        ids.sort_unstable();
+        let mut both = [first.as_str(), &second];
+        both.sort_unstable();
+        assert_eq!(ids, both);
+        assert_eq!(told["total"], 2);
+    }
+    assert!(origin.requests("/talk").is_empty(), "nothing was sent");
+    assert_eq!(lifecycle(&served, &first).await, "approved");
+}
+
+/// Anybody can write another's address into a card of their own. That does not make their agent the one that is meant.
+#[tokio::test]
+async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
+    let served = Served::start(&["--approve-all"]).await;
+    let (victim, other) = (Origin::start(), Origin::start());
+    let claimed = victim.url("/card.json");
+    let mut claim: Value = serde_json::from_str(&answering("Other", &claimed)).unwrap();
+    claim["additionalInterfaces"] =
+        serde_json::json!([{"url": other.url("/talk"), "transport": "JSONRPC"}]);
+    other.answer("/a.json", Reply::json(claim.to_string()));
+    served.register(&other.url("/a.json")).await;
+    let id = served.found("q=other").await.summary.id.to_string();
+    let host = victim.address().to_string();
+    for name in [&claimed, &host] {
+        for act in acts(name) {
+            no(&served.run(&act).await);
+        }
+    }
+    assert!(other.requests("/talk").is_empty() && victim.requests("/card.json").is_empty());
+    assert_eq!(lifecycle(&served, &id).await, "approved");
+    // Where the address is a card's own too, that card is meant.
+    victim.answer("/card.json", Reply::json(answering("Victim", &claimed)));
+    served.register(&claimed).await;
+    let own = served.found("q=victim").await.summary.id.to_string();
+    for name in [&claimed, &host] {
+        let shown = served.run(&["show", name, "--json"]).await;
+        let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+        assert_eq!(shown["id"], own.as_str());
+    }
+}

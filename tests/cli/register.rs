@@ -1,0 +1,92 @@
+//! What registering says of each name.
+
+use super::client::done;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program};
+use crate::support::served::{Served, card, text};
+
+/// Of each name: the agent that it brought and no other, where it stands and why, what its signatures are worth, and
+/// what was found in its card.
+#[tokio::test]
+async fn registering_says_of_each_name_what_it_brought() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    origin.answer("/a.json", Reply::json(card("First", "one")));
+    let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
+    origin.answer("/b.json", Reply::json(broken));
+    let (first, second) = (origin.url("/a.json"), origin.url("/b.json"));
+    done(&served.run(&["register", &first]).await, "found First");
+    let said = served.run(&["register", &second]).await;
+    done(&said, "found Second");
+    for told in [
+        "pending; approve it with `",
+        "waits for its first approval",
+        "signature: unsigned: ",
+        "findings: errors: 1, ",
+    ] {
+        done(&said, told);
+    }
+    assert!(!text(&said.stdout).contains("First"), "{said:#?}");
+    let approved = served.run(&["register", &first, "--approve"]).await;
+    done(&approved, "found First");
+    done(&approved, "errors: 0, ");
+}
+
+/// A limit ends a registration at once and says so of each URL; the others are told of as ever.
+#[tokio::test]
+async fn a_limit_is_told_of_each_url_that_it_stops() {
+    let limits = "[limits]\nagents_per_domain = 2";
+    let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
+    let origin = Origin::start();
+    let names = ["one", "two", "three", "four"];
+    let urls = names.map(|name| {
+        let path = format!("/{name}.json");
+        origin.answer(&path, Reply::json(card(name, name)));
+        origin.url(&path)
+    });
+    let publisher = served.token("ann", "publisher").await;
+    let mut command = served.anonymous(&["register", "--token", &publisher]);
+    command.args(&urls);
+    let said = Program::run(command).await;
+    assert_eq!(said.status.code(), Some(1), "{said:#?}");
+    for url in &urls[..2] {
+        done_for(&said, url);
+    }
+    assert_eq!(said.stderr.len(), 2, "{said:#?}");
+    for (url, line) in urls[2..].iter().zip(&said.stderr) {
+        assert!(
+            line.contains(url.as_str()) && line.contains("2 sources"),
+            "{line}"
+        );
+    }
+}
+
+/// However many names there are, each is told of.
+#[tokio::test]
+async fn each_of_many_names_is_told_of() {
+    let limits = "[limits]\nagents_per_domain = 100";
+    let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
+    let origin = Origin::start();
+    let names: Vec<String> = (0..60).map(|number| format!("agent{number}")).collect();
+    let urls: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let path = format!("/{name}.json");
+            origin.answer(&path, Reply::json(card(name, name)));
+            origin.url(&path)
+        })
+        .collect();
+    let input = urls.join("\n");
+    let said = Program::run_with_input(served.command(&["register", "-f", "-"]), input.as_bytes());
+    let said = said.await;
+    assert_eq!(said.status.code(), Some(0), "{said:#?}");
+    for (name, url) in names.iter().zip(&urls) {
+        done(&said, &format!("{url}: found {name} ("));
+    }
+}
+
+/// Checks that a URL was said to have brought an agent.
+fn done_for(finished: &Finished, url: &str) {
+    let found = format!("{url}: found ");
+    assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
+}
