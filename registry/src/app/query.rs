@@ -24,6 +24,7 @@ pub struct SearchQuery {
     /// morning" to French`, make it a sentence, whose quotations need not be there. What is no such syntax is read as
     /// words, and a hint says so.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 512)]
     pub q: Option<String>,
     /// A skill's id or words of its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -103,6 +104,7 @@ pub struct SearchQuery {
 #[serde(deny_unknown_fields)]
 pub struct SuggestQuery {
     /// The prefix, at most 512 characters.
+    #[param(max_length = 512)]
     pub q: String,
 }
 
@@ -112,10 +114,13 @@ pub struct SuggestQuery {
 #[serde(default, deny_unknown_fields)]
 pub struct LookupQuery {
     /// A card URL, an endpoint URL or a host.
+    #[param(max_length = 2048)]
     pub url: Option<String>,
     /// A URN.
+    #[param(max_length = 1024)]
     pub urn: Option<String>,
     /// The digest of a card.
+    #[param(max_length = 128)]
     pub digest: Option<String>,
 }
 
