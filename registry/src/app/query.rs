@@ -29,6 +29,7 @@ pub struct SearchQuery {
     /// morning" to French`, make it a sentence, whose quotations need not be there. What is no such syntax is read as
     /// words, and a hint says so.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 512)]
     pub q: Option<String>,
     /// A skill's id or words of its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -125,6 +126,7 @@ fn mode_schema() -> Object {
 #[serde(deny_unknown_fields)]
 pub struct SuggestQuery {
     /// The prefix, at most 512 characters.
+    #[param(max_length = 512)]
     pub q: String,
 }
 

@@ -73,7 +73,10 @@ pub(super) fn validate(config: &Config) -> Vec<String> {
         }
     }
     if config.limits.request_seconds <= config.limits.body_seconds {
-        wrong("limits.request_seconds must be more than limits.body_seconds, which is a part of it".into());
+        wrong(
+            "limits.request_seconds must be more than limits.body_seconds, which is a part of it"
+                .into(),
+        );
     }
     if config.limits.anonymous_writes_per_minute == 0 {
         wrong("limits.anonymous_writes_per_minute must be at least 1".into());

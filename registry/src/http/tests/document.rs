@@ -1,9 +1,13 @@
 //! The checked-in `OpenAPI` document is the one the handlers make.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use actix_web::test::TestRequest;
+use serde_json::{Value, json};
+
 use super::super::{openapi_document, operations};
-use super::Registry;
+use super::{ADMIN, Registry, bearer};
 
 #[test]
 fn the_checked_in_document_is_up_to_date() {
@@ -149,6 +153,91 @@ fn every_reference_leads_somewhere() {
         let pointer = target.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{target}");
     }
+}
+
+/// Values just outside of what a schema allows.
+fn outside(schema: &Value) -> Vec<Value> {
+    let number = |name: &str| schema[name].as_i64();
+    let length = |name: &str| schema[name].as_u64().map(|length| length as usize);
+    let mut wrong: Vec<Value> = Vec::new();
+    wrong.extend(number("maximum").map(|most| (most + 1).into()));
+    wrong.extend(number("minimum").map(|least| (least - 1).into()));
+    wrong.extend(length("maxLength").map(|most| "a".repeat(most + 1).into()));
+    wrong.extend(length("minLength").map(|least| "a".repeat(least - 1).into()));
+    wrong
+}
+
+/// The limits that the document names are those that the code has: what lies just outside is refused by name.
+#[actix_web::test]
+async fn the_limits_of_parameters_are_those_of_the_code() {
+    let registry = Registry::new().await;
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut seen = BTreeSet::new();
+    for operation in operations() {
+        let method = operation.method.to_lowercase();
+        let described = &document["paths"][&operation.path][&method];
+        let parameters = described["parameters"].as_array();
+        for parameter in parameters.into_iter().flatten() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            let limits = outside(schema);
+            if name == "page_size" {
+                assert_eq!(
+                    (&schema["minimum"], &schema["maximum"]),
+                    (&json!(1), &json!(100))
+                );
+            }
+            // What is asked of an agent that is not there is not looked at.
+            if operation.path.contains('{') || limits.is_empty() {
+                continue;
+            }
+            seen.insert(format!("{} {name}", operation.id));
+            for wrong in limits {
+                let wrong = wrong
+                    .as_str()
+                    .map_or_else(|| wrong.to_string(), str::to_owned);
+                let other = match operation.id.as_str() {
+                    "agent_suggest" if name != "q" => "q=a&",
+                    _ => "",
+                };
+                let path = format!("{}?{other}{name}={wrong}", operation.path);
+                let request = bearer(TestRequest::get().uri(&path), ADMIN);
+                let problem = registry.ask(request).await.problem(400, "invalid-request");
+                assert_eq!(
+                    problem["errors"][0]["pointer"],
+                    format!("/{name}"),
+                    "{path}"
+                );
+            }
+        }
+    }
+    for known in [
+        "agent_search q",
+        "agent_suggest q",
+        "agent_lookup url",
+        "token_list page_size",
+        "event_list page_size",
+    ] {
+        assert!(seen.contains(known), "{known}: {seen:?}");
+    }
+}
+
+#[actix_web::test]
+async fn the_limits_of_a_new_token_are_those_of_the_code() {
+    let registry = Registry::new().await;
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let schema = &document["components"]["schemas"]["NewToken"];
+    let mut tried = 0;
+    for (name, member) in schema["properties"].as_object().unwrap() {
+        for wrong in outside(member) {
+            let mut new = json!({"account": "another", "role": "publisher", "name": "a test"});
+            new[name] = wrong;
+            let request = bearer(TestRequest::post().uri("/v1/tokens"), ADMIN).set_json(&new);
+            let problem = registry.ask(request).await.problem(400, "invalid-request");
+            assert_eq!(problem["errors"][0]["pointer"], format!("/{name}"), "{new}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 6, "{schema}");
 }
 
 #[actix_web::test]
