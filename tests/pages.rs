@@ -323,7 +323,7 @@ async fn a_person_registers_a_card() {
         .unwrap();
     let domain = origin.address().to_string();
     // The answer is the page itself: no address leads to what only the sender may see.
-    let command = format!("a2a-registry domain show {domain}");
+    let command = format!("a2a-registry domain show '{domain}'");
     let told = ["Registered", &domain, "It has been visited", &command];
     visitor.sees(&told).await;
     assert_eq!(visitor.path().await, "/register");
