@@ -323,21 +323,13 @@ async fn a_person_registers_a_card() {
         .unwrap();
     let domain = origin.address().to_string();
     // The answer is the page itself: no address leads to what only the sender may see.
-    let command = format!("a2a-registry domain show {domain}");
+    let command = format!("a2a-registry domain show '{domain}'");
     let told = ["Registered", &domain, "It has been visited", &command];
     visitor.sees(&told).await;
     assert_eq!(visitor.path().await, "/register");
     visitor.browser.resize(390, 844).await;
     visitor.fits(390).await;
-    visitor
-        .browser
-        .screenshot(Path::new("/tmp/g_phone.png"))
-        .await;
-    visitor.browser.resize(1280, 1000).await;
-    visitor
-        .browser
-        .screenshot(Path::new("/tmp/g_desk.png"))
-        .await;
+    visitor.browser.resize(1280, 800).await;
     origin.arrived("/a.json", 1).await;
     visitor
         .find("a[href*='?wait=1']")

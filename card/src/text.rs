@@ -80,7 +80,7 @@ pub(crate) fn visible(text: &str, limit: usize) -> String {
 /// all else that a reader cannot see stand in it as `\uXXXX`. It says the same to every JSON parser.
 ///
 /// Whoever prints JSON that holds text of cards writes it through here: the answers of the command line's
-/// `--json` and the logs of [`crate::sarif`].
+/// `--json` and the logs of [`crate::sarif()`].
 ///
 /// ```
 /// let json = "{\"name\":\"txt.\u{202e}exe\"}";

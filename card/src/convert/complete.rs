@@ -104,7 +104,8 @@ fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
         }
     }
     card.unknown.retain(|name, _| {
-        !is_security_member(name) && !(demand && informal::is_about_credentials(name))
+        let left_out = is_security_member(name) || (demand && informal::is_about_credentials(name));
+        !left_out
     });
 }
 

@@ -24,7 +24,7 @@ pub struct ShowArgs {
     /// Write the approved card, byte for byte as the agent published it
     #[arg(long, conflicts_with_all = ["versions", "findings", "diff"])]
     card: bool,
-    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned, and marked as converted
+    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
     #[arg(long = "as", value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
     /// List the kept versions of its card

@@ -11,7 +11,7 @@ use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use url::Url;
 
 use super::super::auth::admit_registration;
@@ -125,22 +125,24 @@ async fn first_result(app: &App, caller: &Caller, registered: DomainView) -> (Do
         .filter(|source| is_new(source))
         .map(|source| source.url.clone())
         .collect();
-    let mut signal = app.event_signal();
-    let deadline = Instant::now() + FIRST_VISIT;
-    let mut view = registered;
     let waits = |view: &DomainView| {
         let mut sources = view.sources.iter();
         !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
     };
-    while waits(&view) && Instant::now() < deadline {
-        let next = deadline.min(Instant::now() + LOOK);
-        if let Ok(Err(_)) = timeout_at(next, signal.changed()).await {
-            break;
+    let mut signal = app.event_signal();
+    let mut view = registered;
+    let found = async {
+        while waits(&view) {
+            if let Ok(Err(_)) = timeout(LOOK, signal.changed()).await {
+                break;
+            }
+            if let Ok(newer) = app.domain_show(caller, &view.domain).await {
+                view = newer;
+            }
         }
-        if let Ok(newer) = app.domain_show(caller, &view.domain).await {
-            view = newer;
-        }
-    }
+    };
+    // Whether it was found in time, the domain says itself.
+    let _ = timeout(FIRST_VISIT, found).await;
     let under_way = waits(&view);
     (view, under_way)
 }

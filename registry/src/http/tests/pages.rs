@@ -63,8 +63,8 @@ async fn the_answer_to_the_form_says_how_to_prove_the_domain_and_where_the_rest_
     let html = text(&answer);
     for told in [
         "_a2a-registry.agents.example.com",
-        "a2a-registry domain show agents.example.com",
-        "/.well-known/agent-card.json",
+        "a2a-registry domain show &#39;agents.example.com&#39;",
+        "https://agents.example.com/.well-known/ard.json",
     ] {
         assert!(html.contains(told), "{told}: {html}");
     }
