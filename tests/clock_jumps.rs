@@ -33,7 +33,6 @@ async fn back_from_the_future(url: &str) -> Stage {
     let mut group = stage
         .outcomes(|source| match source.url.contains("d0-") {
             true => Answer::Fails(Timeout),
-            false if source.url.contains("d1-") => Answer::Rests(600_000),
             false => Answer::NotModified,
         })
         .await;
