@@ -78,7 +78,7 @@ async fn everything_is_near(stage: &Stage) {
         let leased = row
             .leased_until
             .into_iter()
-            .map(|until| until + day - 3_600_000_000);
+            .map(|until| until + day - 3_900_000_000);
         for moment in planned.into_iter().flatten().chain(leased) {
             assert!(moment <= now + day, "{row:?}");
         }
@@ -153,7 +153,9 @@ both_databases! {
         stage.visit(|_| Answer::Rests(600_000)).await;
         let row = async || domains::domain_by_name(&stage.store, &name(0)).await.unwrap().unwrap();
         let before = row().await;
-        assert_eq!(stage.store.moments_repair(stage.app.now().0).await.unwrap(), 0);
+        // Nor is what a replica has planned whose clock is a little ahead, or which wrote a moment ago.
+        let behind = stage.app.now().0 - 60_000_000;
+        assert_eq!(stage.store.moments_repair(behind).await.unwrap(), 0);
         assert_eq!(row().await, before);
     }
 }
