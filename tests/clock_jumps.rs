@@ -33,7 +33,6 @@ async fn back_from_the_future(url: &str) -> Stage {
     let mut group = stage
         .outcomes(|source| match source.url.contains("d0-") {
             true => Answer::Fails(Timeout),
-            false if source.url.contains("d1-") => Answer::Rests(600_000),
             false => Answer::NotModified,
         })
         .await;
@@ -79,14 +78,21 @@ async fn everything_is_near(stage: &Stage) {
         let leased = row
             .leased_until
             .into_iter()
-            .map(|until| until + day - 3_600_000_000);
+            .map(|until| until + day - 3_900_000_000);
         for moment in planned.into_iter().flatten().chain(leased) {
             assert!(moment <= now + day, "{row:?}");
         }
     }
     for row in source::Entity::find().all(on).await.unwrap() {
-        assert!(row.next_due_at <= now + day, "{row:?}");
-        assert!(row.planned_at.is_none_or(|at| at <= now + day), "{row:?}");
+        // A catalog that is not there rests for a week.
+        let most = now
+            + if row.liveness == "absent" {
+                7 * day
+            } else {
+                day
+            };
+        assert!(row.next_due_at <= most, "{row:?}");
+        assert!(row.planned_at.is_none_or(|at| at <= most), "{row:?}");
         let past = [
             row.last_success_at,
             row.last_full_at,
@@ -147,7 +153,9 @@ both_databases! {
         stage.visit(|_| Answer::Rests(600_000)).await;
         let row = async || domains::domain_by_name(&stage.store, &name(0)).await.unwrap().unwrap();
         let before = row().await;
-        assert_eq!(stage.store.moments_repair(stage.app.now().0).await.unwrap(), 0);
+        // Nor is what a replica has planned whose clock is a little ahead, or which wrote a moment ago.
+        let behind = stage.app.now().0 - 60_000_000;
+        assert_eq!(stage.store.moments_repair(behind).await.unwrap(), 0);
         assert_eq!(row().await, before);
     }
 }

@@ -6,8 +6,10 @@ use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
 use super::{Handle, Store, StoreError};
 use crate::domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
-use crate::domain::timestamp::HOUR;
+use crate::domain::timestamp::{HOUR, MINUTE};
 
+/// How far the clocks of replicas may be apart, and how long ago the present may have been read.
+const SKEW: i64 = 5 * MINUTE;
 /// No lease lasts longer.
 const LONGEST_LEASE: i64 = HOUR;
 
@@ -57,20 +59,22 @@ impl Store {
 
 /// Sources before domains: a visit finds its sources due.
 fn repairs(now: i64) -> [Repair; 5] {
+    // Replicas' clocks differ, and another one may have written since this moment was read.
+    let present = now + SKEW;
     let microseconds =
         |duration: time::Duration| i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX);
     let interval = microseconds(MAX_INTERVAL);
     let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
     let put_off = now + microseconds(MAX_RETRY_AFTER + PROMISE_SLACK);
-    let leased = now + LONGEST_LEASE;
+    let leased = present + LONGEST_LEASE;
     let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-    let expires = now + CHALLENGE_LASTS;
+    let expires = present + CHALLENGE_LASTS;
 
     let past = |columns: &[&str]| -> (Vec<String>, Vec<String>) {
         columns
             .iter()
             .map(|column| {
-                let broken = format!("{column} > {now}");
+                let broken = format!("{column} > {present}");
                 (
                     format!("{column} = CASE WHEN {broken} THEN {now} ELSE {column} END"),
                     broken,
@@ -112,10 +116,10 @@ fn repairs(now: i64) -> [Repair; 5] {
 
     // A planned visit is never farther away than its own interval was when it was planned.
     let visit_late =
-        format!("(visit_interval_us > 0 AND visit_due_at > {now} + visit_interval_us)");
+        format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
     let awaited_late = format!("(visit_interval_us IS NULL AND visit_due_at > {put_off})");
     let rests = format!(
-        "(not_before > {put_off} OR (not_before > {now} + visit_interval_us AND visit_interval_us > 0))"
+        "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
     );
     let (lease_change, lease_broken) = at_most("leased_until", leased);
     let (check_change, check_broken) = at_most("check_due_at", checked);
