@@ -141,7 +141,7 @@ both_databases! {
         assert_eq!(house.shown(&disputed.acme).await.owner.as_deref(), Some("acme"));
         let outside = house.shown(&disputed.rival).await;
         assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
-        assert!(outside.sources.iter().all(|source| source.own), "{outside:#?}");
+        assert!(outside.sources.iter().all(|source| source.own), "{:#?}", outside.sources);
         assert_eq!(disputed.list(&disputed.rival).await, [DOMAIN]);
     }
 
