@@ -108,7 +108,11 @@ impl App {
                 check("database", Err("does not answer".into()));
             }
         }
-        check("index", self.index_lag().await);
+        let index = match self.index_readable().await {
+            Ok(()) => self.index_lag().await,
+            Err(reason) => Err(reason),
+        };
+        check("index", index);
         check("disk", self.disk().await);
         check("crawler", Ok(self.crawler_standing()));
         for progress in self.meaning_progress() {

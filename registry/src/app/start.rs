@@ -1,5 +1,6 @@
 //! Putting the registry together.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -118,6 +119,7 @@ impl App {
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: Heard::new(clock.now().into()),
             disk: Disk::default(),
+            index_asked: tokio::sync::Mutex::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake {
@@ -125,6 +127,8 @@ impl App {
                 checks: Notify::new(),
                 foreign: Notify::new(),
                 events: watch::Sender::new(0),
+                applied: watch::Sender::new(0),
+                following: AtomicBool::new(false),
                 reindex: Notify::new(),
             },
             fetcher: OnceLock::new(),

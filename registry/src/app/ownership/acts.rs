@@ -61,7 +61,7 @@ impl App {
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.visits.notify_one();
         self.domain_view(caller, row.id).await
     }
@@ -108,7 +108,7 @@ impl App {
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.domain_view(caller, row.id).await
     }
 
@@ -153,7 +153,7 @@ impl App {
         ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.agent_show(caller, &seen.id.to_string()).await
     }
 
