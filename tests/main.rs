@@ -22,6 +22,7 @@ mod crawlers;
 mod demo;
 mod events;
 mod fixtures;
+mod index;
 mod ingest;
 mod interop;
 mod journey;
@@ -33,6 +34,7 @@ mod pages;
 mod paging;
 mod relevance;
 mod relevance_targets;
+mod replicas;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;
