@@ -189,7 +189,7 @@ fn hidden_agents_move_no_score() {
     );
     index.apply(Vec::new(), &[], 500).unwrap();
     alone.apply(Vec::new(), &[], 500).unwrap();
-    let mut asked: Vec<SearchRequest> = (0..120)
+    let mut asked: Vec<SearchRequest> = (0..45)
         .map(|number| {
             let text = match number % 3 {
                 0 => written(&mut dice),
@@ -213,7 +213,7 @@ fn hidden_agents_move_no_score() {
     assert_eq!(answers(&index), expected);
     // Hidden agents come, change and go; nobody may notice.
     let words = WORDS.join(" ");
-    for round in 0..6 {
+    for round in 0..3 {
         let hidden: Vec<Document> = (1_000..1_150)
             .map(|number| Document {
                 description: format!("{words} {}", dice.words(&WORDS, 9)),
@@ -222,7 +222,7 @@ fn hidden_agents_move_no_score() {
                 ..agent(number, dice.pick(&WORDS))
             })
             .collect();
-        let gone: Vec<Uuid> = (1_000..1_000 + round * 20).map(id).collect();
+        let gone: Vec<Uuid> = (1_000..1_000 + round * 40).map(id).collect();
         agents = hidden.clone();
         index.apply(hidden, &[], 500).unwrap();
         assert_eq!(answers(&index), expected);
