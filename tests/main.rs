@@ -23,6 +23,7 @@ mod crawlers;
 mod demo;
 mod events;
 mod fixtures;
+mod index;
 mod ingest;
 mod interop;
 mod journey;
@@ -36,6 +37,7 @@ mod paging;
 mod pressure;
 mod relevance;
 mod relevance_targets;
+mod replicas;
 mod service;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]

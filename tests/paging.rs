@@ -54,8 +54,8 @@ async fn crowd(url: &str) -> Stage {
 }
 
 both_databases! {
-    /// The order that a first page froze ends with the process. Who pages on is told that the order is another one
-    /// now, and still sees every agent once.
+    /// The order that a first page froze ends with the process, and is found again as long as nothing has happened
+    /// since. Afterwards whoever pages on is told that the order is another one now, and still sees every agent once.
     async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
         let stage = crowd(url).await;
         let first = page(&stage, None).await;
@@ -63,6 +63,13 @@ both_databases! {
         let second = page(&stage, next(&first)).await;
         assert_eq!(second["order"], "relevance", "the order is kept");
         let stage = stage.restart(|_| ()).await;
+        let again = page(&stage, next(&first)).await;
+        assert_eq!((names(&again), &again["order"]), (names(&second), &"relevance".into()));
+        assert_eq!(next(&again), next(&second));
+        // Something happens that moves nobody.
+        let stage = stage.restart(|_| ()).await;
+        stage.register("further.agents-test.com").await;
+        stage.settle().await;
         let mut seen = names(&first);
         let mut token = next(&first);
         let mut pages = 1;
@@ -70,7 +77,7 @@ both_databases! {
             let page = page(&stage, Some(at)).await;
             assert_eq!((&page["order"], &page["total"]), (&"resumed".into(), &AGENTS.into()));
             if pages == 1 {
-                assert_eq!(names(&page), names(&second), "nothing has changed meanwhile");
+                assert_eq!(names(&page), names(&second), "nothing of them has changed meanwhile");
             }
             seen.extend(names(&page));
             token = next(&page);

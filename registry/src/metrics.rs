@@ -45,7 +45,7 @@ pub struct Standing {
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
-    /// Agents in the index.
+    /// Agents that anybody finds.
     pub agents: i64,
     /// Event streams that are open.
     pub streams: i64,
@@ -161,7 +161,11 @@ impl Metrics {
             "Events the index has not applied yet",
             self.index_lag.clone(),
         );
-        registry.register("index_agents", "Agents in the index", self.agents.clone());
+        registry.register(
+            "index_agents",
+            "Agents in the index that anybody may find",
+            self.agents.clone(),
+        );
         self
     }
 

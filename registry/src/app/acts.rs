@@ -241,7 +241,7 @@ impl App {
         change(&mut ledger, &mut state, account)?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.agent_show(caller, &id.to_string()).await
     }
 }

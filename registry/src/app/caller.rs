@@ -65,11 +65,19 @@ impl Caller {
         }
     }
 
+    /// The labels that everybody like this caller holds: everybody without an account, or everybody with one.
+    pub fn class_labels(&self) -> Vec<String> {
+        let mut labels = vec![PUBLIC.to_owned()];
+        if self.account.is_some() {
+            labels.push(INTERNAL.to_owned());
+        }
+        labels
+    }
+
     /// Which labels the caller holds: an agent is visible to whoever holds one of its labels.
     pub fn labels(&self) -> Vec<String> {
-        let mut labels = vec![PUBLIC.to_owned()];
+        let mut labels = self.class_labels();
         if let Some(account) = &self.account {
-            labels.push(INTERNAL.to_owned());
             if account.role.may(Permission::SeeAll) {
                 labels.push(CURATORS.to_owned());
             }

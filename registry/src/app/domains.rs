@@ -119,7 +119,7 @@ impl App {
             }
             let touched = ledger.write(&write).await?;
             write.commit().await?;
-            self.after_write(&touched);
+            self.after_act(&touched).await;
         }
         self.domain_view(caller, row.id).await
     }

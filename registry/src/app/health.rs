@@ -113,7 +113,7 @@ impl App {
         // At the same time, so that all together take no longer than one of them may.
         let (database, index, disk) = tokio::join!(
             in_time(self.database()),
-            in_time(self.index_lag()),
+            in_time(self.index_standing()),
             in_time(self.disk())
         );
         check("database", database);
@@ -140,6 +140,12 @@ impl App {
                 Err("does not answer".into())
             }
         }
+    }
+
+    /// Whether the index can be read, and how far it is behind.
+    async fn index_standing(&self) -> Result<String, String> {
+        self.index_readable().await?;
+        self.index_lag().await
     }
 
     /// How far the index is behind: seconds, as a sentence.

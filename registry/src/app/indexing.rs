@@ -1,13 +1,19 @@
 //! The index follows the events: from the database, in order, in groups, and anew where it must.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::{App, AppError};
-use crate::index::IndexError;
+use crate::domain::timestamp::SECOND;
+use crate::index::{ChangedAgent, Document, IndexError};
 use crate::store::events;
 
 /// Events applied in one commit.
 const EVENTS: u64 = 2000;
+/// How long an act waits for the index to have it.
+const APPLIED_WITHIN: Duration = Duration::from_secs(2);
 /// Agents read at a time while the index is built anew.
 const WALK: u64 = 1000;
 
@@ -62,16 +68,88 @@ impl App {
         agents.sort_unstable();
         agents.dedup();
         self.changes.note(&agents);
-        self.index.note_changed(&agents, seq);
         self.wake.events.send_if_modified(|known| {
             let newer = seq > *known;
             *known = seq.max(*known);
             newer
         });
         let (documents, gone) = self.documents(&agents).await?;
+        let left = documents.iter().map(still_seen);
+        let gone_for_all = gone.iter().copied().map(ChangedAgent::forbidden);
+        let changed: Vec<ChangedAgent> = left.chain(gone_for_all).collect();
+        self.index.note(&changed, seq);
         let index = self.index.clone();
         blocking(move || index.apply(documents, &gone, seq)).await?;
+        self.wake.applied.send_replace(self.index.applied_seq());
         Ok(true)
+    }
+
+    /// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
+    /// done, whether or not search shows it yet. Nothing is waited for where this process follows no events.
+    pub(super) async fn index_reaches(&self, seq: i64) {
+        let mut applied = self.wake.applied.subscribe();
+        let reached = || self.index.applied_seq() >= seq;
+        if reached() || !self.wake.following.load(Ordering::Acquire) {
+            return;
+        }
+        let wait = applied.wait_for(|applied| *applied >= seq);
+        if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
+            tracing::warn!(
+                seq,
+                "the search index is behind; what was done is answered before a search shows it"
+            );
+        }
+    }
+
+    /// Whether the index can be read, by a question that is asked at most once a second: anybody may ask for it.
+    /// What is wrong with it is mended by a rebuild, which this asks for.
+    ///
+    /// # Errors
+    /// What is wrong, in words for anybody.
+    pub(super) async fn index_readable(&self) -> Result<(), String> {
+        let mut last = self.index_asked.lock().await;
+        let now = self.now();
+        let fresh = last.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
+        if !fresh {
+            let index = self.index.clone();
+            // Whoever asked may go away meanwhile; what was found is remembered by the index.
+            let asked = tokio::task::spawn_blocking(move || index.check()).await;
+            *last = Some(now);
+            match asked {
+                Ok(Err(IndexError::NeedsRebuild { .. })) => *last = None,
+                Ok(_) => {}
+                Err(error) => self.index.report_damage(error.to_string()),
+            }
+        }
+        drop(last);
+        if self.index.damage().is_some() {
+            self.wake.reindex.notify_one();
+            return Err("is damaged and is being rebuilt".to_owned());
+        }
+        if self.index.is_missing() {
+            return Err("is being built".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Compares every file of the index with its checksum, until that is cancelled; what is wrong is mended by a
+    /// rebuild, which this asks for.
+    pub async fn index_verified(&self, cancelled: impl Fn() -> bool + Send + 'static) {
+        let index = self.index.clone();
+        let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
+        if let Ok(Err(error)) = verified {
+            tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
+        }
+        if self.index.damage().is_some() {
+            self.wake.reindex.notify_one();
+        }
+    }
+
+    /// Asks whether the index can be read, as readiness does.
+    pub async fn index_examined(&self) {
+        if let Err(reason) = self.index_readable().await {
+            tracing::debug!(reason, "the search index is not as it should be");
+        }
     }
 
     /// Builds the index from the database while the old one serves; answers how many agents it holds, or
@@ -104,6 +182,7 @@ impl App {
             return Ok(None);
         }
         blocking(move || rebuild.finish(from)).await?;
+        self.wake.applied.send_replace(self.index.applied_seq());
         Ok(Some(count))
     }
 }
@@ -115,5 +194,15 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
         Err(error) => Err(IndexingError::Failed(error.to_string())),
+    }
+}
+
+/// Who may see an agent of which this document is, once it is applied and meanwhile.
+fn still_seen(document: &Document) -> ChangedAgent {
+    let listed = ["approved", "deprecated"].contains(&document.lifecycle.as_str());
+    ChangedAgent {
+        id: document.id,
+        visible_to: document.visible_to.clone(),
+        listed,
     }
 }

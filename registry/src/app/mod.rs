@@ -44,6 +44,7 @@ mod tokens;
 mod urn;
 mod withdrawal;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -95,6 +96,8 @@ pub struct App {
     signer: page::Signer,
     heard: health::Heard,
     disk: health::Disk,
+    /// When the index was last asked whether it can be read.
+    index_asked: tokio::sync::Mutex<Option<Timestamp>>,
     stream: crawling::Stream,
     pub(crate) wake: Wake,
     _data_dir: DataDir,
@@ -111,6 +114,10 @@ pub struct Wake {
     pub foreign: Notify,
     /// The highest event appended by this process.
     pub events: watch::Sender<i64>,
+    /// The last event that the index of this process has applied.
+    pub applied: watch::Sender<i64>,
+    /// Whether the index of this process follows the events.
+    pub following: AtomicBool,
     /// The index is to be built anew.
     pub reindex: Notify,
 }

@@ -5,6 +5,7 @@ use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
+use super::caller::Caller;
 use super::documents::{TRUST_LEVELS, trust_level};
 use super::error::AppError;
 use super::meaning::Mode;
@@ -147,13 +148,13 @@ pub struct LookupQuery {
 }
 
 impl SearchQuery {
-    /// The request the index takes, for a caller with these labels. Everything is checked here.
+    /// The request the index takes, for this caller. Everything is checked here.
     ///
     /// # Errors
     /// `Invalid`, naming the parameter.
     pub(super) fn request(
         &self,
-        labels: Vec<String>,
+        caller: &Caller,
         limits: &LimitsConfig,
     ) -> Result<SearchRequest, AppError> {
         let text = self
@@ -174,7 +175,8 @@ impl SearchQuery {
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
-            visible_to: labels,
+            visible_to: caller.labels(),
+            class: caller.class_labels(),
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
             explain: self.explain.unwrap_or(false),

@@ -110,7 +110,7 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&regarded);
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
         let mut view = self.domain_view(caller, row.id).await?;

@@ -152,7 +152,7 @@ impl App {
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.review_show(caller, id).await
     }
 

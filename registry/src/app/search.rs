@@ -1,7 +1,9 @@
 //! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
 
+mod frozen;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,19 +13,16 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::housekeeping::KEPT_UNUSED;
+use self::frozen::Frozen;
 use super::meaning::Mode;
 use super::page::page_size;
 use super::render::{hit, list};
 use super::{App, AppError, Caller, LookupQuery, SearchQuery, SuggestQuery};
 use crate::api::{Lookup, SuggestionView, Suggestions};
-use crate::domain::ids::random_number;
 use crate::index::{
-    FrozenOrder, FrozenPlace, Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition,
-    SortValue, asked_text,
+    Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
 };
 
-/// Ids of a relevance order that are frozen with its first page.
-const FROZEN: usize = 1000;
 /// How long an order stays frozen.
 const FROZEN_FOR: Duration = Duration::from_secs(300);
 /// Frozen orders kept at once; fewer where they hold what was near, which takes more memory.
@@ -47,41 +46,6 @@ pub(super) struct SearchCache {
     frozen: Cache<u64, Arc<Frozen>>,
     pool: Arc<Semaphore>,
     waiting: AtomicUsize,
-}
-
-/// The order a first page has shown.
-#[derive(Debug)]
-struct Frozen {
-    order: Mutex<Held>,
-    total: u64,
-    /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
-    mode: Mode,
-}
-
-/// An order as it is held: to be worked out when a second page is asked for, then as places.
-#[derive(Debug)]
-enum Held {
-    Unread(Arc<FrozenOrder>),
-    Read(Arc<[FrozenPlace]>),
-}
-
-impl Frozen {
-    /// The first [`FROZEN`] places. Two callers at once may both work them out, and find the same.
-    fn places(&self) -> Result<Arc<[FrozenPlace]>, IndexError> {
-        let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread = match &*held() {
-            Held::Read(places) => return Ok(Arc::clone(places)),
-            Held::Unread(order) => Arc::clone(order),
-        };
-        let places: Arc<[FrozenPlace]> = unread.places(FROZEN)?.into();
-        *held() = Held::Read(Arc::clone(&places));
-        Ok(places)
-    }
-
-    /// How many hits the order gives.
-    fn len(&self) -> usize {
-        usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
-    }
 }
 
 /// Where a page begins.
@@ -185,15 +149,19 @@ impl App {
             return Ok(answer);
         }
         let size = page_size(query.page_size)?;
-        let mut request = query.request(labels, &self.config.limits)?;
+        let mut request = query.request(caller, &self.config.limits)?;
         request.meaning = meant.map(|meant| meant.meaning);
         let position: Option<Position> = match &query.page_token {
             Some(token) => Some(self.signer.position(&canonical, caller, token)?),
             None => None,
         };
-        let frozen = position
-            .as_ref()
-            .and_then(|position| self.frozen_at(position));
+        let frozen = match &position {
+            Some(position) => {
+                self.frozen_at(caller, &canonical, &request, position)
+                    .await?
+            }
+            None => None,
+        };
         request.limit = size;
         match (&position, frozen) {
             (Some(_), Some((order, offset))) => {
@@ -223,12 +191,6 @@ impl App {
         text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
     }
 
-    fn frozen_at(&self, position: &Position) -> Option<(Arc<Frozen>, usize)> {
-        let (key, offset) = position.frozen?;
-        let order = self.searches.frozen.get(&key)?;
-        (offset < order.len()).then_some((order, offset))
-    }
-
     /// A page straight from the index: the first one, or one after a position; and by what it was found.
     async fn live_page(
         &self,
@@ -252,19 +214,12 @@ impl App {
         if by_relevance && !resumed {
             request.freeze = true;
         }
-        let (mut answer, mode) = self
-            .run(move |index| by_words_at_least(index, request))
+        let (answer, mode) = self
+            .run(move |index| by_words_at_least(index, request.clone()))
             .await?;
         let more = answer.more;
-        let frozen = answer.frozen.take().map(|order| {
-            let key = random_number(self.entropy.as_ref());
-            let order = Mutex::new(Held::Unread(order));
-            let total = answer.total;
-            self.searches
-                .frozen
-                .insert(key, Arc::new(Frozen { order, total, mode }));
-            (key, answer.hits.len())
-        });
+        let frozen = self.freeze(caller, canonical, &answer, mode);
+        let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
         let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
             self.signer.token(
                 canonical,
@@ -276,65 +231,12 @@ impl App {
         Ok((list(&answer, order, mode, next), mode))
     }
 
-    /// A page of a frozen order.
-    async fn frozen_page(
-        &self,
-        caller: &Caller,
-        query: &SearchQuery,
-        canonical: &str,
-        mut request: SearchRequest,
-        order: &Arc<Frozen>,
-        offset: usize,
-    ) -> Result<Bytes, AppError> {
-        let key = query
-            .page_token
-            .as_ref()
-            .and_then(|token| {
-                self.signer
-                    .position::<Position>(canonical, caller, token)
-                    .ok()
-            })
-            .and_then(|position| position.frozen)
-            .map_or(0, |(key, _)| key);
-        let counted = !request.facets.is_empty();
-        let mode = order.mode;
-        if mode == Mode::Lexical {
-            request.meaning = None;
-        }
-        let held = Arc::clone(order);
-        let (mut answer, places, end) = self
-            .run(move |index| {
-                let places = held.places()?;
-                let end = (offset + request.limit).min(places.len());
-                let page = places.get(offset..end).unwrap_or_default();
-                let hits = index.fetch(page, offset, &request)?;
-                let mut answer = SearchAnswer {
-                    hits,
-                    ..SearchAnswer::default()
-                };
-                if counted {
-                    request.limit = 0;
-                    answer.facets = index.search(&request)?.facets;
-                }
-                Ok((answer, places, end))
-            })
-            .await?;
-        answer.total = order.total;
-        let more = order.total > end as u64;
-        // The whole page may have been hidden since; the order still says where the next one begins.
-        let position = match answer.hits.last() {
-            Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
-            None => places.get(end.wrapping_sub(1)).map(|place| Position {
-                frozen: Some((key, end)),
-                last: Last::Score(0.0),
-                mode,
-                id: place.id,
-            }),
-        };
-        let next = position
-            .filter(|_| more)
-            .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), mode, next))
+    /// How many agents anybody finds, as far as the index says; 0 while it is away.
+    pub async fn listed_agents(&self) -> i64 {
+        let counted = self
+            .run(|index| index.listed_agents(&Caller::default().labels()))
+            .await;
+        counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
     }
 
     /// Completes a prefix over names, skills and tags.
@@ -390,7 +292,7 @@ impl App {
     /// Runs a search on a thread of the bounded pool.
     async fn run<T: Send + 'static>(
         &self,
-        search: impl FnOnce(&Index) -> Result<T, IndexError> + Send + 'static,
+        search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
     ) -> Result<T, AppError> {
         let pool = &self.searches;
         let Some(place) = Place::take(&pool.waiting) else {
@@ -405,9 +307,12 @@ impl App {
         let index = self.index.clone();
         let outcome = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            search(&index)
+            index.asked(search)
         })
         .await;
+        if self.index.damage().is_some() {
+            self.wake.reindex.notify_one();
+        }
         match outcome {
             Ok(answer) => Ok(answer?),
             Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),

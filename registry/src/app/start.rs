@@ -1,5 +1,6 @@
 //! Putting the registry together.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -124,6 +125,7 @@ impl App {
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: Heard::new(clock.monotonic()),
             disk: Disk::default(),
+            index_asked: tokio::sync::Mutex::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake {
@@ -131,6 +133,8 @@ impl App {
                 checks: Notify::new(),
                 foreign: Notify::new(),
                 events: watch::Sender::new(0),
+                applied: watch::Sender::new(0),
+                following: AtomicBool::new(false),
                 reindex: Notify::new(),
             },
             fetcher: OnceLock::new(),

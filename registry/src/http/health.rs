@@ -114,7 +114,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
     let text = state.metrics.text(Standing {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
-        agents: i64::try_from(index.num_agents()).unwrap_or(i64::MAX),
+        agents: state.app.listed_agents().await,
         streams: i64::try_from(open).unwrap_or(i64::MAX),
         crawl_braked: state.app.crawl_braked_since().is_some(),
     });

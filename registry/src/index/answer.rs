@@ -15,6 +15,8 @@ pub const FACET_VALUES: usize = 50;
 /// The answer to a [`SearchRequest`](super::SearchRequest).
 #[derive(Debug, Clone, Default)]
 pub struct SearchAnswer {
+    /// The last event that the answer reflects.
+    pub applied_seq: i64,
     /// The page of hits, in the order asked for.
     pub hits: Vec<HitRow>,
     /// Whether further hits follow this page.

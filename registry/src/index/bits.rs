@@ -189,6 +189,16 @@ impl SeenBits {
         self.seen
     }
 
+    /// Whether they are all there are, the deleted ones included.
+    pub fn hides_nobody(&self) -> bool {
+        self.hidden == 0
+    }
+
+    /// Their documents, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
+        self.bits.iter()
+    }
+
     /// How many of them hold a term, counted as far as `enough`. Only they decide the answer: how often others hold
     /// the term cannot be told from it.
     pub fn holders(

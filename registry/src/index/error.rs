@@ -63,6 +63,11 @@ impl From<std::io::Error> for IndexError {
 }
 
 impl IndexError {
+    /// Whether it may come from files that are damaged, and is none of the caller.
+    pub(super) fn may_be_damage(&self) -> bool {
+        matches!(self, Self::Engine(_) | Self::Damaged(_) | Self::Io { .. })
+    }
+
     /// Whether only a rebuild helps.
     pub fn needs_rebuild(&self) -> bool {
         matches!(self, Self::NeedsRebuild { .. })

@@ -10,10 +10,11 @@ use tantivy::{Searcher, Term};
 use super::analysis::{QueryText, QueryWord, asked_pieces, fold};
 use super::error::IndexError;
 use super::schema::Fields;
-use super::seen::Seen;
+use super::seen::{FirstTerms, Holders, Seen};
+use super::statistics::Statistics;
 use super::typing_errors::add_corrections;
 
-/// Words of the index that are looked at for one beginning in one segment, and how many of them count.
+/// Words that are looked at for one beginning, and how many of them count.
 const MAX_BEGINNING: usize = 65_536;
 const MAX_BEGUN: usize = 64;
 
@@ -91,13 +92,12 @@ fn forms(text: &str) -> Vec<String> {
 /// # Errors
 /// Where the index cannot be read.
 pub(super) fn expand(
-    searcher: &Searcher,
     fields: &Fields,
     query: &mut QueryText,
-    seen: &mut Seen,
+    statistics: &Statistics,
 ) -> Result<(), IndexError> {
     add_synonyms(&SYNONYMS, query);
-    add_corrections(searcher, fields, query, seen)
+    add_corrections(fields, query, statistics)
 }
 
 /// What begins as a query asks.
@@ -107,8 +107,8 @@ pub(super) struct Begun {
     pub cut: bool,
 }
 
-/// A word for the beginning of words: those that begin so and that agents hold whom the caller may see, the most used
-/// ones of them. (Only where [`MAX_BEGINNING`] words of a segment begin so do words that nobody sees take room.)
+/// A word for the beginning of words: those that begin so and that agents hold whom the caller may see, the ones first
+/// that most agents of the caller's class hold.
 ///
 /// # Errors
 /// Where the index cannot be read.
@@ -117,30 +117,30 @@ pub(super) fn beginning(
     fields: &Fields,
     prefix: &str,
     seen: &mut Seen,
+    statistics: &Statistics,
 ) -> Result<Begun, IndexError> {
     let agents = seen.agents(searcher)?;
     let prefix = fold(prefix).into_owned();
-    let mut cut = false;
-    let mut bounds: BTreeMap<String, u64> = BTreeMap::new();
-    for reader in searcher.segment_readers() {
-        let index = reader.inverted_index(fields.text)?;
-        let mut found = index.terms().range().ge(&prefix).into_stream()?;
-        let mut looked_at = 0;
-        while found.advance() && found.key().starts_with(prefix.as_bytes()) {
-            if looked_at == MAX_BEGINNING {
-                cut = true;
-                break;
-            }
-            looked_at += 1;
-            if let Ok(form) = std::str::from_utf8(found.key()) {
-                *bounds.entry(form.to_owned()).or_default() += u64::from(found.value().doc_freq);
-            }
-        }
+    let FirstTerms {
+        bytes,
+        terms,
+        mut cut,
+    } = agents.first_terms(fields.text, MAX_BEGINNING, |terms, found| {
+        let mut begun = terms.range().ge(&prefix).into_stream()?;
+        while begun.advance()
+            && begun.key().starts_with(prefix.as_bytes())
+            && found(begun.key(), begun.value())?
+        {}
+        Ok(())
+    })?;
+    let mut bounds: BTreeMap<&str, u64> = BTreeMap::new();
+    for term in &terms {
+        *bounds.entry(&bytes[term.text.clone()]).or_default() += u64::from(term.info.doc_freq);
     }
-    // No form is seen more often than it is held, so most need not be counted.
+    // No form is held by more agents of the class than by all, so most need not be counted.
     let mut bounds: Vec<(Reverse<u64>, String)> = bounds
         .into_iter()
-        .map(|(form, bound)| (Reverse(bound), form))
+        .map(|(form, bound)| (Reverse(bound), form.to_owned()))
         .collect();
     bounds.sort_unstable();
     let mut begun: Vec<(Reverse<u64>, String)> = Vec::new();
@@ -149,9 +149,8 @@ pub(super) fn beginning(
             break;
         }
         let term = Term::from_field_text(fields.text, &bound.1);
-        let count = agents.holders(&term, u64::MAX)?;
-        if count > 0 {
-            let one = (Reverse(count), bound.1);
+        if agents.holders(&term, 1)? > 0 {
+            let one = (Reverse(statistics.holders(&term, u64::MAX)?), bound.1);
             begun.insert(begun.partition_point(|kept| *kept < one), one);
             begun.truncate(MAX_BEGUN + 1);
         }

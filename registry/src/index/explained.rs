@@ -3,8 +3,8 @@
 //! tantivy explains a union by seeking each of its parts to the document, and a part that has already
 //! passed the document must not be sought back. This wrapper looks first.
 //!
-//! Its explanations also count agents, whoever may see them. Those counts are not told; that a word weighs less the
-//! more agents hold it, hidden ones included, is the one thing that stays of them.
+//! Its explanations also count agents. Those counts are not told, although everybody of the caller's class may find
+//! the agents that they are of.
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -36,9 +36,7 @@ impl Query for Explained {
 /// there are, how long they are.
 const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
-/// An explanation as a caller is told it: every part of the score, and nothing that counts other agents. How rare a
-/// word is, and how long a text is beside others, is taken over all agents, so the parts that follow from it are
-/// too; that is accepted.
+/// An explanation as a caller is told it: every part of the score, and nothing that counts other agents.
 pub(super) struct Told(pub Explanation);
 
 impl Serialize for Told {

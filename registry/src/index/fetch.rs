@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet};
 
@@ -45,7 +44,7 @@ impl Index {
         })?;
         let searcher = &prepared.view.searcher;
         let weight = match &prepared.text {
-            Some(text) => Some(text.weight(EnableScoring::enabled_from_searcher(searcher))?),
+            Some(text) => Some(prepared.statistics.weight(text.as_ref(), searcher)?),
             None => None,
         };
         let mut found = HashMap::new();

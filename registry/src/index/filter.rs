@@ -64,11 +64,13 @@ impl Clause {
     }
 }
 
-/// Conditions that all hold, without the agents of the overlay.
+/// Conditions that all hold, without the agents of the overlay that the caller may not see any more.
 #[derive(Clone)]
 pub(super) struct Filter {
     clauses: Vec<Clause>,
     excluded: Arc<Excluded>,
+    /// The labels of the caller.
+    labels: Arc<[String]>,
     shared: SharedBits,
 }
 
@@ -82,11 +84,17 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// A filter of these conditions.
-    pub fn new(clauses: Vec<Clause>, excluded: Arc<Excluded>, shared: SharedBits) -> Self {
+    /// A filter of these conditions for a caller with these labels.
+    pub fn new(
+        clauses: Vec<Clause>,
+        excluded: Arc<Excluded>,
+        labels: &[String],
+        shared: SharedBits,
+    ) -> Self {
         Self {
             clauses,
             excluded,
+            labels: labels.into(),
             shared,
         }
     }
@@ -119,13 +127,14 @@ impl Filter {
                 bits.intersect(&any);
             }
         }
-        for document in self
-            .excluded
-            .get(&reader.segment_id())
-            .into_iter()
-            .flatten()
-        {
-            bits.remove(*document);
+        let changed = self.excluded.get(&reader.segment_id());
+        for (document, still_seen_by) in changed.into_iter().flatten() {
+            if !still_seen_by
+                .iter()
+                .any(|label| self.labels.contains(label))
+            {
+                bits.remove(*document);
+            }
         }
         Ok(bits)
     }
@@ -172,7 +181,7 @@ impl Filter {
 }
 
 /// The lifecycles that are found without asking for any.
-const LISTED: [&str; 2] = ["approved", "deprecated"];
+pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
 
 /// The liveness that is found only when asked for.
 const GONE: &str = "gone";

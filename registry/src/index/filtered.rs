@@ -10,6 +10,7 @@ use tantivy::{
 use super::explained::Explained;
 use super::filter::Filter;
 use super::meaning::Meant;
+use super::statistics::QueryStatistics;
 
 /// With fewer candidates than one document of so many, the text is asked about each candidate instead of every
 /// match of the text about the candidates.
@@ -19,17 +20,28 @@ const FEW_CANDIDATES: u32 = 64;
 #[derive(Debug)]
 pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
+    /// What the text is scored by, where it is scored.
+    statistics: Option<Arc<QueryStatistics>>,
     near: Option<Arc<Meant>>,
     filter: Filter,
 }
 
 impl FilteredQuery {
-    /// Matches of `text`, or everything without one, that pass `filter`.
+    /// Matches of `text`, or everything without one, that pass `filter`. They are not scored.
     pub fn new(text: Option<Box<dyn Query>>, filter: Filter) -> Self {
         Self {
             text,
+            statistics: None,
             near: None,
             filter,
+        }
+    }
+
+    /// The same, scored by these statistics.
+    pub fn scored_by(self, statistics: Arc<QueryStatistics>) -> Self {
+        Self {
+            statistics: Some(statistics),
+            ..self
         }
     }
 
@@ -38,6 +50,7 @@ impl FilteredQuery {
         Self {
             // The text has to be explained also where only meaning matches.
             text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
+            statistics: None,
             near: Some(near),
             filter,
         }
@@ -48,6 +61,7 @@ impl Clone for FilteredQuery {
     fn clone(&self) -> Self {
         Self {
             text: self.text.as_ref().map(|text| text.box_clone()),
+            statistics: self.statistics.clone(),
             near: self.near.clone(),
             filter: self.filter.clone(),
         }
@@ -56,11 +70,17 @@ impl Clone for FilteredQuery {
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let text = self
-            .text
-            .as_ref()
-            .map(|text| text.weight(scoring))
-            .transpose()?;
+        // Whoever runs the query brings the statistics of the documents in his segments, which are not these.
+        let weight = |text: &dyn Query| match (&self.statistics, scoring) {
+            (Some(statistics), EnableScoring::Enabled { searcher, .. }) => {
+                statistics.weight(text, searcher)
+            }
+            (None, EnableScoring::Enabled { searcher, .. }) => {
+                text.weight(EnableScoring::disabled_from_searcher(searcher))
+            }
+            (_, EnableScoring::Disabled { .. }) => text.weight(scoring),
+        };
+        let text = self.text.as_deref().map(weight).transpose()?;
         Ok(Box::new(FilteredWeight {
             text,
             near: self.near.clone(),
@@ -210,6 +230,7 @@ impl Weight for FilteredWeight {
         Ok(())
     }
 
+    /// The bounds that a text could leave out whole blocks by are of other statistics, so every match is scored.
     fn for_each_pruning(
         &self,
         threshold: Score,
@@ -217,22 +238,11 @@ impl Weight for FilteredWeight {
         callback: &mut dyn FnMut(DocId, Score) -> Score,
     ) -> tantivy::Result<()> {
         let mut threshold = threshold;
-        match &self.text {
-            Some(text) if self.near.is_none() => {
-                let bits = self.filter.bits(reader)?;
-                text.for_each_pruning(threshold, reader, &mut |document, score| {
-                    if bits.contains(document) {
-                        threshold = callback(document, score);
-                    }
-                    threshold
-                })
+        self.visit(reader, true, &mut |document, score| {
+            if score > threshold {
+                threshold = callback(document, score);
             }
-            _ => self.visit(reader, true, &mut |document, score| {
-                if score > threshold {
-                    threshold = callback(document, score);
-                }
-            }),
-        }
+        })
     }
 }
 

@@ -51,7 +51,7 @@ impl Inner {
         }
         let view = &prepared.view;
         let count = |text: Option<Box<dyn Query>>, clauses| -> Result<u64, IndexError> {
-            let query = FilteredQuery::new(text, self.filter(view, clauses));
+            let query = FilteredQuery::new(text, self.filter(view, clauses, &request.visible_to));
             Ok(view.searcher.search(&query, &Count)? as u64)
         };
         if count(None, vec![visible(&self.fields, &request.visible_to)])? == 0 {
@@ -60,7 +60,7 @@ impl Inner {
         }
 
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-        let mut seen = Seen::new(self.filter(view, everyone.clone()));
+        let mut seen = Seen::new(self.filter(view, everyone.clone(), &request.visible_to));
         let words = &prepared.query.words;
         let prefixes = &prepared.written.prefixes;
         // The beginnings of words come last, and nothing is near to half a word.

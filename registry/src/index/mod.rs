@@ -2,9 +2,12 @@
 //!
 //! It is fed [`Document`]s and answers [`SearchRequest`]s; it knows neither database nor HTTP. Three rules hold
 //! in every answer, in hits, totals, facets and suggestions alike: only agents that carry one of the caller's
-//! visibility labels count, agents changed since the index last caught up (the overlay) do not, and a
-//! hidden agent is the same as a missing one. (Only the rarity of a word, which scores use, is taken over all
-//! agents.)
+//! visibility labels count, agents that an act has forbidden since the index last caught up (the overlay) do not, and a
+//! hidden agent is the same as a missing one. Scores count how often words are used by the agents that everybody of
+//! the caller's class finds.
+//!
+//! An answer depends on the agents and the events applied, and not on how an index came to hold them: two that have
+//! applied the same events give the same scores, orders and counts, whatever their segments hold and have deleted.
 //!
 //! The folder holds one sub-folder per generation and a stamp that names the one in use. Everyday changes go
 //! into it with [`Index::apply`]; a rebuild writes a new one beside it and swaps them at the end.
@@ -17,6 +20,8 @@ mod answer;
 mod bits;
 mod blend;
 mod collect;
+mod damage;
+mod demands;
 mod document;
 mod error;
 mod expansion;
@@ -42,6 +47,7 @@ mod schema;
 mod search;
 mod seen;
 mod stamp;
+mod statistics;
 mod suggest;
 mod syntax;
 #[cfg(test)]
@@ -49,7 +55,6 @@ mod tests;
 mod typing_errors;
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +71,7 @@ pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillT
 pub use error::IndexError;
 pub use facets::FacetLimits;
 pub use frozen::{FrozenOrder, FrozenPlace};
+pub use overlay::ChangedAgent;
 pub use rebuild::Rebuild;
 pub use request::{
     FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, Meaning,
@@ -75,6 +81,7 @@ pub use schema::SCHEMA_VERSION;
 pub use search::CompiledQuery;
 pub use syntax::asked_text;
 
+use damage::Counter;
 use facets::Frequent;
 use filter::{SharedBits, shared_bits};
 use generation::Generation;
@@ -82,6 +89,7 @@ use meaning::{SlotTables, slot_tables};
 use overlay::{Excluded, Overlay};
 use schema::Fields;
 use stamp::Stamp;
+use statistics::{Classes, SegmentCounts, segment_counts};
 
 /// How much the index may use.
 #[derive(Debug, Clone)]
@@ -141,11 +149,16 @@ struct Inner {
     fields: Fields,
     shared: SharedBits,
     slot_tables: SlotTables,
+    counts: SegmentCounts,
     /// What searches see. Held for moments only.
     view: Mutex<ViewState>,
     /// What writes go to. Held while a commit runs; taken before `view`, never after it.
     live: Mutex<Option<Live>>,
     rebuilding: AtomicBool,
+    /// How many questions were asked to see whether the index can be read.
+    questions: Counter,
+    /// How many commits have failed one after another.
+    failed_commits: Counter,
 }
 
 struct Live {
@@ -160,12 +173,16 @@ struct ViewState {
     overlay: Overlay,
     /// Why nothing serves.
     reason: String,
+    /// What is wrong with what serves.
+    damage: Option<String>,
 }
 
 struct Serving {
     searcher: Searcher,
     applied: i64,
     frequent: Arc<Frequent>,
+    /// What scores are worked out from, by class of callers.
+    classes: Arc<Classes>,
 }
 
 /// One consistent state to answer from: a searcher and what to leave out of it.
@@ -173,7 +190,9 @@ struct View {
     searcher: Searcher,
     /// What is known of the values of its facets.
     frequent: Arc<Frequent>,
+    classes: Arc<Classes>,
     excluded: Arc<Excluded>,
+    applied: i64,
     generation: u64,
     overlay_version: u64,
 }
@@ -208,18 +227,17 @@ impl Index {
             let open = || {
                 let (generation, applied) = Generation::open(dir, stamp.folder)?;
                 let searcher = generation.reload()?;
+                damage::question(&searcher, &fields, 0)?;
+                damage::missing_file(&searcher)?;
                 let serving = Serving {
                     frequent: Frequent::of(&searcher, &fields, config.facets, None)?,
                     searcher,
                     applied,
+                    classes: Arc::default(),
                 };
                 Ok::<_, IndexError>((generation, serving))
             };
-            // The search library panics on some kinds of damage; that is a damaged index like any other.
-            match catch_unwind(AssertUnwindSafe(open)) {
-                Ok(opened) => opened.map_err(|error| format!("it cannot be read: {error}")),
-                Err(_) => Err("it cannot be read: its files are damaged".to_owned()),
-            }
+            damage::guarded(open).map_err(|error| format!("it cannot be read: {error}"))
         });
         let overlay = Overlay::new(config.overlay_limit);
         let shared = shared_bits(config.filter_cache);
@@ -247,14 +265,18 @@ impl Index {
             fields,
             shared,
             slot_tables: slot_tables(),
+            counts: segment_counts(),
             view: Mutex::new(ViewState {
                 serving,
                 generation: 1,
                 overlay,
                 reason,
+                damage: None,
             }),
             live: Mutex::new(live),
             rebuilding: AtomicBool::new(false),
+            questions: Counter::default(),
+            failed_commits: Counter::default(),
         };
         Ok((Self(Arc::new(inner)), opened))
     }
@@ -273,6 +295,12 @@ impl Index {
         deletes: &[Uuid],
         seq: i64,
     ) -> Result<(), IndexError> {
+        let outcome = damage::guarded(|| self.commit(upserts, deletes, seq));
+        self.note_commit(&outcome);
+        outcome
+    }
+
+    fn commit(&self, upserts: Vec<Document>, deletes: &[Uuid], seq: i64) -> Result<(), IndexError> {
         let inner = &*self.0;
         let mut live = lock(&inner.live);
         let Some(state) = live.as_mut() else {
@@ -309,17 +337,29 @@ impl Index {
         Rebuild::begin(Arc::clone(&self.0))
     }
 
-    /// Tells that these agents changed with event `seq`, before the change is acknowledged: from now on no
-    /// answer shows them until [`apply`](Self::apply) has reached `seq`.
-    pub fn note_changed(&self, ids: &[Uuid], seq: i64) {
+    /// Tells that these agents changed with event `seq`, before the change is acknowledged: from now on, until
+    /// [`apply`](Self::apply) has reached `seq`, answers show them as they were, and to nobody who may not see them
+    /// any more.
+    pub fn note(&self, changed: &[ChangedAgent], seq: i64) {
         let mut view = lock(&self.0.view);
         let applied = view.applied();
-        view.overlay.note(ids, seq, applied);
+        view.overlay.note(changed, seq, applied);
+    }
+
+    /// As [`note`](Self::note), for agents that nobody may see any more.
+    pub fn note_forbidden(&self, ids: &[Uuid], seq: i64) {
+        let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::forbidden).collect();
+        self.note(&changed, seq);
     }
 
     /// The last event that searches see; 0 without an index.
     pub fn applied_seq(&self) -> i64 {
         lock(&self.0.view).applied().max(0)
+    }
+
+    /// Whether there is nothing to search in before a rebuild.
+    pub fn is_missing(&self) -> bool {
+        lock(&self.0.view).serving.is_none()
     }
 
     /// A counter that rises whenever searches see another state of the index.
@@ -380,6 +420,7 @@ impl Inner {
             searcher,
             applied,
             frequent,
+            classes: Arc::default(),
         })
     }
 
@@ -417,6 +458,8 @@ impl Inner {
             excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
             searcher: serving.searcher.clone(),
             frequent: Arc::clone(&serving.frequent),
+            classes: Arc::clone(&serving.classes),
+            applied: serving.applied,
             generation: state.generation,
             overlay_version: state.overlay.version(),
         })

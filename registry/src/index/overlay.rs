@@ -1,28 +1,62 @@
-//! The overlay: agents that changed since the searcher's state, hidden until the index has caught up.
+//! The overlay: agents that changed since the searcher's state.
 //!
 //! An act is answered only when this process can no longer show what it forbids. So whoever writes tells the
-//! overlay first, and every search leaves these agents out of hits, totals, facets and suggestions.
+//! overlay first, and every search leaves out of hits, totals, facets and suggestions what the caller may not see any
+//! more. What is still allowed is shown as it was until the index has caught up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use tantivy::index::SegmentId;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, Searcher, TERMINATED};
+use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
+use super::filter::LISTED;
+use super::request::FacetName;
 use super::schema::Fields;
 
 /// How many times [`overlay_limit`](super::IndexConfig::overlay_limit) the overlay holds before it gives up.
 const HARD_FACTOR: usize = 16;
 
-/// The documents to leave out, by segment.
-pub(super) type Excluded = HashMap<SegmentId, Vec<DocId>>;
+/// The documents of agents that changed, by segment, and the labels of which a caller must hold one to see each of them
+/// still.
+pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
+
+/// An agent that changed, and who may see it since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedAgent {
+    /// Which one.
+    pub id: Uuid,
+    /// The labels of which a caller must hold one.
+    pub visible_to: Vec<String>,
+    /// Whether searches without a filter find it.
+    pub listed: bool,
+}
+
+impl ChangedAgent {
+    /// One that nobody may see any more.
+    pub fn forbidden(id: Uuid) -> Self {
+        Self {
+            id,
+            visible_to: Vec::new(),
+            listed: false,
+        }
+    }
+}
+
+/// What is known of an agent that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Change {
+    seq: i64,
+    visible_to: Arc<[String]>,
+    listed: bool,
+}
 
 /// The changed agents, and where they stand in the current searcher.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    changed: HashMap<Uuid, i64>,
+    changed: HashMap<Uuid, Change>,
     /// Changed agents whose documents are not looked up yet.
     unresolved: Vec<Uuid>,
     excluded: Arc<Excluded>,
@@ -49,44 +83,63 @@ impl Overlay {
     }
 
     /// Notes that these agents changed with event `seq`; `applied` is what the searcher has.
-    pub fn note(&mut self, ids: &[Uuid], seq: i64, applied: i64) {
-        if ids.is_empty() || (seq <= applied && !self.keep) {
+    pub fn note(&mut self, agents: &[ChangedAgent], seq: i64, applied: i64) {
+        if agents.is_empty() || (seq <= applied && !self.keep) {
             return;
         }
         self.version += 1;
-        for id in ids {
-            if let Some(known) = self.changed.get_mut(id) {
-                if *known <= applied && seq > applied {
-                    self.unresolved.push(*id);
+        let mut resolve_again = false;
+        for agent in agents {
+            let change = Change {
+                seq,
+                visible_to: agent.visible_to.as_slice().into(),
+                listed: agent.listed,
+            };
+            if let Some(known) = self.changed.get_mut(&agent.id) {
+                // Acts may be told of in another order than they were written in.
+                if seq < known.seq {
+                    continue;
                 }
-                *known = seq.max(*known);
+                if known.seq <= applied && seq > applied {
+                    self.unresolved.push(agent.id);
+                } else if (&known.visible_to, known.listed) != (&change.visible_to, change.listed) {
+                    resolve_again = true;
+                }
+                *known = change;
             } else if self.changed.len() >= self.limit.saturating_mul(HARD_FACTOR) {
                 self.lost = self.lost.max(Some(seq));
             } else {
-                self.changed.insert(*id, seq);
+                self.changed.insert(agent.id, change);
                 if seq > applied {
-                    self.unresolved.push(*id);
+                    self.unresolved.push(agent.id);
                 }
             }
+        }
+        if resolve_again {
+            self.begin_again(applied);
         }
     }
 
     /// Follows a new searcher that has applied everything up to `applied`.
     pub fn follow(&mut self, applied: i64) {
         if !self.keep {
-            self.changed.retain(|_, seq| *seq > applied);
+            self.changed.retain(|_, change| change.seq > applied);
             if self.lost.is_some_and(|lost| lost <= applied) {
                 self.lost = None;
             }
         }
+        self.begin_again(applied);
+        self.version += 1;
+    }
+
+    /// Has every agent that the searcher lacks looked up again.
+    fn begin_again(&mut self, applied: i64) {
         self.excluded = Arc::default();
-        self.unresolved = self
-            .changed
-            .iter()
-            .filter(|(_, seq)| **seq > applied)
+        let waiting = self.changed.iter();
+        self.unresolved = waiting
+            .filter(|(_, change)| change.seq > applied)
             .map(|(id, _)| *id)
             .collect();
-        self.version += 1;
     }
 
     /// Keeps or forgets what is applied already.
@@ -114,7 +167,8 @@ impl Overlay {
         self.lost.is_some_and(|lost| lost > applied)
     }
 
-    /// The documents to leave out of this searcher. Only agents noted since the last call are looked up.
+    /// The documents of this searcher that may have to be left out. Only agents noted since the last call are looked
+    /// up.
     pub fn excluded(
         &mut self,
         searcher: &Searcher,
@@ -123,7 +177,7 @@ impl Overlay {
         if self.unresolved.is_empty() {
             return Ok(Arc::clone(&self.excluded));
         }
-        let excluded = Arc::make_mut(&mut self.excluded);
+        let mut excluded = (*self.excluded).clone();
         for reader in searcher.segment_readers() {
             let terms = reader.inverted_index(fields.id)?;
             for id in &self.unresolved {
@@ -132,14 +186,39 @@ impl Overlay {
                 else {
                     continue;
                 };
+                let Some(change) = self.changed.get(id) else {
+                    continue;
+                };
                 let documents = excluded.entry(reader.segment_id()).or_default();
                 while postings.doc() != TERMINATED {
-                    documents.push(postings.doc());
+                    // Whoever could see it beside the listed ones sees it no longer as one of them.
+                    let hidden = !change.listed && is_listed(reader, postings.doc())?;
+                    let still_seen_by = match hidden {
+                        true => Arc::default(),
+                        false => Arc::clone(&change.visible_to),
+                    };
+                    documents.push((postings.doc(), still_seen_by));
                     postings.advance();
                 }
             }
         }
         self.unresolved.clear();
+        self.excluded = Arc::new(excluded);
         Ok(Arc::clone(&self.excluded))
     }
+}
+
+/// Whether a document is of an agent that was listed.
+fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
+    let column = reader.fast_fields().str(FacetName::Lifecycle.as_str())?;
+    let Some(column) = column else {
+        return Ok(false);
+    };
+    let mut lifecycle = String::new();
+    Ok(match column.ords().first(document) {
+        Some(ordinal) => {
+            column.ord_to_str(ordinal, &mut lifecycle)? && LISTED.contains(&lifecycle.as_str())
+        }
+        None => false,
+    })
 }

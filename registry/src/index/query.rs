@@ -8,6 +8,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{Score, Term};
 
 use super::analysis::{QueryText, QueryWord, asked_pieces, query_text};
+use super::demands::AllOf;
 use super::explained::Explained;
 use super::filter::any_condition;
 use super::request::MAX_QUERY_WORDS;
@@ -55,7 +56,8 @@ impl Demands {
         // Beside demands the words may be missing, which has to be explained too.
         let words = words.map(|words| Box::new(Explained(words)) as Box<dyn Query>);
         parts.extend(words.map(|words| (words_alone, words)));
-        parts.extend(self.required.into_iter().map(|one| (Occur::Must, one)));
+        let required = several(self.required, |all| Box::new(AllOf(all)));
+        parts.extend(required.map(|required| (Occur::Must, required)));
         parts.extend(self.excluded.into_iter().map(|one| (Occur::MustNot, one)));
         Some(Box::new(BooleanQuery::new(parts)))
     }
@@ -100,9 +102,10 @@ impl Asked<'_> {
     fn demand(&self, any: &AnyOf) -> Option<Box<dyn Query>> {
         let group = |parts: &Vec<Part>| {
             let parts = parts.iter().filter_map(|part| self.part(part)).collect();
-            several(parts, BooleanQuery::intersection)
+            several(parts, |all| Box::new(AllOf(all)))
         };
-        several(any.iter().filter_map(group).collect(), BooleanQuery::union)
+        let any = any.iter().filter_map(group).collect();
+        several(any, |any| Box::new(BooleanQuery::union(any)))
     }
 
     /// A word counts in every form that counts for it in the query, several words as they follow each other.
@@ -134,14 +137,14 @@ impl Asked<'_> {
     }
 }
 
+/// How several queries become one.
+type Together = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
+
 /// One query of these, which are put together where there are several.
-fn several(
-    mut queries: Vec<Box<dyn Query>>,
-    together: fn(Vec<Box<dyn Query>>) -> BooleanQuery,
-) -> Option<Box<dyn Query>> {
+fn several(mut queries: Vec<Box<dyn Query>>, together: Together) -> Option<Box<dyn Query>> {
     match queries.len() {
         0 | 1 => queries.pop(),
-        _ => Some(Box::new(Explained(Box::new(together(queries))))),
+        _ => Some(Box::new(Explained(together(queries)))),
     }
 }
 

@@ -8,7 +8,7 @@ use tantivy::IndexWriter;
 use super::document::Document;
 use super::error::IndexError;
 use super::generation::{self, Generation};
-use super::stamp::{Stamp, fresh_folder};
+use super::stamp::{Stamp, fresh_folder, remove_others};
 use super::{Inner, Live, lock};
 
 /// A rebuild under way. Dropped before [`finish`](Self::finish), as by a crash, it leaves everything as it was.
@@ -86,11 +86,19 @@ impl Rebuild {
                 writer: None,
             }),
         );
-        lock(&inner.view).overlay.keep(false);
+        let mut view = lock(&inner.view);
+        view.overlay.keep(false);
+        view.damage = None;
+        drop(view);
+        inner.failed_commits.store(0, Ordering::Release);
         inner.publish(serving);
         if let Some(Live { generation, writer }) = old {
             drop(writer);
             generation.remove();
+        }
+        // One that could not be opened is nobody's.
+        if let Some(live) = live.as_ref() {
+            remove_others(&inner.dir, &live.generation.name);
         }
         Ok(())
     }

@@ -27,6 +27,9 @@ pub struct SearchRequest {
     pub filters: Filters,
     /// The caller's visibility labels; an agent is found when it carries one of them.
     pub visible_to: Vec<String>,
+    /// The visibility labels that everybody of the caller's class holds. Scores, and what else counts how often words
+    /// are used, count the agents that carry one of these and no others, so that they tell of nobody's own.
+    pub class: Vec<String>,
     /// The order of the hits.
     pub sort: Sort,
     /// How many hits to give, at most [`MAX_LIMIT`]. With 0 there are still total and facets.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::Explanation;
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 
 use super::analysis::{QueryText, QueryWord};
@@ -17,6 +17,7 @@ use super::pairs::Pairs;
 use super::query::OTHER_WEIGHT;
 use super::request::SortValue;
 use super::schema::Fields;
+use super::statistics::Statistics;
 
 /// How many candidates are scored again.
 pub(super) const RESCORED: usize = 200;
@@ -100,7 +101,7 @@ impl Rescorer {
     /// # Errors
     /// Where the index cannot be read.
     pub fn new(
-        searcher: &Searcher,
+        statistics: &Statistics,
         fields: &Fields,
         query: &QueryText,
     ) -> Result<Option<Self>, IndexError> {
@@ -108,13 +109,13 @@ impl Rescorer {
             return Ok(None);
         }
         let mut rescorer = Self {
-            mean_length: mean_length(searcher, fields.text)?,
+            mean_length: statistics.mean_length(),
             ..Self::default()
         };
         let mut places: Vec<&str> = Vec::new();
         for word in &query.words {
             let forms = std::iter::once((word.form(), 1.0)).chain(others(word));
-            rescorer.add(searcher, fields, forms, Kind::Content)?;
+            rescorer.add(statistics, fields, forms, Kind::Content)?;
             places.push(word.form());
         }
         let known: HashSet<&str> = places.iter().copied().collect();
@@ -124,13 +125,13 @@ impl Rescorer {
             if new && stop_words.len() < MAX_STOP_WORDS {
                 stop_words.push(form);
                 let forms = std::iter::once((form.as_str(), STOP_WEIGHT));
-                rescorer.add(searcher, fields, forms, Kind::Stop)?;
+                rescorer.add(statistics, fields, forms, Kind::Stop)?;
             }
         }
         places.extend(stop_words);
         for word in query.words.iter().filter(|word| word.stem.is_some()) {
             let written = std::iter::once((word.exact.as_str(), WRITTEN_WEIGHT));
-            rescorer.add(searcher, fields, written, Kind::Written)?;
+            rescorer.add(statistics, fields, written, Kind::Written)?;
         }
         let place_of = |form: &str| places.iter().position(|known| *known == form);
         rescorer.pairs = Pairs::new(query, place_of);
@@ -139,15 +140,15 @@ impl Rescorer {
 
     fn add<'a>(
         &mut self,
-        searcher: &Searcher,
+        statistics: &Statistics,
         fields: &Fields,
         forms: impl Iterator<Item = (&'a str, Score)>,
         kind: Kind,
     ) -> Result<(), IndexError> {
         let forms = forms.map(|(form, weight)| {
             let term = Term::from_field_text(fields.text, form);
-            let rarity = rarity(searcher.doc_freq(&term)?, searcher.num_docs());
-            Ok((term, weight * rarity))
+            let idf = statistics.idf(&term)?;
+            Ok((term, weight * idf))
         });
         let forms = forms.collect::<tantivy::Result<_>>()?;
         self.words.push(Word { forms, kind });
@@ -194,26 +195,7 @@ fn others(word: &QueryWord) -> impl Iterator<Item = (&str, Score)> {
     word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT))
 }
 
-/// How much a term says, as BM25 has it.
-#[expect(clippy::cast_precision_loss, reason = "a score is rough")]
-fn rarity(held_by: u64, documents: u64) -> Score {
-    let held_by = held_by as f64;
-    let documents = (documents as f64).max(held_by);
-    (1.0 + (documents - held_by + 0.5) / (held_by + 0.5)).ln() as Score
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a mean is rough")]
-fn mean_length(searcher: &Searcher, field: Field) -> Result<Score, IndexError> {
-    let mut words = 0;
-    let mut documents = 0;
-    for reader in searcher.segment_readers() {
-        words += reader.inverted_index(field)?.total_num_tokens();
-        documents += u64::from(reader.max_doc());
-    }
-    Ok(words as Score / documents.max(1) as Score)
-}
-
-/// A word that stands so often counts for so much of its rarity; more often is worth ever less.
+/// A word that stands so often counts for so much of its idf; more often is worth ever less.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn often(times: usize, length: Score) -> Score {
     let times = times as Score;

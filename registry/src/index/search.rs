@@ -26,6 +26,7 @@ use super::request::{
 };
 use super::rescore::{Added, RESCORED, Rescorer};
 use super::seen::Seen;
+use super::statistics::QueryStatistics;
 use super::syntax::{self, Written};
 use super::{Index, Inner, View};
 
@@ -69,6 +70,8 @@ pub(super) struct Prepared {
     pub query: QueryText,
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
+    /// What scores are worked out from.
+    pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
     /// The query as it was written.
     pub written: Written,
@@ -85,23 +88,26 @@ impl Prepared {
             return self.words();
         };
         let words = self.text.as_ref().filter(|_| blend.counts_words());
-        FilteredQuery::or_near(
+        let query = FilteredQuery::or_near(
             words.map(|words| words.box_clone()),
             Arc::clone(&blend.meant),
             self.filter.clone(),
-        )
+        );
+        query.scored_by(Arc::clone(&self.statistics))
     }
 
     /// What matches by words, or everybody where none are asked for.
     fn words(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
-        FilteredQuery::new(words, self.filter.clone())
+        FilteredQuery::new(words, self.filter.clone()).scored_by(Arc::clone(&self.statistics))
     }
 }
 
 impl Inner {
-    pub(super) fn filter(&self, view: &View, clauses: Vec<Clause>) -> Filter {
-        Filter::new(clauses, Arc::clone(&view.excluded), self.shared.clone())
+    /// Conditions for a caller with these labels.
+    pub(super) fn filter(&self, view: &View, clauses: Vec<Clause>, labels: &[String]) -> Filter {
+        let excluded = Arc::clone(&view.excluded);
+        Filter::new(clauses, excluded, labels, self.shared.clone())
     }
 
     pub(super) fn prepare(&self, request: &SearchRequest) -> Result<Prepared, IndexError> {
@@ -113,13 +119,15 @@ impl Inner {
         let asked = self.conditions(&request.filters, &written, &request.visible_to)?;
         let mut query = query_text(&written.words);
         let view = self.view()?;
+        let statistics = self.statistics(&view, &request.class)?;
         let mut cut_prefixes = Vec::new();
         if !query.words.is_empty() || !written.prefixes.is_empty() {
             let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-            let mut seen = Seen::new(self.filter(&view, everyone));
-            expand(&view.searcher, &self.fields, &mut query, &mut seen)?;
+            let mut seen = Seen::new(self.filter(&view, everyone, &request.visible_to));
+            expand(&self.fields, &mut query, &statistics)?;
             for prefix in &written.prefixes {
-                let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen)?;
+                let begun =
+                    beginning(&view.searcher, &self.fields, prefix, &mut seen, &statistics)?;
                 if begun.cut {
                     cut_prefixes.push(prefix.clone());
                 }
@@ -128,7 +136,7 @@ impl Inner {
         }
         // Only the order by relevance looks twice.
         let rescorer = match request.sort {
-            Sort::Relevance => Rescorer::new(&view.searcher, &self.fields, &query)?,
+            Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
             _ => None,
         };
         let asked_text = Asked {
@@ -136,8 +144,12 @@ impl Inner {
             written: &written,
             query: &query,
         };
-        let filter = self.filter(&view, asked);
+        let filter = self.filter(&view, asked, &request.visible_to);
         let text = asked_text.text(&written);
+        let scored = text
+            .as_deref()
+            .filter(|_| request.sort == Sort::Relevance || request.explain);
+        let scored_by = Arc::new(statistics.of_query(scored)?);
         // Where no text is asked for everybody matches, near or not.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => {
@@ -163,6 +175,7 @@ impl Inner {
         Ok(Prepared {
             filter,
             text,
+            statistics: scored_by,
             rescorer: rescorer.filter(|_| blend.as_ref().is_none_or(Blend::counts_words)),
             blend,
             written,
@@ -254,13 +267,10 @@ impl Index {
     /// be hidden, [`IndexError::TooMany`] beyond a stated bound, [`IndexError::Position`] when
     /// [`after`](SearchRequest::after) is of another order.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
+        let labels = request.visible_to.len().max(request.class.len());
         for (asked, limit, what) in [
             (request.limit, MAX_LIMIT, "hits"),
-            (
-                request.visible_to.len(),
-                MAX_FILTER_VALUES,
-                "visibility labels",
-            ),
+            (labels, MAX_FILTER_VALUES, "visibility labels"),
         ] {
             if asked > limit {
                 return Err(IndexError::TooMany { what, limit });
@@ -336,6 +346,7 @@ impl Index {
                     prepared.blend.clone(),
                 ))
             }),
+            applied_seq: prepared.view.applied,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
@@ -380,7 +391,7 @@ impl Index {
                 facets: Facets::default(),
                 apart: None,
             };
-            let query = FilteredQuery::new(None, inner.filter(&view, clauses));
+            let query = FilteredQuery::new(None, inner.filter(&view, clauses, visible_to));
             for entry in view.searcher.search(&query, &page)?.entries {
                 hits.push(inner.hit(&view.searcher, entry, &Highlighter::new(&[]), None)?);
             }

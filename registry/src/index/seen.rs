@@ -1,10 +1,28 @@
-//! Who a caller may see: what is said about words counts these agents and no others.
+//! Sets of agents whose words are counted: what is said about words counts these agents and no others.
 
+use std::ops::Range;
+
+use tantivy::postings::TermInfo;
+use tantivy::schema::Field;
+use tantivy::termdict::TermDictionary;
 use tantivy::{Searcher, Term};
 
 use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::Filter;
+
+/// How many times as many terms of one segment are read to find the first ones that agents of a set hold. Only where
+/// agents outside the set hold that many terms among them does the walk end early.
+const LOOKED_AT: usize = 16;
+
+/// How many agents of a set hold a term.
+pub(super) trait Holders {
+    /// How many there are, counted at least as far as `enough`.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError>;
+}
 
 /// Who the caller may see, worked out when it is first asked for.
 pub(super) struct Seen {
@@ -28,39 +46,147 @@ impl Seen {
     pub fn agents<'a>(&'a mut self, searcher: &'a Searcher) -> Result<SeenAgents<'a>, IndexError> {
         let segments = match self.segments.take() {
             Some(segments) => segments,
-            None => {
-                let readers = searcher.segment_readers().iter();
-                let segments =
-                    readers.map(|reader| Ok(SeenBits::new(reader, self.filter.bits(reader)?)));
-                segments.collect::<tantivy::Result<_>>()?
-            }
+            None => segments_of(&self.filter, searcher)?,
         };
         let segments = self.segments.insert(segments);
         Ok(SeenAgents { searcher, segments })
     }
 }
 
-/// The agents that a caller may see.
+/// The agents of each segment that a filter lets through.
+///
+/// # Errors
+/// Where the index cannot be read.
+pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Result<Vec<SeenBits>> {
+    let readers = searcher.segment_readers().iter();
+    readers
+        .map(|reader| Ok(SeenBits::new(reader, filter.bits(reader)?)))
+        .collect()
+}
+
+/// A set of agents.
+#[derive(Clone, Copy)]
 pub(super) struct SeenAgents<'a> {
     searcher: &'a Searcher,
     /// Those of each segment.
     segments: &'a [SeenBits],
 }
 
-impl SeenAgents<'_> {
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        let segments = self.segments.iter();
-        segments.map(|segment| u64::from(segment.len())).sum()
+/// The first terms of a dictionary that agents of a set hold.
+pub(super) struct FirstTerms {
+    /// The bytes of all terms.
+    pub bytes: String,
+    /// By their texts, those of one text by segment.
+    pub terms: Vec<SegmentTerm>,
+    /// Whether there are more of them.
+    pub cut: bool,
+}
+
+/// A term of one segment.
+pub(super) struct SegmentTerm {
+    pub segment: usize,
+    pub info: TermInfo,
+    /// Where its text lies.
+    pub text: Range<usize>,
+}
+
+impl<'a> SeenAgents<'a> {
+    /// These agents of each segment of a state.
+    pub fn new(searcher: &'a Searcher, segments: &'a [SeenBits]) -> Self {
+        Self { searcher, segments }
     }
 
-    /// How many of them hold a term, counted as far as `enough`.
+    /// Of the terms that `walk` reads from the dictionary of each segment, ascending and until it is told to stop, the
+    /// first `most` that agents of the set hold. Which ones these are depends on the agents alone, however they lie in
+    /// segments; terms that nobody holds are among them only where there are no more terms than that.
     ///
     /// # Errors
     /// Where the index cannot be read.
-    pub fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError> {
+    pub fn first_terms(
+        &self,
+        field: Field,
+        most: usize,
+        walk: impl Fn(
+            &TermDictionary,
+            &mut dyn FnMut(&[u8], &TermInfo) -> std::io::Result<bool>,
+        ) -> std::io::Result<()>,
+    ) -> Result<FirstTerms, IndexError> {
+        let mut bytes = String::new();
+        let mut terms: Vec<SegmentTerm> = Vec::new();
+        let mut cut = false;
+        for (segment, (reader, seen)) in self.readers().enumerate() {
+            let index = reader.inverted_index(field)?;
+            let holds = |info: &TermInfo| -> std::io::Result<bool> {
+                let held = seen.holders(&index, info, 1);
+                Ok(held.map_err(std::io::Error::other)? > 0)
+            };
+            let first = terms.len();
+            let mut sure = first;
+            let mut looked_at = 0;
+            walk(index.terms(), &mut |key, info| {
+                // Terms that nobody holds take no room; who holds what is looked up only once there is none left.
+                if terms.len() - first > most {
+                    for term in terms.split_off(sure) {
+                        if holds(&term.info)? {
+                            terms.push(term);
+                        }
+                    }
+                    sure = terms.len();
+                }
+                if terms.len() - first > most || looked_at == most * LOOKED_AT {
+                    cut = true;
+                    return Ok(false);
+                }
+                looked_at += 1;
+                if let Ok(key) = std::str::from_utf8(key) {
+                    let start = bytes.len();
+                    bytes.push_str(key);
+                    terms.push(SegmentTerm {
+                        segment,
+                        info: info.clone(),
+                        text: start..bytes.len(),
+                    });
+                }
+                Ok(true)
+            })?;
+        }
+        terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
+        if terms.len() > most {
+            let mut kept: Vec<SegmentTerm> = Vec::with_capacity(most);
+            let mut count = 0;
+            let readers: Vec<_> = self.readers().collect();
+            for term in terms {
+                let text = &bytes[term.text.clone()];
+                let known = kept.last();
+                let known = known.is_some_and(|last| &bytes[last.text.clone()] == text);
+                if !known {
+                    let (reader, seen) = readers[term.segment];
+                    if seen.holders(&*reader.inverted_index(field)?, &term.info, 1)? == 0 {
+                        continue;
+                    }
+                    if count == most {
+                        cut = true;
+                        break;
+                    }
+                    count += 1;
+                }
+                kept.push(term);
+            }
+            terms = kept;
+        }
+        Ok(FirstTerms { bytes, terms, cut })
+    }
+
+    /// The segments with those of the set that lie in them.
+    pub fn readers(&self) -> impl Iterator<Item = (&'a tantivy::SegmentReader, &'a SeenBits)> + '_ {
+        self.searcher.segment_readers().iter().zip(self.segments)
+    }
+}
+
+impl Holders for SeenAgents<'_> {
+    fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError> {
         let mut holders = 0;
-        for (reader, segment) in self.searcher.segment_readers().iter().zip(self.segments) {
+        for (reader, segment) in self.readers() {
             if holders >= enough {
                 break;
             }

@@ -15,6 +15,7 @@ use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::{listed, not_gone, visible};
 use super::schema::SUGGESTION_MARK;
+use super::seen::{FirstTerms, Seen, SeenAgents, SegmentTerm};
 
 /// The most completions one call gives.
 const MAX_SUGGESTIONS: usize = 50;
@@ -22,17 +23,13 @@ const MAX_SUGGESTIONS: usize = 50;
 /// The longest prefix, in bytes of its folded form; nothing that is longer is suggested.
 const MAX_PREFIX: usize = 256;
 
-/// The kinds, and how many values with the prefix that the caller may see are looked at per segment, in alphabetical
-/// order. Names are nearly all different, so the first ones are the answer; of skills and tags only a prefix too short
+/// The kinds, and how many values with the prefix that the caller may see are looked at, in alphabetical order. Names are nearly all different, so the first ones are the answer; of skills and tags only a prefix too short
 /// to be of use has more.
 const KINDS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Name, 250),
     (SuggestionKind::Skill, 1_000),
     (SuggestionKind::Tag, 1_000),
 ];
-
-/// How many times as many values are looked at to find those that the caller may see.
-const LOOKED_AT: usize = 16;
 
 /// One value of one segment.
 struct Place {
@@ -104,17 +101,15 @@ impl Index {
                 listed(fields),
                 not_gone(fields),
             ],
+            visible_to,
         );
-        let segments: Vec<(&SegmentReader, SeenBits)> = view
-            .searcher
-            .segment_readers()
-            .iter()
-            .map(|reader| Ok((reader, SeenBits::new(reader, filter.bits(reader)?))))
-            .collect::<tantivy::Result<_>>()?;
+        let mut seen = Seen::new(filter);
+        let seen = seen.agents(&view.searcher)?;
+        let segments: Vec<(&SegmentReader, &SeenBits)> = seen.readers().collect();
 
         let mut found: Vec<Found> = Vec::new();
         for ((kind, most), field) in KINDS.into_iter().zip(fields.suggested) {
-            let Values { bytes, places } = values(&segments, field, &prefix, most)?;
+            let Values { bytes, places } = values(&seen, field, &prefix, most)?;
             let bound = |group: &[Place]| -> u64 {
                 group
                     .iter()
@@ -154,60 +149,45 @@ impl Index {
 }
 
 fn values(
-    segments: &[(&SegmentReader, SeenBits)],
+    seen: &SeenAgents<'_>,
     field: Field,
     prefix: &str,
     most: usize,
-) -> tantivy::Result<Values> {
-    let mut bytes = String::new();
-    let mut places: Vec<Place> = Vec::new();
-    for (segment, (reader, seen)) in segments.iter().enumerate() {
-        let index = reader.inverted_index(field)?;
-        let mut terms = index.terms().range().ge(prefix).into_stream()?;
-        let first = places.len();
-        let mut sure = first;
-        let mut looked_at = 0;
-        while looked_at < most * LOOKED_AT
-            && terms.advance()
-            && terms.key().starts_with(prefix.as_bytes())
-        {
-            // Values that nobody sees take no room; who sees what is looked up only once there is none left.
-            if places.len() - first == most {
-                let unsure = places.split_off(sure);
-                for place in unsure {
-                    if seen.holders(&index, &place.postings, 1)? > 0 {
-                        places.push(place);
-                    }
-                }
-                sure = places.len();
-            }
-            if places.len() - first == most {
-                break;
-            }
-            looked_at += 1;
-            let Ok(key) = std::str::from_utf8(terms.key()) else {
-                continue;
-            };
-            let Some(mark) = key.find(SUGGESTION_MARK) else {
-                continue;
-            };
-            let start = bytes.len();
-            bytes.push_str(key);
-            places.push(Place {
-                segment,
-                postings: terms.value().clone(),
-                folded: start..start + mark,
-                shown: start + mark + SUGGESTION_MARK.len_utf8()..bytes.len(),
-            });
-        }
-    }
-    places.sort_by(|left, right| bytes[left.folded.clone()].cmp(&bytes[right.folded.clone()]));
+) -> Result<Values, IndexError> {
+    let FirstTerms { bytes, terms, .. } = seen.first_terms(field, most, |terms, found| {
+        let mut begun = terms.range().ge(prefix).into_stream()?;
+        while begun.advance()
+            && begun.key().starts_with(prefix.as_bytes())
+            && found(begun.key(), begun.value())?
+        {}
+        Ok(())
+    })?;
+    let mut places: Vec<Place> = terms
+        .into_iter()
+        .filter_map(
+            |SegmentTerm {
+                 segment,
+                 info,
+                 text,
+             }| {
+                let mark = text.start + bytes[text.clone()].find(SUGGESTION_MARK)?;
+                Some(Place {
+                    segment,
+                    postings: info,
+                    folded: text.start..mark,
+                    shown: mark + SUGGESTION_MARK.len_utf8()..text.end,
+                })
+            },
+        )
+        .collect();
+    let folded = |place: &Place| &bytes[place.folded.clone()];
+    places.sort_by(|left, right| (folded(left), left.segment).cmp(&(folded(right), right.segment)));
     Ok(Values { bytes, places })
 }
 
 /// How many agents of the sets have a value, and how most of them write it; nothing when none has.
 fn count(
-    segments: &[(&SegmentReader, SeenBits)],
+    segments: &[(&SegmentReader, &SeenBits)],
     field: Field,
     bytes: &str,
     group: &[Place],

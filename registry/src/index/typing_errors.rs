@@ -9,7 +9,8 @@ use tantivy::{Searcher, Term};
 use super::analysis::{QueryText, QueryWord, stem};
 use super::error::IndexError;
 use super::schema::Fields;
-use super::seen::{Seen, SeenAgents};
+use super::seen::{Holders, Seen, SeenAgents};
+use super::statistics::Statistics;
 
 /// The shortest word, in letters, that is taken for a typing error.
 const LEAST_LETTERS: usize = 5;
@@ -33,20 +34,19 @@ const FAR_MORE: u64 = 20;
 const MAX_ERRORS: u8 = 2;
 const MAX_NEAR: usize = 3;
 
-/// Words of the index that are looked at for one word.
+/// Words that are looked at for one form of a word.
 const MAX_LOOKED_AT: usize = 1_024;
 
-/// Adds to each word the forms of those that it may be an error of: of a word that nobody holds whom the caller may
-/// see all that are used, of one that hardly anybody holds those that far more do. What such a word finds itself
-/// stays, and comes first.
+/// Adds to each word the forms of those that it may be an error of: of a word that no agent of the caller's class holds
+/// all that are used, of one that hardly any holds those that far more do. What such a word finds itself stays, and
+/// comes first.
 ///
 /// # Errors
 /// Where the index cannot be read.
 pub(super) fn add_corrections(
-    searcher: &Searcher,
     fields: &Fields,
     query: &mut QueryText,
-    seen: &mut Seen,
+    statistics: &Statistics,
 ) -> Result<(), IndexError> {
     let mut mistyped = 0;
     for word in &mut query.words {
@@ -56,15 +56,14 @@ pub(super) fn add_corrections(
         if !is_long(&word.exact) || !word.exact.chars().all(char::is_alphabetic) {
             continue;
         }
-        let agents = seen.agents(searcher)?;
-        let rare = RARE.max(agents.count() / RARE_AMONG);
+        let rare = RARE.max(statistics.agents() / RARE_AMONG);
         let term = Term::from_field_text(fields.text, word.form());
-        let holders = agents.holders(&term, rare + 1)?;
+        let holders = statistics.holders(&term, rare + 1)?;
         if holders > rare {
             continue;
         }
         mistyped += 1;
-        let meant = meant(searcher, fields, word, holders, &agents)?;
+        let meant = meant(fields, word, holders, statistics)?;
         word.others.extend(meant);
     }
     Ok(())
@@ -72,21 +71,20 @@ pub(super) fn add_corrections(
 
 /// The forms of the words that a word may be an error of which so many agents hold.
 fn meant(
-    searcher: &Searcher,
     fields: &Fields,
     word: &QueryWord,
     holders: u64,
-    agents: &SeenAgents<'_>,
+    statistics: &Statistics,
 ) -> Result<Vec<String>, IndexError> {
     let own = [word.exact.as_str(), word.form()];
-    let mut forms = written_nearly(searcher, fields, &own, 1)?;
+    let mut forms = written_nearly(&statistics.class(), fields, &own, 1)?;
     if holders > 0 {
         forms.retain(|form| is_long(form) && !own.contains(&form.as_str()));
     }
     let least = (holders * FAR_MORE).max(1);
-    let mut meant = used(fields, forms, least, agents)?;
+    let mut meant = used(fields, forms, least, statistics)?;
     if meant.len() > MAX_MEANT {
-        meant = most_used(fields, meant, agents)?;
+        meant = most_used(fields, meant, statistics)?;
         meant.truncate(MAX_MEANT);
     }
     Ok(meant)
@@ -111,7 +109,7 @@ pub(super) fn near(
         return Ok(Vec::new());
     }
     let agents = seen.agents(searcher)?;
-    let forms = written_nearly(searcher, fields, &[&word.exact], MAX_ERRORS)?;
+    let forms = written_nearly(&agents, fields, &[&word.exact], MAX_ERRORS)?;
     let forms = used(fields, forms, 1, &agents)?;
     let forms = most_used(fields, forms, &agents)?;
     let whole = |form: &String| {
@@ -127,7 +125,7 @@ fn used(
     fields: &Fields,
     forms: Vec<String>,
     least: u64,
-    agents: &SeenAgents<'_>,
+    agents: &impl Holders,
 ) -> Result<Vec<String>, IndexError> {
     let mut used = Vec::new();
     for form in forms {
@@ -143,7 +141,7 @@ fn used(
 fn most_used(
     fields: &Fields,
     forms: Vec<String>,
-    agents: &SeenAgents<'_>,
+    agents: &impl Holders,
 ) -> Result<Vec<String>, IndexError> {
     let mut counted = forms
         .into_iter()
@@ -157,9 +155,9 @@ fn most_used(
 }
 
 /// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that
-/// changed places), by their letters.
+/// changed places) that agents of a set hold, by their letters.
 fn written_nearly(
-    searcher: &Searcher,
+    agents: &SeenAgents<'_>,
     fields: &Fields,
     forms: &[&str],
     errors: u8,
@@ -167,16 +165,14 @@ fn written_nearly(
     let mut near: BTreeSet<String> = BTreeSet::new();
     for form in forms {
         let term = Term::from_field_text(fields.text, form);
-        for reader in searcher.segment_readers() {
-            let automaton = FuzzyTermQuery::new(term.clone(), errors, true).automaton()?;
-            let index = reader.inverted_index(fields.text)?;
-            let mut found = index.terms().search(automaton).into_stream()?;
-            while found.advance() && near.len() < MAX_LOOKED_AT {
-                if let Ok(text) = std::str::from_utf8(found.key()) {
-                    near.insert(text.to_owned());
-                }
-            }
-        }
+        let automaton = FuzzyTermQuery::new(term, errors, true).automaton()?;
+        let found = agents.first_terms(fields.text, MAX_LOOKED_AT, |terms, found| {
+            let mut near = terms.search(&automaton).into_stream()?;
+            while near.advance() && found(near.key(), near.value())? {}
+            Ok(())
+        })?;
+        let terms = found.terms.iter();
+        near.extend(terms.map(|term| found.bytes[term.text.clone()].to_owned()));
     }
     Ok(near.into_iter().collect())
 }

@@ -23,10 +23,14 @@ pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()>
 }
 
 async fn listen(app: &App) {
+    let mut compared = false;
     loop {
         match app.store.listen().await {
             Ok(None) => return,
             Ok(Some(mut listener)) => {
+                if !std::mem::replace(&mut compared, true) {
+                    warn_without_public_url(app).await;
+                }
                 // What happened while nobody listened.
                 app.wake.foreign.notify_one();
                 while listener.heard().await.is_ok() {
@@ -37,5 +41,20 @@ async fn listen(app: &App) {
             Err(error) => tracing::warn!(%error, "the database cannot be listened to"),
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Several processes on one database name themselves in links, each another, unless they are told a common address.
+async fn warn_without_public_url(app: &App) {
+    if !app.config().server.public_url.is_empty() {
+        return;
+    }
+    match app.store.listeners().await {
+        Ok(listeners) if listeners > 1 => tracing::warn!(
+            "another process serves this database and server.public_url is not set: links in answers lead to the \
+             process that gave them; set the same public_url for all"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "who else serves this database is not known"),
     }
 }

@@ -1,9 +1,10 @@
 //! Word of other processes' events: PostgreSQL's NOTIFY. SQLite has one process, so nothing to listen for.
 
 use sea_orm::sqlx::postgres::PgListener;
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 
 use super::events::CHANNEL;
-use super::{Store, StoreError};
+use super::{Handle as _, Store, StoreError};
 
 /// A connection of its own that hears of every append.
 #[derive(Debug)]
@@ -23,6 +24,29 @@ impl Store {
         let mut listener = PgListener::connect_with(pool).await.map_err(failed)?;
         listener.listen(CHANNEL).await.map_err(failed)?;
         Ok(Some(Listener(listener)))
+    }
+
+    /// How many processes listen for appends of this database, this one included; 0 on SQLite.
+    ///
+    /// # Errors
+    /// Where the database is away.
+    pub async fn listeners(&self) -> Result<u64, StoreError> {
+        if !self.is_postgres() {
+            return Ok(0);
+        }
+        // A connection that listens does nothing else, so that is the last it was asked.
+        let statement = Statement::from_sql_and_values(
+            DbBackend::Postgres,
+            "SELECT count(*) AS listeners FROM pg_stat_activity \
+             WHERE datname = current_database() AND query ILIKE 'LISTEN %' || $1 || '%'",
+            [CHANNEL.into()],
+        );
+        let row = self.connection().query_one_raw(statement).await?;
+        let listeners: i64 = match row {
+            Some(row) => row.try_get("", "listeners")?,
+            None => 0,
+        };
+        Ok(listeners.unsigned_abs())
     }
 }
 

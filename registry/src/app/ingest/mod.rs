@@ -246,8 +246,19 @@ impl App {
         touched.log();
         self.changes.note(&touched.agents);
         if let Some(seq) = touched.seq {
-            self.index.note_changed(&touched.agents, seq);
+            self.index.note(&touched.changed, seq);
             self.wake.events.send_replace(seq);
+        }
+    }
+
+    /// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
+    /// index of this process has it, so that whoever searches next finds it as it is now.
+    pub(crate) async fn after_act(&self, touched: &Touched) {
+        self.after_write(touched);
+        if let Some(seq) = touched.seq
+            && touched.changed.iter().any(|agent| agent.listed)
+        {
+            self.index_reaches(seq).await;
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::embed::{EmbedError, Embedder, TextKind};
 use crate::index::Document;
 use crate::vectors::{SlotBits, Vectors, VectorsError};
 
-/// Agents that are looked at for it.
+/// Agents that are looked at for it: those that anybody finds.
 pub(super) const SAMPLE: usize = 256;
 /// With fewer agents nothing can be said.
 pub(super) const FEWEST: usize = 20;

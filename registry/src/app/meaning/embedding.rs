@@ -10,9 +10,10 @@ use uuid::Uuid;
 
 use super::making::{Made, kept, put};
 use super::{Progress, Serving, calibration};
-use crate::app::{App, AppError};
+use crate::app::{App, AppError, Caller};
 use crate::domain::timestamp::{HOUR, MINUTE};
 use crate::embed::{EmbedError, Embedder};
+use crate::index::{SearchRequest, Sort};
 use crate::store::entity::model;
 use crate::store::{events, vectors as rows};
 use crate::vectors::{Change, Vectors, VectorsError, remove_left_over};
@@ -291,9 +292,17 @@ impl App {
     /// Works out how near agents have to be, where there are enough of them; says whether that is known now.
     async fn calibrate(&self, embedding: &mut Embedding) -> Result<bool, AppError> {
         let id = &embedding.row.id;
-        let mut sample = rows::vectors_walk(&self.store, id, None).await?;
-        sample.truncate(calibration::SAMPLE);
-        let sample: Vec<Uuid> = sample.into_iter().map(|row| row.agent_id).collect();
+        // Only agents that anybody finds: the cutoff must tell of no others.
+        let listed = SearchRequest {
+            visible_to: Caller::default().labels(),
+            sort: Sort::Newest,
+            limit: calibration::SAMPLE,
+            ..SearchRequest::default()
+        };
+        let index = self.index.clone();
+        let sample = tokio::task::spawn_blocking(move || index.search(&listed)).await;
+        let sample = sample.map_err(|error| AppError::internal(error.to_string()))??;
+        let sample: Vec<Uuid> = sample.hits.into_iter().map(|hit| hit.id).collect();
         let (documents, _) = self.documents(&sample).await?;
         let found = calibration::cutoff(&embedding.embedder, &embedding.vectors, &documents).await;
         let cutoff = match found {

@@ -55,7 +55,7 @@ impl App {
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.visits.notify_one();
         self.domain_view(caller, row.id).await
     }
@@ -102,7 +102,7 @@ impl App {
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.domain_view(caller, row.id).await
     }
 
@@ -147,7 +147,7 @@ impl App {
         ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.agent_show(caller, &seen.id.to_string()).await
     }
 

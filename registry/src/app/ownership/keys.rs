@@ -102,7 +102,7 @@ impl App {
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.visits.notify_one();
         Ok(())
     }

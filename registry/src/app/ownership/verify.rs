@@ -184,7 +184,7 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&succeeded);
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.visits.notify_one();
         self.accept_keys_of(&row, looked).await
     }

@@ -84,6 +84,7 @@ fn what_is_not_seen_leaves_no_trace() {
                 let request = SearchRequest {
                     text: Some(format!("{word} {}", dice.words(&WORDS, 1))),
                     visible_to: labels.clone(),
+                    class: labels.clone(),
                     ..random_request(&mut dice)
                 };
                 let told = (told(&all, &request), told(&alone, &request));
@@ -106,7 +107,7 @@ fn what_is_not_seen_leaves_no_trace() {
 }
 
 /// A query with something of the syntax.
-fn written(dice: &mut Dice) -> String {
+pub(super) fn written(dice: &mut Dice) -> String {
     let word = dice.pick(&WORDS).to_owned();
     let other = dice.pick(&WORDS).to_owned();
     let begin = &word[..word.floor_char_boundary(3)];
@@ -141,6 +142,7 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
                 let request = SearchRequest {
                     text: Some(written(&mut dice)),
                     visible_to: labels.clone(),
+                    class: labels.clone(),
                     ..random_request(&mut dice)
                 };
                 let told = (told(&all, &request), told(&alone, &request));

@@ -228,7 +228,7 @@ fn words_and_meaning_equal_a_naive_scan() {
             }
             // Some change: their words and their vectors, one before the other.
             let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
-            world.index.note_changed(&changed, seq);
+            world.index.note_forbidden(&changed, seq);
             world.hidden = changed.iter().copied().collect();
             let mut request = random_request(&mut dice);
             request.meaning = Some(world.meaning(&mut dice, 0.0, false));

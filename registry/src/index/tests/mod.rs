@@ -3,6 +3,7 @@
 
 mod analysis;
 mod bits;
+mod damage;
 mod durability;
 mod facets;
 mod hints;
@@ -13,6 +14,8 @@ mod oracle;
 mod overlay;
 mod paging;
 mod ranking;
+mod replicas;
+mod statistics;
 mod text;
 mod typing_errors;
 mod words;
@@ -50,6 +53,7 @@ fn public() -> Vec<String> {
 fn all() -> SearchRequest {
     SearchRequest {
         visible_to: public(),
+        class: public(),
         limit: 100,
         ..SearchRequest::default()
     }

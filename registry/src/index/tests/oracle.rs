@@ -84,10 +84,13 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
             _ => filters.domain = vec![format!("d{}.example", dice.below(70))],
         }
     }
+    let text = (dice.below(3) > 0).then(|| dice.words(&WORDS, 3));
+    let labels = dice.some(&LABELS, 2);
     SearchRequest {
-        text: (dice.below(3) > 0).then(|| dice.words(&WORDS, 3)),
+        text,
         filters,
-        visible_to: dice.some(&LABELS, 2),
+        class: labels.clone(),
+        visible_to: labels,
         limit: 1_000,
         facets: FacetName::ALL.to_vec(),
         ..SearchRequest::default()
@@ -332,7 +335,7 @@ fn searches_equal_a_naive_scan() {
             // Changes come in: hidden at once, then applied, except the last which stay hidden.
             let changed: Vec<u64> = (0..10).map(|_| dice.below(140)).collect();
             let ids: Vec<Uuid> = changed.iter().map(|number| id(*number)).collect();
-            index.note_changed(&ids, seq);
+            index.note_forbidden(&ids, seq);
             hidden = ids.iter().copied().collect();
             found += check(&index, &agents, &hidden, &mut dice);
             if seq < 7 {
@@ -422,7 +425,7 @@ fn large_segments_equal_a_naive_scan() {
     }
     index.apply(Vec::new(), &gone, 3).unwrap();
     let hidden: BTreeSet<Uuid> = agents.keys().step_by(13).copied().collect();
-    index.note_changed(&hidden.iter().copied().collect::<Vec<_>>(), 4);
+    index.note_forbidden(&hidden.iter().copied().collect::<Vec<_>>(), 4);
     for _ in 0..40 {
         let mut request = random_request(&mut dice);
         if dice.below(3) == 0 {
@@ -432,6 +435,7 @@ fn large_segments_equal_a_naive_scan() {
             };
         }
         request.visible_to = public();
+        request.class = public();
         let expected: Vec<&Document> = agents
             .values()
             .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))

@@ -22,7 +22,7 @@ fn changed_agents_are_hidden_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![tagged(1, "Alpha"), tagged(2, "Alpine")]);
     let version = index.overlay_version();
-    index.note_changed(&[id(1), id(99)], 2);
+    index.note_forbidden(&[id(1), id(99)], 2);
     assert!(index.overlay_version() > version);
 
     let answer = index.search(&with_facet()).unwrap();
@@ -56,7 +56,7 @@ fn changed_agents_are_hidden_everywhere() {
     );
 
     // A second change is noted on top of the first, and found in the same searcher.
-    index.note_changed(&[id(2)], 3);
+    index.note_forbidden(&[id(2)], 3);
     assert_eq!(index.search(&all()).unwrap().total, 0);
     index.apply(vec![tagged(1, "Alpha")], &[], 2).unwrap();
     assert_eq!(names(&index, &all()), [id(1)]);
@@ -66,7 +66,7 @@ fn changed_agents_are_hidden_everywhere() {
         (vec![id(2), id(1)], 0)
     );
     // What is applied already needs no hiding.
-    index.note_changed(&[id(2)], 3);
+    index.note_forbidden(&[id(2)], 3);
     assert_eq!(
         (index.search(&all()).unwrap().total, index.overlay_len()),
         (2, 0)
@@ -77,8 +77,8 @@ fn changed_agents_are_hidden_everywhere() {
 fn an_agent_applied_in_between_stays_hidden_until_its_last_change() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), Vec::new());
-    index.note_changed(&[id(1)], 2);
-    index.note_changed(&[id(1)], 3);
+    index.note_forbidden(&[id(1)], 2);
+    index.note_forbidden(&[id(1)], 3);
     index.apply(vec![tagged(1, "Alpha")], &[], 2).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 0);
     index.apply(vec![tagged(1, "Alpha")], &[], 3).unwrap();
@@ -94,7 +94,7 @@ fn a_rebuild_that_ends_older_hides_what_changed_meanwhile() {
         .add(vec![tagged(1, "Alpha"), tagged(2, "Beta")])
         .unwrap();
     // While it reads, agent 1 is taken out and the serving index follows.
-    index.note_changed(&[id(1)], 2);
+    index.note_forbidden(&[id(1)], 2);
     index.apply(Vec::new(), &[id(1)], 2).unwrap();
     rebuild.finish(1).unwrap();
     assert_eq!(index.applied_seq(), 1);
@@ -115,17 +115,17 @@ fn beyond_its_bound_the_index_says_so_until_it_has_caught_up() {
         ..config()
     };
     let (index, _) = Index::open(dir.path(), small).unwrap();
-    index.note_changed(&[id(2)], 2);
+    index.note_forbidden(&[id(2)], 2);
     assert!(!index.overlay_full());
-    index.note_changed(&[id(3)], 3);
+    index.note_forbidden(&[id(3)], 3);
     assert!(index.overlay_full());
     let rest: Vec<Uuid> = (4..34).map(id).collect();
-    index.note_changed(&rest, 4);
+    index.note_forbidden(&rest, 4);
     assert_eq!(
         (index.overlay_len(), index.search(&all()).unwrap().total),
         (32, 1)
     );
-    index.note_changed(&[id(1)], 5);
+    index.note_forbidden(&[id(1)], 5);
     assert_eq!(index.overlay_len(), 32);
     assert!(matches!(
         index.search(&all()),
@@ -142,4 +142,75 @@ fn beyond_its_bound_the_index_says_so_until_it_has_caught_up() {
     ));
     index.apply(Vec::new(), &[id(1)], 5).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 0);
+}
+
+fn changed(number: u64, visible_to: &[&str], listed: bool) -> ChangedAgent {
+    ChangedAgent {
+        id: id(number),
+        visible_to: visible_to.iter().map(|label| (*label).to_owned()).collect(),
+        listed,
+    }
+}
+
+fn seen(index: &Index, labels: &[&str]) -> Vec<Uuid> {
+    let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+    let answer = index.search(&SearchRequest {
+        visible_to: labels.clone(),
+        facets: vec![FacetName::Tag],
+        ..all()
+    });
+    let answer = answer.unwrap();
+    let counted = answer.facets[&FacetName::Tag].values.first();
+    assert_eq!(counted.map_or(0, |(_, count)| *count), answer.total);
+    let suggested = index.suggest("trav", &labels, 5).unwrap();
+    assert_eq!(suggested.first().map_or(0, |one| one.count), answer.total);
+    let looked_up = index.lookup("host:example.com", &labels, 5).unwrap();
+    assert_eq!(looked_up.len() as u64, answer.total);
+    ids(&answer)
+}
+
+#[test]
+fn only_what_is_forbidden_is_hidden() {
+    let dir = tempfile::tempdir().unwrap();
+    let pending = Document {
+        lifecycle: "pending".to_owned(),
+        visible_to: vec!["curators".to_owned()],
+        ..tagged(3, "Gamma")
+    };
+    let index = built(
+        dir.path(),
+        vec![tagged(1, "Alpha"), tagged(2, "Beta"), pending],
+    );
+    let everybody = ["public", "internal", "curators"];
+    // A label, a deprecation, another version: it may be seen as before.
+    index.note(&[changed(1, &["public"], true)], 2);
+    assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
+    // Fewer may see it: those who may not any more do not.
+    index.note(&[changed(1, &["internal"], true)], 3);
+    assert_eq!(seen(&index, &["public"]), [id(2)]);
+    assert_eq!(seen(&index, &["public", "internal"]), [id(2), id(1)]);
+    // More again, before the index has heard of either; told of late, the earlier act counts no more.
+    index.note(&[changed(1, &["public"], true)], 5);
+    index.note(&[changed(1, &[], false)], 4);
+    assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
+    // Held back: nobody finds it among those listed, whoever may look it up otherwise.
+    index.note(&[changed(1, &["curators"], false)], 6);
+    assert_eq!(seen(&index, &everybody), [id(2)]);
+    // One that was never listed stays where it was found.
+    let waiting = SearchRequest {
+        visible_to: vec!["curators".to_owned()],
+        filters: Filters {
+            lifecycle: vec!["pending".to_owned()],
+            ..Filters::default()
+        },
+        ..all()
+    };
+    index.note(&[changed(3, &["curators", "account:1"], false)], 7);
+    assert_eq!(names(&index, &waiting), [id(3)]);
+    index.note(&[changed(3, &["account:1"], false)], 8);
+    assert!(names(&index, &waiting).is_empty());
+    // The index catches up, and nothing is left of it.
+    index.apply(vec![tagged(1, "Alpha")], &[id(3)], 8).unwrap();
+    assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
+    assert_eq!(index.overlay_len(), 0);
 }

@@ -1,0 +1,148 @@
+//! Queries that must all match, whose scores are summed in the order in which they were written.
+//!
+//! tantivy sums the scores of an intersection in the order of what its parts cost in a segment, and sums of rounded
+//! numbers depend on their order: the same agent would be worth a little more in one process than in another.
+
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
+
+/// Queries that must all match.
+#[derive(Debug)]
+pub(super) struct AllOf(pub Vec<Box<dyn Query>>);
+
+impl Clone for AllOf {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|query| query.box_clone()).collect())
+    }
+}
+
+impl Query for AllOf {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let weights = self.0.iter().map(|query| query.weight(scoring));
+        let weights = weights.collect::<tantivy::Result<_>>()?;
+        Ok(Box::new(AllOfWeight(weights)))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        for query in &self.0 {
+            query.query_terms(visitor);
+        }
+    }
+}
+
+struct AllOfWeight(Vec<Box<dyn Weight>>);
+
+impl Weight for AllOfWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut scorers = Vec::with_capacity(self.0.len());
+        for weight in &self.0 {
+            let scorer = weight.scorer(reader, boost)?;
+            if scorer.doc() == TERMINATED {
+                return Ok(Box::new(EmptyScorer));
+            }
+            scorers.push(scorer);
+        }
+        // The one that costs least leads, which spares the others most steps.
+        let costs = scorers.iter().map(|scorer| scorer.cost());
+        let lead = costs.enumerate().min_by_key(|(_, cost)| *cost);
+        let mut all = AllOfScorer {
+            lead: lead.map_or(0, |(place, _)| place),
+            scorers,
+            document: 0,
+        };
+        all.align(0);
+        Ok(Box::new(all))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > document || scorer.seek(document) != document {
+            let message = format!("document #{document} does not match");
+            return Err(TantivyError::InvalidArgument(message));
+        }
+        let mut explanation = Explanation::new("sum of demands:", scorer.score());
+        for weight in &self.0 {
+            explanation.add_detail(weight.explain(reader, document)?);
+        }
+        Ok(explanation)
+    }
+}
+
+/// Scorers that stand on one document whenever this one does.
+struct AllOfScorer {
+    scorers: Vec<Box<dyn Scorer>>,
+    lead: usize,
+    document: DocId,
+}
+
+impl AllOfScorer {
+    /// Goes to the first document from this one on that all have.
+    fn align(&mut self, from: DocId) -> DocId {
+        let mut target = from;
+        loop {
+            target = reach(&mut self.scorers[self.lead], target);
+            if target == TERMINATED {
+                break;
+            }
+            let mut others = self.scorers.iter_mut();
+            let missed = others.find_map(|scorer| {
+                let here = reach(scorer, target);
+                (here != target).then_some(here)
+            });
+            match missed {
+                Some(further) => target = further,
+                None => break,
+            }
+        }
+        self.document = target;
+        target
+    }
+}
+
+/// Has a scorer stand on a document, or on its first match behind it.
+fn reach(scorer: &mut Box<dyn Scorer>, target: DocId) -> DocId {
+    match scorer.doc() {
+        here if here < target => scorer.seek(target),
+        here => here,
+    }
+}
+
+impl DocSet for AllOfScorer {
+    fn advance(&mut self) -> DocId {
+        if self.document == TERMINATED {
+            return TERMINATED;
+        }
+        self.align(self.document + 1)
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if target <= self.document {
+            return self.document;
+        }
+        self.align(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.document
+    }
+
+    fn size_hint(&self) -> u32 {
+        let hints = self.scorers.iter().map(|scorer| scorer.size_hint());
+        hints.min().unwrap_or(0)
+    }
+
+    fn cost(&self) -> u64 {
+        let costs = self.scorers.iter().map(|scorer| scorer.cost());
+        costs.min().unwrap_or(0)
+    }
+}
+
+impl Scorer for AllOfScorer {
+    fn score(&mut self) -> Score {
+        let mut sum = 0.0;
+        for scorer in &mut self.scorers {
+            sum += scorer.score();
+        }
+        sum
+    }
+}

@@ -1,0 +1,210 @@
+//! Files of the index that are missing or damaged: whatever cannot be read is noticed, and a rebuild mends it.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::oracle::random_agent;
+use super::replicas::whole;
+use super::*;
+
+const ENDINGS: [&str; 7] = ["idx", "pos", "term", "store", "fast", "fieldnorm", "del"];
+
+fn agents() -> Vec<Document> {
+    let mut dice = Dice(0x0d_a8a6);
+    (0..150)
+        .map(|number| Document {
+            visible_to: public(),
+            lifecycle: "approved".to_owned(),
+            liveness: "fresh".to_owned(),
+            ..random_agent(&mut dice, number)
+        })
+        .collect()
+}
+
+/// An index of two segments, one with deleted agents.
+fn damageable(dir: &Path) -> Index {
+    let agents = agents();
+    let index = built(dir, agents[..100].to_vec());
+    index.apply(agents[100..].to_vec(), &[id(3)], 2).unwrap();
+    index
+}
+
+/// The files of the one generation, by ending.
+fn files(dir: &Path) -> BTreeMap<String, Vec<PathBuf>> {
+    let generation = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.is_dir())
+        .unwrap();
+    let mut files: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in fs::read_dir(generation).unwrap() {
+        let path = file.unwrap().path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        files
+            .entry(ending.unwrap_or_default().to_owned())
+            .or_default()
+            .push(path);
+    }
+    files
+}
+
+fn questions() -> Vec<SearchRequest> {
+    let plain = |query: &str| SearchRequest {
+        explain: true,
+        facets: FacetName::ALL.to_vec(),
+        ..text(query)
+    };
+    let mut asked: Vec<SearchRequest> = [
+        "flight hotel",
+        "\"flight hotel\"",
+        "translaet bank",
+        "tra* AND bank",
+        "the naïve tokyo",
+    ]
+    .map(plain)
+    .to_vec();
+    asked.push(SearchRequest {
+        sort: Sort::Name,
+        ..all()
+    });
+    asked
+}
+
+fn answers(index: &Index) -> Result<Vec<String>, IndexError> {
+    let asked = questions();
+    let answers = asked
+        .iter()
+        .map(|request| Ok(whole(&index.asked(|index| index.search(request))?)));
+    answers.collect()
+}
+
+/// Builds the index anew from what is known.
+fn mend(index: &Index) {
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild
+        .add(
+            agents()
+                .into_iter()
+                .filter(|agent| agent.id != id(3))
+                .collect(),
+        )
+        .unwrap();
+    rebuild.finish(2).unwrap();
+    assert_eq!(index.damage(), None);
+    index.check().unwrap();
+    assert!(index.damaged_files(|| false).unwrap().is_empty());
+}
+
+#[test]
+fn a_missing_file_is_noticed_under_way_and_at_the_start() {
+    for ending in ENDINGS {
+        let dir = tempfile::tempdir().unwrap();
+        let index = damageable(dir.path());
+        let expected = answers(&index).unwrap();
+        index.check().unwrap();
+        let file = files(dir.path())[ending].last().unwrap().clone();
+        fs::remove_file(&file).unwrap();
+        let error = index.check().unwrap_err();
+        assert!(error.to_string().contains("missing"), "{ending}: {error}");
+        assert!(index.damage().is_some(), "{ending}");
+        drop(index);
+        let (index, opened) = Index::open(dir.path(), config()).unwrap();
+        assert!(matches!(opened, Opened::Rebuild { .. }), "{ending}");
+        assert!(index.is_missing());
+        mend(&index);
+        assert_eq!(answers(&index).unwrap(), expected, "{ending}");
+    }
+}
+
+/// What is changed in a file is an error, or another answer, or nothing; whatever it is, it is noticed.
+#[test]
+fn whatever_is_changed_in_a_file_is_noticed() {
+    let mut dice = Dice(0xc044);
+    let (mut failed, mut unreadable) = (0, 0);
+    for round in 0..28_u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let index = damageable(dir.path());
+        let expected = answers(&index).unwrap();
+        let ending = ENDINGS[usize::try_from(round).unwrap() % ENDINGS.len()];
+        let all = &files(dir.path())[ending];
+        let file = &all[usize::try_from(dice.below(all.len() as u64)).unwrap()];
+        let mut bytes = fs::read(file).unwrap();
+        let count = if round % 2 == 0 {
+            1
+        } else {
+            bytes.len() as u64 / 2
+        };
+        for _ in 0..count.max(1) {
+            let at = usize::try_from(dice.below(bytes.len() as u64)).unwrap();
+            bytes[at] ^= 1 << dice.below(8);
+        }
+        let intact = fs::read(file).unwrap() == bytes;
+        // A process that was ended finds it so.
+        drop(index);
+        fs::write(file, &bytes).unwrap();
+        let (index, opened) = Index::open(dir.path(), config()).unwrap();
+        if matches!(opened, Opened::Ready { .. }) {
+            if let Err(error) = answers(&index) {
+                assert!(index.damage().is_some(), "{error}");
+                failed += 1;
+            }
+            let _ = index.check();
+            let damaged = index.damaged_files(|| false);
+            assert!(
+                intact || index.damage().is_some(),
+                "{ending} {round}: {damaged:?}"
+            );
+        } else {
+            unreadable += 1;
+        }
+        mend(&index);
+        assert_eq!(answers(&index).unwrap(), expected, "{ending} {round}");
+    }
+    assert!(failed > 0 && unreadable > 0, "{failed} {unreadable}");
+}
+
+/// The same under a process that has the files open, where it stays in use until it is mended.
+#[test]
+fn what_is_changed_under_way_is_noticed() {
+    for ending in ENDINGS {
+        let dir = tempfile::tempdir().unwrap();
+        let index = damageable(dir.path());
+        let expected = answers(&index).unwrap();
+        for file in &files(dir.path())[ending] {
+            use std::io::{Seek as _, Write as _};
+            let length = fs::metadata(file).unwrap().len();
+            let mut file = fs::OpenOptions::new().write(true).open(file).unwrap();
+            // All but the footer; the length stays, since what is mapped must stay there.
+            file.rewind().unwrap();
+            let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
+            file.write_all(&vec![0xa5; body]).unwrap();
+        }
+        let _ = index.check();
+        assert!(index.damage().is_some(), "{ending}");
+        let _ = answers(&index);
+        mend(&index);
+        assert_eq!(answers(&index).unwrap(), expected, "{ending}");
+    }
+}
+
+/// What passes is no damage, nor is what a caller has done wrong.
+#[test]
+fn what_passes_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = damageable(dir.path());
+    let failing = std::cell::Cell::new(true);
+    let answer = index.asked(|index| match failing.replace(false) {
+        true => Err(IndexError::Damaged("for once".to_owned())),
+        false => index.search(&all()),
+    });
+    assert_eq!(answer.unwrap().total, 149);
+    let too_many = SearchRequest {
+        limit: MAX_LIMIT + 1,
+        ..all()
+    };
+    assert!(index.asked(|index| index.search(&too_many)).is_err());
+    assert_eq!(index.damage(), None);
+    let broken: Result<(), IndexError> = index.asked(|_| panic!("as the search library does"));
+    assert!(matches!(broken, Err(IndexError::Damaged(_))));
+    assert!(index.damage().is_some());
+}

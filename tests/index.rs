@@ -1,0 +1,226 @@
+//! The search index of a running registry: what an act leaves in it, and files that go missing under it.
+
+use std::fs;
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::database::Database;
+use crate::support::origin::{Origin, Reply};
+use crate::support::served::card;
+use crate::support::serving::{ADMIN, Answer, Api, Serving, Setup, eventually};
+
+const AGENTS: usize = 4;
+const ENDINGS: [&str; 6] = ["pos", "idx", "term", "store", "fast", "fieldnorm"];
+
+/// A registry with approved agents, and the origin of their cards.
+struct World {
+    setup: Setup,
+    _origin: Origin,
+    serving: Serving,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn of(database: Option<&Database>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let mut setup = Setup::new(folder.path()).argument("--approve-all");
+        if let Some(database) = database {
+            setup = setup.database(database.url());
+        }
+        let origin = Origin::start();
+        let serving = setup.start().await;
+        for number in 0..AGENTS {
+            let path = format!("/{number}.json");
+            let text = card(&format!("Agent {number}"), "search flights");
+            origin.answer(&path, Reply::json(text));
+            serving.api.register(&origin.url(&path)).await;
+        }
+        let world = Self {
+            setup,
+            _origin: origin,
+            serving,
+            _folder: folder,
+        };
+        world.finds(AGENTS).await;
+        world
+    }
+
+    fn api(&self) -> &Api {
+        &self.serving.api
+    }
+
+    /// Waits until a search finds so many agents.
+    async fn finds(&self, count: usize) {
+        eventually("agents are found", async || {
+            let answer = self.api().get("/v1/agents?q=flights&explain=true").await;
+            let list: Value = serde_json::from_slice(&answer.body).ok()?;
+            (answer.status == 200 && list["total"] == count).then_some(())
+        })
+        .await;
+    }
+
+    /// The files of the index with an ending.
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
+        files_in(&self.setup.data().join("index"), ending)
+    }
+
+    /// Harms every file with an ending, under way and once more between two processes, and waits each time until all
+    /// is well.
+    async fn harmed(mut self, ending: &str, harm: impl Fn(&Path)) -> Self {
+        let generation = self.files("pos")[0].parent().unwrap().to_owned();
+        self.files(ending).iter().for_each(|file| harm(file));
+        eventually("the index is built anew", async || {
+            // A search finds out, or the question that readiness asks.
+            self.api().get("/v1/agents?q=%22search+flights%22").await;
+            self.api().get("/readyz").await;
+            (!generation.exists()).then_some(())
+        })
+        .await;
+        self.well().await;
+        self.serving.stop().await;
+        let index = self.setup.data().join("index");
+        files_in(&index, ending).iter().for_each(|file| harm(file));
+        self.serving = self.setup.start().await;
+        self.well().await;
+        self
+    }
+
+    /// Waits until every agent is found and the registry says that it is ready.
+    async fn well(&self) {
+        self.finds(AGENTS).await;
+        eventually("it is ready", async || {
+            (self.api().get("/readyz").await.status == 200).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Writes over everything in a file but its last bytes, and leaves its length: what is mapped stays there.
+fn spoil(file: &Path) {
+    let length = fs::metadata(file).unwrap().len();
+    let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(file).unwrap();
+    file.rewind().unwrap();
+    file.write_all(&vec![0xa5; body]).unwrap();
+}
+
+/// The files of all generations of an index with an ending.
+fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
+    let generations = fs::read_dir(index).unwrap();
+    let files = generations
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .flat_map(|path| fs::read_dir(path).unwrap())
+        .map(|entry| entry.unwrap().path());
+    let ends = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
+    files.filter(ends).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_file_is_mended_under_way_and_at_the_start() {
+    let mut world = World::of(None).await;
+    for ending in ENDINGS {
+        world = world
+            .harmed(ending, |file| fs::remove_file(file).unwrap())
+            .await;
+    }
+    world.serving.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
+    let mut world = World::of(None).await;
+    for ending in ENDINGS {
+        world = world.harmed(ending, spoil).await;
+    }
+    world.serving.stop().await;
+}
+
+async fn patch(api: &Api, path: &str, body: &Value) -> Value {
+    let request = api.request(Method::PATCH, path).bearer_auth(ADMIN);
+    Answer::to(request.json(body)).await.expect(200)
+}
+
+/// Every act that leaves an agent listed leaves it in every search, and the first search afterwards finds it changed.
+async fn acts_keep_agents_in_search(database: Option<&Database>) {
+    let world = World::of(database).await;
+    let api = world.api();
+    let list = api.search("q=flights").await;
+    let id = list["agents"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/agents/{id}");
+    for round in 0..12 {
+        // Others search all the while, and miss nobody.
+        let watching = async {
+            for _ in 0..6 {
+                assert_eq!(api.search("q=flights").await["total"], AGENTS);
+            }
+        };
+        let body = json!({"labels": {"round": round.to_string()}});
+        let (_, ()) = tokio::join!(patch(api, &path, &body), watching);
+        let found = api.search(&format!("label=round%3D{round}")).await;
+        assert_eq!(
+            found["total"], 1,
+            "the label is searched for once it is answered"
+        );
+    }
+    let act = json!({"reason": "a test"});
+    api.post(&format!("{path}:suspend"), &act).await.expect(200);
+    assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
+    // What anybody may read counts only whom anybody may find.
+    eventually("the metrics count those listed", async || {
+        let metrics = api.get("/metrics").await.text();
+        let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
+        metrics.contains(&counted).then_some(())
+    })
+    .await;
+    api.post(&format!("{path}:resume"), &act).await.expect(200);
+    assert_eq!(api.search("q=flights").await["total"], AGENTS);
+    patch(api, &path, &json!({"visibility": "internal"})).await;
+    assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
+    patch(api, &path, &json!({"visibility": "public"})).await;
+    assert_eq!(api.search("q=flights").await["total"], AGENTS);
+    api.post(&format!("{path}:deprecate"), &act)
+        .await
+        .expect(200);
+    let found = api.search("q=flights&lifecycle=deprecated").await;
+    assert_eq!(found["agents"][0]["id"], id.as_str());
+    api.post(&format!("{path}:retire"), &act).await.expect(200);
+    assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
+    world.serving.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acts_keep_agents_in_search_on_sqlite() {
+    acts_keep_agents_in_search(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acts_keep_agents_in_search_on_postgres() {
+    let database = Database::postgres().await;
+    acts_keep_agents_in_search(Some(&database)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_without_a_common_address_warn() {
+    let database = Database::postgres().await;
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let setup = |folder: &TempDir| Setup::new(folder.path()).database(database.url());
+    let first = setup(&folders[0]).start().await;
+    let second = setup(&folders[1]).start().await;
+    let warning = "server.public_url is not set";
+    // The later one to listen sees the other.
+    let line = tokio::select! {
+        line = first.program.line(warning) => line,
+        line = second.program.line(warning) => line,
+    };
+    assert!(
+        line.contains("another process serves this database"),
+        "{line}"
+    );
+    first.stop().await;
+    second.stop().await;
+}
