@@ -5,6 +5,7 @@ mod client;
 mod operator;
 mod process;
 mod sign;
+mod verdicts;
 
 use std::net::TcpListener;
 

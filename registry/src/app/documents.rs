@@ -80,8 +80,9 @@ impl AgentRecord {
     /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
     /// card's own site, so a proof of the domain binds it.
     fn trust(&self) -> Trust {
-        let signature = self.binding.state(&self.version);
-        let key_enrolled = self.binding.has_enrolled(&self.version.thumbprints);
+        let version = &self.version;
+        let signature = self.binding.state(&version.signature, &version.thumbprints);
+        let key_enrolled = self.binding.has_enrolled(&version.thumbprints);
         let level = match (self.agent.tls, self.binding.proved, signature) {
             (false, ..) => None,
             (true, true, SignatureState::Valid) if key_enrolled => Some("L3"),
@@ -205,16 +206,7 @@ impl App {
                 url: provider.url.clone(),
             }),
             domain: agent.domain.clone(),
-            interfaces: card
-                .interfaces
-                .iter()
-                .map(|interface| Interface {
-                    url: interface.url.clone(),
-                    binding: interface.binding.clone(),
-                    protocol_version: interface.protocol_version.clone(),
-                    tenant: interface.tenant.clone(),
-                })
-                .collect(),
+            interfaces: interfaces(card),
             capabilities: Capabilities {
                 streaming: card.capabilities.streaming,
                 push_notifications: card.capabilities.push_notifications,
@@ -323,6 +315,7 @@ impl App {
                 .collect(),
             lifecycle: summary.lifecycle.as_str().into(),
             liveness: summary.liveness.state.as_str().into(),
+            signature: summary.trust.signature.clone(),
             trust: summary.trust.level.as_deref().and_then(trust_level),
             visible_to: record.visible_to(),
             lookups: distinct(lookups(record)),
@@ -380,6 +373,19 @@ impl App {
             .collect::<Result<Vec<_>, _>>()?;
         Ok((documents, last))
     }
+}
+
+/// Where a card says that its agent can be reached, in the order to try.
+pub(super) fn interfaces(card: &AgentCard) -> Vec<Interface> {
+    card.interfaces
+        .iter()
+        .map(|interface| Interface {
+            url: interface.url.clone(),
+            binding: interface.binding.clone(),
+            protocol_version: interface.protocol_version.clone(),
+            tenant: interface.tenant.clone(),
+        })
+        .collect()
 }
 
 /// `L0` to `L4` as a number.

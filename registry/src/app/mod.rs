@@ -28,6 +28,7 @@ mod pins;
 mod query;
 mod register;
 mod render;
+mod review_detail;
 mod reviews;
 mod rules;
 mod search;
@@ -45,6 +46,7 @@ use a2a_crawler::fetch::Fetcher;
 use a2a_crawler::guard::Guard;
 use tokio::sync::{Notify, watch};
 
+pub use agents::FindingsQuery;
 pub use caller::{Account, Caller};
 pub use cards::ServedCard;
 pub use data_dir::{DataDir, DataDirError};
@@ -105,6 +107,8 @@ pub struct Wake {
     pub events: watch::Sender<i64>,
     /// The index is to be built anew.
     pub reindex: Notify,
+    /// Versions are to be derived again.
+    pub derive: Notify,
 }
 
 impl App {

@@ -9,6 +9,7 @@ use super::error::AppError;
 use super::meaning::Mode;
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
+use crate::domain::signature::SignatureState;
 use crate::index::{FacetName, Filters, SearchRequest, Sort};
 
 /// What to search for. Repeated values of one name are OR, different names AND.
@@ -57,6 +58,9 @@ pub struct SearchQuery {
     /// At least this level: `L0` to `L4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
+    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signature: Vec<String>,
     /// `key=value`, as curators set it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
@@ -158,6 +162,11 @@ impl SearchQuery {
                 .parse::<LivenessState>()
                 .map_err(|text| AppError::invalid("/liveness", text))?;
         }
+        for value in &self.signature {
+            value
+                .parse::<SignatureState>()
+                .map_err(|text| AppError::invalid("/signature", text))?;
+        }
         let trust_at_least = match self.trust.as_deref() {
             None => None,
             Some(text) => Some(trust_level(text).ok_or_else(|| {
@@ -178,6 +187,7 @@ impl SearchQuery {
             label: self.label.clone(),
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
+            signature: self.signature.clone(),
             trust_at_least,
         })
     }
@@ -197,6 +207,7 @@ impl SearchQuery {
             &self.label,
             &self.lifecycle,
             &self.liveness,
+            &self.signature,
         ]
         .iter()
         .map(|values| values.len())

@@ -126,6 +126,7 @@ impl App {
                 foreign: Notify::new(),
                 events: watch::Sender::new(0),
                 reindex: Notify::new(),
+                derive: Notify::new(),
             },
             fetcher: OnceLock::new(),
             rules,

@@ -13,7 +13,7 @@ use super::terminal;
 use crate::api::{
     Act, Agent, AgentList, CreatedToken, Diff, DomainList, DomainPatch, DomainView, FindingList,
     Hit, Lookup, NewToken, Recrawl, RecrawlAccepted, Registration, Review, ReviewDecision,
-    ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
+    ReviewDetail, ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
 };
 use crate::app::SearchQuery;
 
@@ -363,7 +363,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::register`].
-    pub async fn review(&self, id: Uuid) -> Answer<Review> {
+    pub async fn review(&self, id: Uuid) -> Answer<ReviewDetail> {
         self.get(&format!("/v1/reviews/{id}"), "").await
     }
 

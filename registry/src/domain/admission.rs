@@ -116,7 +116,9 @@ pub struct Facts<'a> {
     pub change: Option<ChangeClass>,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,
-    /// What a person decided on exactly this content, if anybody did.
+    /// Whether its signature was found invalid.
+    pub signature_invalid: bool,
+    /// What a person decided on exactly this content, signed in this way, if anybody did.
     pub person: Option<bool>,
 }
 
@@ -156,6 +158,10 @@ pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
         Some(false) => return Ruling::Rejected,
         None => {}
     }
+    // No rule admits a broken signature; a person who has seen the verdict may.
+    if facts.signature_invalid {
+        return Ruling::Pending;
+    }
     if rules.approve_all {
         return Ruling::Approved(Rule::ApproveAll);
     }
@@ -182,6 +188,7 @@ mod tests {
             verified: false,
             change,
             has_error: false,
+            signature_invalid: false,
             person: None,
         }
     }
@@ -240,6 +247,48 @@ mod tests {
             decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
             Ruling::Approved(Rule::ApproveAll)
         );
+    }
+
+    /// Whoever is trusted with whatever: an invalid signature waits for a person, whose word then counts.
+    #[test]
+    fn no_rule_admits_an_invalid_signature() {
+        let allow = rules(&[], &["*.example.com"], false);
+        let all = rules(&[], &["*.example.com"], true);
+        let changes = [
+            None,
+            Some(ChangeClass::None),
+            Some(ChangeClass::Low),
+            Some(ChangeClass::High),
+            Some(ChangeClass::Critical),
+        ];
+        for rules in [&rules(&[], &[], false), &allow, &all] {
+            for change in changes {
+                for verified in [false, true] {
+                    let invalid = Facts {
+                        verified,
+                        signature_invalid: true,
+                        ..facts(change)
+                    };
+                    assert_eq!(decide(&invalid, rules), Ruling::Pending, "{invalid:?}");
+                    for (person, ruling) in [
+                        (true, Ruling::Approved(Rule::Person)),
+                        (false, Ruling::Rejected),
+                    ] {
+                        let decided = Facts {
+                            person: Some(person),
+                            ..invalid
+                        };
+                        assert_eq!(decide(&decided, rules), ruling, "{decided:?}");
+                    }
+                }
+            }
+        }
+        let denied = rules(&["*.example.com"], &[], true);
+        let invalid = Facts {
+            signature_invalid: true,
+            ..facts(None)
+        };
+        assert_eq!(decide(&invalid, &denied), Ruling::Denied);
     }
 
     #[test]

@@ -18,29 +18,31 @@ const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
     let app = Arc::clone(app);
     tokio::spawn(async move {
-        let mut done = 0;
-        while !cancel.is_cancelled() {
-            match app.derive_again().await {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(error) => {
-                    let error = error.internal.unwrap_or(error.public);
-                    tracing::error!(error, "deriving cards again failed");
-                    tokio::select! {
-                        () = cancel.cancelled() => return,
-                        () = tokio::time::sleep(PAUSE) => {}
-                    }
+        derive(&app, &cancel).await;
+        keep_house(&app, &cancel).await;
+    })
+}
+
+/// Derives again what an older build has derived, and judges again what other keys were found for.
+async fn derive(app: &App, cancel: &CancellationToken) {
+    let mut done = 0;
+    while !cancel.is_cancelled() {
+        match app.derive_again().await {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "deriving cards again failed");
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = tokio::time::sleep(PAUSE) => {}
                 }
             }
         }
-        if done > 0 {
-            tracing::info!(
-                versions = done,
-                "cards of an older build were derived again"
-            );
-        }
-        keep_house(&app, &cancel).await;
-    })
+    }
+    if done > 0 {
+        tracing::info!(versions = done, "cards were derived again");
+    }
 }
 
 async fn keep_house(app: &App, cancel: &CancellationToken) {
@@ -57,6 +59,9 @@ async fn keep_house(app: &App, cancel: &CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
+            () = app.wake.derive.notified() => {}
         }
+        // What another process has marked and not got to is found too, at the latest with the next round.
+        derive(app, cancel).await;
     }
 }

@@ -59,6 +59,9 @@ impl App {
         write.commit().await?;
         self.remember_outage(noted);
         self.after_write(&touched);
+        if state.marked {
+            self.wake.derive.notify_one();
+        }
         Ok(())
     }
 

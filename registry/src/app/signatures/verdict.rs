@@ -9,7 +9,7 @@ use super::KeptKeySet;
 use crate::api::{SignatureEntryView, SignatureVerdict};
 use crate::app::urn::is_proved;
 use crate::domain::signature::SignatureState;
-use crate::store::entity::{domain, version};
+use crate::store::entity::{domain, enrolled_key, version};
 use crate::store::{Handle, StoreError, ownership};
 
 /// Characters of a key's name in a sentence.
@@ -111,20 +111,24 @@ impl KeyBinding {
         rows: &[domain::Model],
     ) -> Result<HashMap<i64, Self>, StoreError> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let mut bindings: HashMap<i64, Self> = rows
-            .iter()
-            .map(|row| {
-                let proved = is_proved(row);
-                let enrolled = HashSet::new();
-                (row.id, Self { proved, enrolled })
-            })
-            .collect();
+        let mut enrolled: HashMap<i64, Vec<enrolled_key::Model>> = HashMap::new();
         for key in ownership::enrolled_of(on, &ids).await? {
-            if let Some(binding) = bindings.get_mut(&key.domain_id) {
-                binding.enrolled.insert(key.thumbprint);
-            }
+            enrolled.entry(key.domain_id).or_default().push(key);
         }
-        Ok(bindings)
+        let binding = |row: &domain::Model| {
+            let keys = enrolled.get(&row.id).map_or(&[][..], Vec::as_slice);
+            (row.id, Self::of(row, keys))
+        };
+        Ok(rows.iter().map(binding).collect())
+    }
+
+    /// The bindings of a domain with these enrolled keys.
+    pub(in crate::app) fn of(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
+        let thumbprints = enrolled.iter().map(|key| key.thumbprint.clone());
+        Self {
+            proved: is_proved(row),
+            enrolled: thumbprints.collect(),
+        }
     }
 
     /// Whether one of these keys, with spaces between, is enrolled.
@@ -134,10 +138,11 @@ impl KeyBinding {
             .any(|key| self.enrolled.contains(key))
     }
 
-    /// What the signatures of a version are worth with these bindings.
-    pub(in crate::app) fn state(&self, row: &version::Model) -> SignatureState {
-        let state = row.signature.parse().unwrap_or(SignatureState::Unknown);
-        let bound = self.proved || self.has_enrolled(&row.thumbprints);
+    /// What the signatures of a version are worth with these bindings, from the state that is kept with it and
+    /// the keys that it verifies with.
+    pub(in crate::app) fn state(&self, signature: &str, thumbprints: &str) -> SignatureState {
+        let state = signature.parse().unwrap_or(SignatureState::Unknown);
+        let bound = self.proved || self.has_enrolled(thumbprints);
         match state {
             SignatureState::Untrusted if bound => SignatureState::Valid,
             state => state,
@@ -153,7 +158,7 @@ impl KeyBinding {
                 signatures: Vec::new(),
             };
         };
-        let state = self.state(row);
+        let state = self.state(&row.signature, &row.thumbprints);
         let kept: Vec<KeptVerdict> = serde_json::from_str(&row.verdicts).unwrap_or_default();
         let signatures: Vec<SignatureEntryView> =
             kept.into_iter().map(|one| one.view(self)).collect();
@@ -182,12 +187,13 @@ fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
         Verdict::Invalid { reason }
         | Verdict::Malformed { reason }
         | Verdict::Refused { reason } => reason.explanation().to_owned(),
-        Verdict::KeyUnknown => format!("{}.", missing_key(entry, name.as_deref(), key_sets)),
+        Verdict::KeyUnknown => format!("{}.", missing_key(entry, key_sets)),
     }
 }
 
 /// Why there is no key to verify a signature with.
-fn missing_key(entry: &SignatureEntry, name: Option<&str>, key_sets: &[KeptKeySet]) -> String {
+pub(super) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
+    let name = entry.kid.as_deref().map(shortened);
     let named = name.map_or_else(
         || "a key that fits".to_owned(),
         |name| format!("a key `{name}`"),
@@ -217,7 +223,7 @@ fn missing_key(entry: &SignatureEntry, name: Option<&str>, key_sets: &[KeptKeySe
     format!("The key set {jku} does not have {named} (it has {has}), and {not_enrolled}")
 }
 
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     let mut short: String = name.chars().take(MAX_NAME).collect();
     if short.len() < name.len() {
         short.push('…');
