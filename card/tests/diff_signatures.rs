@@ -6,7 +6,7 @@ use a2a_card::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Vali
 use a2a_card::{CardDiff, ChangeClass, SignatureStates, diff_verified};
 
 const PLAIN: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
-/// A signature by EdDSA and `k1`.
+/// A signature by the key `k1`, with `EdDSA`.
 const SIGNED: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a", "signatures": [{"protected": "eyJhbGciOiJFZERTQSIsImtpZCI6ImsxIn0", "signature": "AA"}]}"#;
 
 fn told(before: &str, after: &str, from: SignatureState, to: SignatureState) -> CardDiff {

@@ -132,7 +132,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     ended(
         &served.run(&["search", "--signature", "good"]).await,
         2,
-        "signature",
+        "is none of unsigned, valid",
     );
     let agent: Agent = served.read(&format!("/v1/agents/{agent}")).await;
     assert_eq!(agent.signature_verdict.state, SignatureState::Untrusted);

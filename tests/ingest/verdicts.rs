@@ -93,6 +93,9 @@ async fn vouch(stage: &Stage) {
         .unwrap();
 }
 
+/// A change of the configuration.
+type Configure = fn(&mut Config);
+
 /// The card with one member set, its signatures as they were.
 fn forged(bytes: &[u8], member: &str, value: Value) -> Vec<u8> {
     let mut card: Value = serde_json::from_slice(bytes).unwrap();
@@ -152,7 +155,7 @@ both_databases! {
         let vouched = |_: &mut Config| ();
         let allowed = |config: &mut Config| config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
         let all = |config: &mut Config| config.governance.approve_all = true;
-        let configurations: [(&str, fn(&mut Config)); 3] = [("vouched", vouched), ("allowed", allowed), ("all", all)];
+        let configurations: [(&str, Configure); 3] = [("vouched", vouched), ("allowed", allowed), ("all", all)];
         let mut stage = Stage::new(url).await;
         for (place, (name, configure)) in configurations.into_iter().enumerate() {
             stage = stage.restart(|config| {
