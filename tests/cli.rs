@@ -9,6 +9,7 @@ mod operator;
 mod process;
 mod register;
 mod sign;
+mod verdicts;
 
 use std::net::TcpListener;
 

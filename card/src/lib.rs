@@ -68,7 +68,10 @@ mod words;
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
 };
-pub use diff::{CardDiff, Change, ChangeClass, MAX_CHANGES, UnknownChangeClass, diff};
+pub use diff::{
+    CardDiff, Change, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass, diff,
+    diff_verified,
+};
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
 pub use facets::{

@@ -32,7 +32,7 @@ async fn signature(stage: &Stage, agent: uuid::Uuid) -> String {
 async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
     let list = stage
         .app
-        .agent_findings(&stage.admin, &agent.to_string())
+        .agent_findings(&stage.admin, &agent.to_string(), &Default::default())
         .await
         .unwrap();
     list.findings

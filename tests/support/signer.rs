@@ -4,6 +4,7 @@ use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::FetchedKeySet;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
+use serde_json::Value;
 
 /// A key with its key set.
 pub struct Signer {
@@ -28,11 +29,30 @@ impl Signer {
 
     /// The card with a signature of this key.
     pub fn sign(&self, card: &[u8]) -> Vec<u8> {
+        self.sign_as("k1", card)
+    }
+
+    /// The card with a signature of this key, which calls the key so.
+    pub fn sign_as(&self, kid: &str, card: &[u8]) -> Vec<u8> {
         let header = ProtectedHeader {
-            kid: "k1".into(),
+            kid: kid.into(),
             jku: Some(self.jku.clone()),
         };
         a2a_card::sign(card, &self.key, &header, &SystemRandom::new()).unwrap()
+    }
+
+    /// The public key as JWK.
+    pub fn jwk(&self) -> Value {
+        let jwks: Value = serde_json::from_str(&self.jwks).unwrap();
+        jwks["keys"][0].clone()
+    }
+
+    /// A key set under this name for the key, where the signature says that it is.
+    pub fn found_as(&self, kid: &str) -> FetchedKeySet {
+        FetchedKeySet {
+            answer: Ok(self.key.public_jwks(kid).into_bytes()),
+            ..self.found()
+        }
     }
 
     /// What is found where the signature says that the key is.

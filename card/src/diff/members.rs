@@ -9,7 +9,7 @@ use super::fields::{Fields, folds_to};
 use super::lists::{modes, wording};
 use super::offers::Offers;
 use super::tree::{Kind, both_blank, each, is_blank};
-use super::{capabilities, interfaces, leftovers, security, signatures, skills};
+use super::{SignatureStates, capabilities, interfaces, leftovers, security, signatures, skills};
 use crate::Family;
 use crate::pointer::Pointer;
 use crate::wire::NESTS;
@@ -70,6 +70,8 @@ pub(super) struct Layer<'a> {
     pub(super) families: (Family, Family),
     /// The URI of the owner's extension.
     pub(super) owner_extension: Option<&'a str>,
+    /// What the signatures of both cards are worth, where that is known.
+    pub(super) states: Option<SignatureStates>,
     /// Whether the card's members stand on two levels.
     pub(super) nested: bool,
 }
@@ -107,7 +109,7 @@ impl Layer<'_> {
         if let Some((name, sides)) = new.changed(&old, "provider") {
             provider(&at.name(name), sides, out);
         }
-        signatures::compare(&old, &new, at, out);
+        signatures::compare(&old, &new, self.states, at, out);
         capabilities::compare(self.owner_extension, &old, &new, at, out);
         skills::compare(&old, &new, &reaches, at, out);
         if let Some((name, sides)) = new.changed(&old, "description") {

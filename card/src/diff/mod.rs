@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use crate::document::{self, Document};
 use crate::pointer::Pointer;
-use crate::{Family, ParseError, parse};
+use crate::{Family, ParseError, SignatureState, content_digest, parse};
 
 use changes::Changes;
 use members::Layer;
@@ -130,6 +130,15 @@ pub struct CardDiff {
     pub cut: bool,
 }
 
+/// What the signatures of the two cards were found to be worth: the bytes alone do not tell whether one verifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignatureStates {
+    /// Of the older card.
+    pub before: SignatureState,
+    /// Of the newer card.
+    pub after: SignatureState,
+}
+
 /// Compares two versions of a card, as they were received.
 ///
 /// `owner_extension` is the URI of the extension by which an owner proves a card to be theirs; a
@@ -158,6 +167,31 @@ pub fn diff(
     after: &[u8],
     owner_extension: Option<&str>,
 ) -> Result<CardDiff, ParseError> {
+    compared(before, after, owner_extension, None)
+}
+
+/// As [`diff()`], where the signatures of both cards have been verified. A signature that verified and no longer
+/// does, or is found invalid, is [`ChangeClass::Critical`], though the member may be the same; a first signature
+/// is [`ChangeClass::Low`] where it is [`SignatureState::Valid`].
+///
+/// # Errors
+///
+/// As [`diff()`].
+pub fn diff_verified(
+    before: &[u8],
+    after: &[u8],
+    owner_extension: Option<&str>,
+    states: SignatureStates,
+) -> Result<CardDiff, ParseError> {
+    compared(before, after, owner_extension, Some(states))
+}
+
+fn compared(
+    before: &[u8],
+    after: &[u8],
+    owner_extension: Option<&str>,
+    states: Option<SignatureStates>,
+) -> Result<CardDiff, ParseError> {
     let families = (parse(before)?.family, parse(after)?.family);
     let documents = (document::read_all(before)?, document::read_all(after)?);
     let mut out = Changes::default();
@@ -167,8 +201,13 @@ pub fn diff(
             &documents.1,
             families,
             owner_extension,
+            states,
             &mut out,
         );
+    }
+    if let Some(states) = states {
+        let same_content = before == after || content_digest(before) == content_digest(after);
+        signatures::compare_states(states, same_content, &mut out);
     }
     Ok(out.into_diff())
 }
@@ -179,6 +218,7 @@ fn compare(
     after: &Document,
     families: (Family, Family),
     owner_extension: Option<&str>,
+    states: Option<SignatureStates>,
     out: &mut Changes,
 ) {
     let root = Pointer::Root;
@@ -200,6 +240,7 @@ fn compare(
     let layer = Layer {
         families,
         owner_extension,
+        states,
         nested: nests != (None, None),
     };
     match nests {

@@ -6,10 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::ChangeClass::{Critical, High, None as Nothing};
+use super::ChangeClass::{self, Critical, High, Low, None as Nothing};
+use super::SignatureStates;
 use super::changes::Changes;
 use super::fields::Fields;
 use super::tree::canonical;
+use crate::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
 use crate::pointer::Pointer;
 
 /// The header members that tell which key signed, and how (RFC 7515 §4.1).
@@ -26,8 +28,66 @@ struct Signed {
     beside: BTreeSet<String>,
 }
 
+/// Whether a signature in this state vouches for the card.
+fn verifies(state: SignatureState) -> bool {
+    matches!(state, Valid | Untrusted)
+}
+
+/// Compares what the signatures are worth. A forged card may carry the old ones along as they were, so that no
+/// member tells of it; keys that cannot be had say nothing about a card that stays the same.
+pub(super) fn compare_states(states: SignatureStates, same_content: bool, out: &mut Changes) {
+    let (class, reason) = match (states.before, states.after) {
+        (before, Invalid) if verifies(before) => (
+            Critical,
+            "the card was signed by a key that vouched for it, and the signature is invalid now",
+        ),
+        (before, Unsigned) if verifies(before) => (
+            Critical,
+            "the card was signed by a key that vouched for it, and is not signed now",
+        ),
+        (before, Unknown) if verifies(before) && !same_content => (
+            Critical,
+            "the card was signed by a key that vouched for it, and there is no key for its signature now",
+        ),
+        (Unknown, Invalid) => (Critical, "the signature is invalid"),
+        (Unsigned, Invalid) => (High, "the card is signed, and the signature is invalid"),
+        (Invalid, Invalid) => (Nothing, "the signature is invalid, as it was before"),
+        _ => return,
+    };
+    let root = Pointer::Root;
+    out.add(class, &root.name("signatures"), (None, None), reason);
+}
+
+/// What a first signature means.
+fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
+    match states.map(|states| (states.before, states.after)) {
+        Some((Unsigned, Valid)) => (
+            Low,
+            "the card is signed for the first time, with a key that is bound to its domain",
+        ),
+        _ => (High, "the card is signed for the first time"),
+    }
+}
+
+/// What another signature by the keys of before means.
+fn anew(states: Option<SignatureStates>) -> &'static str {
+    match states.map(|states| states.after) {
+        None => "signed anew; the signatures name the same keys",
+        Some(Valid | Untrusted) => "signed anew with the same keys",
+        Some(Invalid) => "the signatures were replaced, and are invalid",
+        Some(Unknown) => "the signatures were replaced; there is no key to verify them with",
+        Some(Unsigned) => "what stands among the signatures was replaced",
+    }
+}
+
 /// Compares the signatures of two cards.
-pub(super) fn compare(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Changes) {
+pub(super) fn compare(
+    old: &Fields<'_>,
+    new: &Fields<'_>,
+    states: Option<SignatureStates>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
     let Some((name, sides)) = new.changed(old, "signatures") else {
         return;
     };
@@ -41,7 +101,7 @@ pub(super) fn compare(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out:
     for (key, place) in &new.keys {
         if !known.contains(key) {
             let (class, reason) = if known.is_empty() {
-                (High, "the card is signed for the first time")
+                first(states)
             } else {
                 (
                     Critical,
@@ -68,7 +128,7 @@ pub(super) fn compare(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out:
         out.add(High, &at, sides, reason);
     }
     if out.found() == found {
-        out.add(Nothing, &at, sides, "signed anew with the same keys");
+        out.add(Nothing, &at, sides, anew(states));
     }
 }
 

@@ -16,6 +16,10 @@ use crate::finding::Findings;
 /// At most this many keys of a set are read.
 pub const MAX_KEYS: usize = 32;
 
+/// At most this many keys of several sets together are used: more than a card's own sets and the enrolled keys of
+/// its domain have.
+const MAX_UNITED: usize = 4 * MAX_KEYS;
+
 /// Largest key set that is read: 64 KiB.
 pub const MAX_KEY_SET_BYTES: usize = 64 << 10;
 
@@ -107,14 +111,14 @@ impl KeySet {
             .map(|key| key.thumbprint.as_str())
     }
 
-    /// The keys of both sets, those of this one first, up to [`MAX_KEYS`]; each once, by its thumbprint and
+    /// The keys of both sets, those of this one first, up to four times [`MAX_KEYS`]; each once, by its thumbprint and
     /// identifier.
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;
         for key in other.keys {
             let same = |known: &Key| known.thumbprint == key.thumbprint && known.kid == key.kid;
-            if self.keys.len() == MAX_KEYS {
+            if self.keys.len() == MAX_UNITED {
                 self.skipped += 1;
             } else if !self.keys.iter().any(same) {
                 self.keys.push(key);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{SignatureVerdict, limits};
+use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 use crate::domain::coverage::Coverage;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
@@ -48,6 +48,41 @@ pub struct Review {
     pub created_at: Timestamp,
     /// When it was closed.
     pub decided_at: Option<Timestamp>,
+}
+
+/// A review with everything that a decision needs, all of it about the content in question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewDetail {
+    /// The review.
+    #[serde(flatten)]
+    pub review: Review,
+    /// The card as it was published; null where it is no longer kept.
+    pub card_text: Option<String>,
+    /// Where callers would be sent, in the order to try.
+    pub interfaces: Vec<Interface>,
+    /// What callers would have to bring, in the values of search.
+    pub auth: Vec<String>,
+    /// How to authenticate, one sentence per alternative.
+    pub security: Vec<String>,
+    /// What the linter and the verification of signatures found, errors first.
+    pub findings: Vec<FindingView>,
+    /// What changed against the content approved before; null for a first card.
+    pub diff: Option<Diff>,
+    /// What is known about the domain.
+    pub domain_proofs: DomainProofs,
+}
+
+/// Who stands behind a domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DomainProofs {
+    /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
+    pub state: String,
+    /// The account that has proved it.
+    pub owner: Option<String>,
+    /// The proofs that hold.
+    pub proofs: Vec<Proof>,
+    /// The names of the keys that are enrolled for its cards.
+    pub enrolled_keys: Vec<String>,
 }
 
 /// A decision on a review.

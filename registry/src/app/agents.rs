@@ -1,6 +1,8 @@
 //! Agents one by one: the agent, its versions, its findings.
 
 use a2a_card::{Finding, Severity, security_sentences};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::documents::{AgentRecord, visible_to_registrant};
@@ -16,6 +18,15 @@ use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{agent, version};
 use crate::store::{agents, coverage, decisions, domains, versions};
+
+/// Which version's findings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct FindingsQuery {
+    /// The digest of a version; the one that is shown where absent.
+    pub version: Option<String>,
+}
 
 /// New versions in a day beyond which a card is said to flap (model.md section 2).
 const FLAPPING: i32 = 10;
@@ -128,38 +139,59 @@ impl App {
     }
 
     /// What ties the keys of a domain's cards to it.
-    async fn key_binding(&self, domain: i64) -> Result<KeyBinding, AppError> {
+    pub(super) async fn key_binding(&self, domain: i64) -> Result<KeyBinding, AppError> {
         let rows = domains::domains_by_ids(&self.store, &[domain]).await?;
         let mut bindings = KeyBinding::of_domains(&self.store, &rows).await?;
         Ok(bindings.remove(&domain).unwrap_or_default())
     }
 
-    /// What lint found in the version shown.
+    /// What lint found in a version: the one with that digest, or the one shown.
     ///
     /// # Errors
-    /// `NotFound` as for the agent.
+    /// `NotFound` as for the agent, and where there is no such version that the caller may see.
     pub async fn agent_findings(
         &self,
         caller: &Caller,
         agent: &str,
+        query: &FindingsQuery,
     ) -> Result<FindingList, AppError> {
-        let record = self.record_visible(caller, agent).await?;
-        let findings: Vec<Finding> =
-            serde_json::from_str(&record.version.findings).map_err(|error| {
-                AppError::internal(format!(
-                    "findings of {} are broken: {error}",
-                    record.version.id
-                ))
-            })?;
-        let flapping = self.flapping(&record.agent);
+        let Some(digest) = &query.version else {
+            let record = self.record_visible(caller, agent).await?;
+            return self.findings_of(&record.agent, record.version);
+        };
+        let row = self.agent_visible(caller, agent).await?;
+        let version = self.version_visible(caller, &row, digest).await?;
+        self.findings_of(&row, version)
+    }
+
+    /// What was found in a version, and in how often the card changes.
+    pub(super) fn findings_of(
+        &self,
+        agent: &agent::Model,
+        version: version::Model,
+    ) -> Result<FindingList, AppError> {
+        let findings: Vec<Finding> = serde_json::from_str(&version.findings).map_err(|error| {
+            AppError::internal(format!("findings of {} are broken: {error}", version.id))
+        })?;
+        let findings = findings.into_iter().chain(self.flapping(agent));
         Ok(FindingList {
-            digest: record.version.digest,
-            findings: findings
-                .into_iter()
-                .chain(flapping)
-                .map(FindingView::from)
-                .collect(),
+            digest: version.digest,
+            findings: findings.map(FindingView::from).collect(),
         })
+    }
+
+    /// The version of an agent with that digest, where the caller may see it.
+    pub(super) async fn version_visible(
+        &self,
+        caller: &Caller,
+        agent: &agent::Model,
+        digest: &str,
+    ) -> Result<version::Model, AppError> {
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, agent);
+        versions::version_by_digest(&self.store, agent.id, digest)
+            .await?
+            .filter(|version| all || version.ever_approved)
+            .ok_or_else(|| AppError::not_found("version"))
     }
 
     /// The finding that a card changes too often: no single version can show it.

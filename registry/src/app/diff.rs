@@ -1,14 +1,16 @@
 //! How two contents of an agent's card differ, and how much that matters (model.md section 5).
 
-use a2a_card::{CardDiff, diff};
+use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::signatures::{Judged, KeyBinding};
 use super::{App, AppError, Caller};
 use crate::api::{Change, Diff};
 use crate::domain::review::ChangeClass;
 use crate::domain::role::Permission;
-use crate::store::entity::{body, version};
+use crate::domain::signature as domain;
+use crate::store::entity::{agent, body, version};
 use crate::store::versions::{self, VersionKey};
 use crate::store::{Handle, StoreError};
 
@@ -38,12 +40,7 @@ impl App {
     ) -> Result<Diff, AppError> {
         let row = self.agent_visible(caller, agent).await?;
         let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
-        let named = async |digest: &str| {
-            versions::version_by_digest(&self.store, row.id, digest)
-                .await?
-                .filter(|version| all || version.ever_approved)
-                .ok_or_else(|| AppError::not_found("version"))
-        };
+        let named = async |digest: &str| self.version_visible(caller, &row, digest).await;
         let newest_before = async |before| {
             let page = versions::version_page(&self.store, row.id, all, before, 1).await?;
             Ok::<_, AppError>(page.into_iter().next())
@@ -62,20 +59,30 @@ impl App {
             }
             (None, _) => newest_before(Some(to.id)).await?,
         };
-        self.diff_of(from.as_ref().unwrap_or(&to), &to).await
+        let binding = self.key_binding(row.domain_id).await?;
+        let from = from.as_ref().unwrap_or(&to);
+        self.diff_of(&row, from, &to, &binding).await
     }
 
-    async fn diff_of(&self, from: &version::Model, to: &version::Model) -> Result<Diff, AppError> {
+    /// What changed between two versions, with what their signatures are worth today.
+    pub(super) async fn diff_of(
+        &self,
+        agent: &agent::Model,
+        from: &version::Model,
+        to: &version::Model,
+        binding: &KeyBinding,
+    ) -> Result<Diff, AppError> {
         let before = versions::body_by_digest(&self.store, &from.digest).await?;
         let after = versions::body_by_digest(&self.store, &to.digest).await?;
         let (Some(before), Some(after)) = (before, after) else {
             return Err(AppError::not_found("version"));
         };
-        let difference = self.difference(&before, &after);
+        let states = states(agent, binding, from.into(), to.into());
+        let difference = self.difference(&before, &after, states);
         Ok(Diff {
             from: from.digest.clone(),
             to: to.digest.clone(),
-            change_class: change_class(difference.as_ref(), &from.signature, &to.signature),
+            change_class: change_class(difference.as_ref(), states),
             changes: difference
                 .iter()
                 .flat_map(|difference| &difference.changes)
@@ -93,8 +100,10 @@ impl App {
     pub(super) async fn change_between(
         &self,
         on: &impl Handle,
+        agent: &agent::Model,
         before: &VersionKey,
         after: &VersionKey,
+        binding: &KeyBinding,
         fresh: &[body::Model],
     ) -> Result<ChangeClass, StoreError> {
         if before.is_like(after) {
@@ -106,16 +115,16 @@ impl App {
         }
         Ok(match bodies.as_slice() {
             [old, new] => {
-                let difference = self.difference(old, new);
-                change_class(difference.as_ref(), &before.signature, &after.signature)
+                let states = states(agent, binding, before.into(), after.into());
+                change_class(self.difference(old, new, states).as_ref(), states)
             }
             _ => ChangeClass::High,
         })
     }
 
     /// What changed; `None` where this build does not read one of the two.
-    fn difference(&self, before: &[u8], after: &[u8]) -> Option<CardDiff> {
-        diff(before, after, Some(&self.owner_extension())).ok()
+    fn difference(&self, before: &[u8], after: &[u8], states: SignatureStates) -> Option<CardDiff> {
+        diff_verified(before, after, Some(&self.owner_extension()), states).ok()
     }
 
     /// The extension by which an owner proves a card to be theirs (model.md section 4).
@@ -124,19 +133,38 @@ impl App {
     }
 }
 
-/// The class of a change of a card whose signatures were found to be in these states.
-fn change_class(
-    difference: Option<&CardDiff>,
-    signed_before: &str,
-    signed_after: &str,
-) -> ChangeClass {
-    let verified = |state: &str| matches!(state, "valid" | "untrusted");
-    // What nobody vouches for any more is not what was approved, though no member tells of it.
-    if verified(signed_before) && matches!(signed_after, "invalid" | "unsigned") {
-        return ChangeClass::Critical;
+/// What the signatures of two versions are worth, each told by its kept state and the keys it verifies with. A card
+/// that is known by a key was vouched for, though that key has left its key set since: whoever takes it out gains
+/// nothing by that.
+fn states(
+    agent: &agent::Model,
+    binding: &KeyBinding,
+    before: Judged<'_>,
+    after: Judged<'_>,
+) -> SignatureStates {
+    let before = match binding.state(before) {
+        domain::SignatureState::Unknown if !agent.pins.is_empty() => {
+            domain::SignatureState::Untrusted
+        }
+        before => before,
+    };
+    SignatureStates {
+        before: before.into(),
+        after: binding.state(after).into(),
     }
-    // A card that this build reads no more cannot be compared, and is looked at by a person.
-    difference.map_or(ChangeClass::High, |difference| difference.class.into())
+}
+
+/// The class of a change of a card whose signatures were found to be in these states.
+fn change_class(difference: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
+    use SignatureState::{Untrusted, Valid};
+    let verified = |state| matches!(state, Valid | Untrusted);
+    match difference {
+        Some(difference) => difference.class.into(),
+        // A card that this build reads no more cannot be compared: a person decides, and before anything of it
+        // is served where nobody vouches for it any more.
+        None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
+        None => ChangeClass::High,
+    }
 }
 
 /// The bytes with that digest: of those that are about to be kept, or of those that are.

@@ -97,11 +97,12 @@ impl AgentRecord {
     /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
     /// card's own site, so a proof of the domain binds it.
     fn trust(&self) -> Trust {
-        let signature = self.binding.state(&self.version);
-        let key_enrolled = self.binding.has_enrolled(&self.version.thumbprints);
+        let version = &self.version;
+        let signature = self.binding.state(version.into());
+        let key_enrolled = self.binding.has_enrolled(&version.thumbprints);
         let level = match (
             self.agent.tls,
-            self.binding.proves(&self.version),
+            self.binding.proves(&version.standing),
             signature,
         ) {
             (false, ..) => None,
@@ -266,16 +267,7 @@ impl App {
                 url: provider.url.clone(),
             }),
             domain: agent.domain.clone(),
-            interfaces: card
-                .interfaces
-                .iter()
-                .map(|interface| Interface {
-                    url: interface.url.clone(),
-                    binding: interface.binding.clone(),
-                    protocol_version: interface.protocol_version.clone(),
-                    tenant: interface.tenant.clone(),
-                })
-                .collect(),
+            interfaces: interfaces(card),
             capabilities: Capabilities {
                 streaming: card.capabilities.streaming,
                 push_notifications: card.capabilities.push_notifications,
@@ -385,6 +377,7 @@ impl App {
                 .collect(),
             lifecycle: summary.lifecycle.as_str().into(),
             liveness: summary.liveness.state.as_str().into(),
+            signature: summary.trust.signature.clone(),
             trust: summary.trust.level.as_deref().and_then(trust_level),
             visible_to: record.visible_to(),
             lookups: distinct(lookups(record)),
@@ -443,6 +436,19 @@ impl App {
 
 /// The levels of trust, the lowest first.
 pub(super) const TRUST_LEVELS: [&str; 5] = ["L0", "L1", "L2", "L3", "L4"];
+
+/// Where a card says that its agent can be reached, in the order to try.
+pub(super) fn interfaces(card: &AgentCard) -> Vec<Interface> {
+    card.interfaces
+        .iter()
+        .map(|interface| Interface {
+            url: interface.url.clone(),
+            binding: interface.binding.clone(),
+            protocol_version: interface.protocol_version.clone(),
+            tenant: interface.tenant.clone(),
+        })
+        .collect()
+}
 
 /// `L0` to `L4` as a number.
 pub(super) fn trust_level(text: &str) -> Option<u8> {

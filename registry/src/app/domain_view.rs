@@ -220,7 +220,7 @@ fn check_view(row: &proof_check::Model) -> ProofCheck {
     }
 }
 
-fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+pub(super) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
         method: row.method.clone(),
         at: Timestamp(row.proved_at),

@@ -42,6 +42,16 @@ pub struct AgentState {
     pub open_review: Option<review::Model>,
 }
 
+impl AgentState {
+    /// Whether the open question is about this version and this class of change.
+    pub(super) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
+        self.open_review.as_ref().is_some_and(|open| {
+            open.version_id == version
+                && open.change_class.as_deref() == class.map(ChangeClass::as_str)
+        })
+    }
+}
+
 /// Who decided, and why.
 #[derive(Debug, Clone)]
 pub struct Decider {

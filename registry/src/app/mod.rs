@@ -33,6 +33,7 @@ mod places;
 mod query;
 mod register;
 mod render;
+mod review_detail;
 mod reviews;
 mod rules;
 mod search;
@@ -53,6 +54,7 @@ use a2a_crawler::fetch::Fetcher;
 use a2a_crawler::guard::Guard;
 use tokio::sync::{Notify, watch};
 
+pub use agents::FindingsQuery;
 pub use caller::{Account, Caller};
 pub use cards::ServedCard;
 pub use data_dir::{DataDir, DataDirError};
@@ -120,6 +122,8 @@ pub struct Wake {
     pub following: AtomicBool,
     /// The index is to be built anew.
     pub reindex: Notify,
+    /// Versions are to be derived again.
+    pub derive: Notify,
 }
 
 impl App {

@@ -16,6 +16,7 @@ use crate::api::limits::{
 };
 use crate::config::LimitsConfig;
 use crate::domain::lifecycle::{LivenessState, ShownLifecycle};
+use crate::domain::signature::SignatureState;
 use crate::index::{FacetName, Filters, SearchRequest, Sort};
 
 /// What to search for. Repeated values of one name are OR, different names AND.
@@ -66,6 +67,9 @@ pub struct SearchQuery {
     #[param(schema_with = trust_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
+    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signature: Vec<String>,
     /// `key=value`, as curators set it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
@@ -195,6 +199,11 @@ impl SearchQuery {
                 .parse::<LivenessState>()
                 .map_err(|text| AppError::invalid("/liveness", text))?;
         }
+        for value in &self.signature {
+            value
+                .parse::<SignatureState>()
+                .map_err(|text| AppError::invalid("/signature", text))?;
+        }
         let trust_at_least = match self.trust.as_deref() {
             None => None,
             Some(text) => Some(trust_level(text).ok_or_else(|| {
@@ -215,6 +224,7 @@ impl SearchQuery {
             label: self.label.clone(),
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
+            signature: self.signature.clone(),
             trust_at_least,
         })
     }
@@ -234,6 +244,7 @@ impl SearchQuery {
             &self.label,
             &self.lifecycle,
             &self.liveness,
+            &self.signature,
         ]
         .iter()
         .map(|values| values.len())

@@ -8,7 +8,7 @@ use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
 use super::{Account, App, AppError, Caller};
 use crate::api::limits::MAX_REASON;
-use crate::api::{Review, ReviewDecision, ReviewList};
+use crate::api::{Review, ReviewDecision, ReviewDetail, ReviewList};
 use crate::domain::admission::Rule;
 use crate::domain::coverage::Standing;
 use crate::domain::review::ReviewState;
@@ -56,19 +56,25 @@ impl App {
         })
     }
 
-    /// One review.
+    /// One review, with everything that a decision needs.
     ///
     /// # Errors
     /// `NotFound` where there is none.
-    pub async fn review_show(&self, caller: &Caller, id: Uuid) -> Result<Review, AppError> {
+    pub async fn review_show(&self, caller: &Caller, id: Uuid) -> Result<ReviewDetail, AppError> {
         caller.demand(Permission::Curate)?;
-        let row = reviews::review_by_id(&self.store, id)
-            .await?
-            .ok_or_else(missing)?;
-        views(&self.store, vec![row])
-            .await?
-            .pop()
-            .ok_or_else(missing)
+        let row = self.review_row(id).await?;
+        let review = self.review_view(row.clone()).await?;
+        self.review_detail(caller, &row, review).await
+    }
+
+    async fn review_row(&self, id: Uuid) -> Result<review::Model, AppError> {
+        let row = reviews::review_by_id(&self.store, id).await?;
+        row.ok_or_else(missing)
+    }
+
+    async fn review_view(&self, row: review::Model) -> Result<Review, AppError> {
+        let mut views = views(&self.store, vec![row]).await?;
+        views.pop().ok_or_else(missing)
     }
 
     /// Approves the content in question: it is served once this answers.
@@ -153,7 +159,7 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_act(&touched).await;
-        self.review_show(caller, id).await
+        self.review_view(self.review_row(id).await?).await
     }
 
     /// An agent with what stands around it, inside a write.

@@ -7,10 +7,12 @@ use uuid::Uuid;
 use super::App;
 use super::error::AppError;
 use super::ledger::{AgentState, Decider, Ledger, POLICY};
+use super::signatures::KeyBinding;
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::review::{ReviewState, VersionState};
+use crate::domain::signature::SignatureState;
 use crate::store::{Write, accounts, agents, decisions, domains, reviews, settings, versions};
 
 /// The setting that holds the rules of the last start.
@@ -82,7 +84,7 @@ impl App {
     }
 
     /// Puts an agent's newest version before the rules, as ingest does with one that has just come.
-    async fn decide_newest(
+    pub(super) async fn decide_newest(
         &self,
         write: &Write,
         ledger: &mut Ledger<'_>,
@@ -101,8 +103,13 @@ impl App {
         let same = |digest: &str, signing: &str| {
             digest == key.content_digest.as_str() && signing == key.signing.as_str()
         };
+        let bindings = KeyBinding::of_domains(write, &verified).await?;
+        let binding = bindings.into_values().next().unwrap_or_default();
         let change = match approved {
-            Some(approved) => Some(self.change_between(write, approved, key, &[]).await?),
+            Some(approved) => {
+                let change = self.change_between(write, &state.agent, approved, key, &binding, &[]);
+                Some(change.await?)
+            }
             None => None,
         };
         let facts = Facts {
@@ -111,6 +118,7 @@ impl App {
             change,
             admitted: ledger.standing_of(key).is_admitted(),
             has_error: row.is_some_and(|row| row.has_error),
+            signature_invalid: key.signature == SignatureState::Invalid.as_str(),
             person: decisions::decisions_by_person(write, &[state.agent.id])
                 .await?
                 .iter()
@@ -123,20 +131,26 @@ impl App {
             Ruling::Approved(rule) => ledger.approve(state, key, change, &Decider::policy(rule)),
             Ruling::Rejected => ledger.refuse(state, key, &Decider::policy(Rule::Person)),
             Ruling::Pending => {
-                let asked = state
-                    .open_review
-                    .as_ref()
-                    .map(|question| question.version_id);
-                if asked == Some(key.id) {
+                if state.asks(key.id, change) {
                     return Ok(());
                 }
-                let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
-                let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();
-                ledger.ask(state, key, change, submitter.map(|account| account.name));
+                let submitter = self.submitter_name(write, state).await?;
+                ledger.ask(state, key, change, submitter);
             }
             Ruling::Denied => {}
         }
         Ok(())
+    }
+
+    /// Who registered an agent.
+    pub(super) async fn submitter_name(
+        &self,
+        write: &Write,
+        state: &AgentState,
+    ) -> Result<Option<String>, AppError> {
+        let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
+        let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();
+        Ok(submitter.map(|account| account.name))
     }
 
     async fn apply_denials(&self) -> Result<(), AppError> {

@@ -136,6 +136,7 @@ impl App {
                 applied: watch::Sender::new(0),
                 following: AtomicBool::new(false),
                 reindex: Notify::new(),
+                derive: Notify::new(),
             },
             fetcher: OnceLock::new(),
             rules,

@@ -10,7 +10,8 @@ use super::refusal::ClientError;
 use crate::api::{
     Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
     FindingList, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
-    ReviewDecision, ReviewList, TokenList, Transfer, Verification, VersionList, Vouch,
+    ReviewDecision, ReviewDetail, ReviewList, TokenList, Transfer, Verification, VersionList,
+    Vouch,
 };
 use crate::app::SearchQuery;
 
@@ -293,7 +294,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::register`].
-    pub async fn review(&self, id: Uuid) -> Answer<Review> {
+    pub async fn review(&self, id: Uuid) -> Answer<ReviewDetail> {
         self.get(&format!("/v1/reviews/{id}"), "").await
     }
 

@@ -7,8 +7,9 @@ use super::client::Client;
 use super::console::Console;
 use super::domain::{PageArgs, next_page};
 use super::failure::{Failure, Outcome};
+use super::show::print_diff;
 use super::{table, terminal};
-use crate::api::{Review, ReviewDecision};
+use crate::api::{Review, ReviewDecision, ReviewDetail, SignatureVerdict};
 use crate::domain::review::ReviewState;
 
 /// What `review` takes.
@@ -131,7 +132,78 @@ fn change(review: &Review) -> String {
         .map_or_else(|| "first card".to_owned(), |class| class.to_string())
 }
 
-fn show(console: &Console, review: &Review) -> Result<(), Failure> {
+fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+    facts(console, detail)?;
+    verdict(console, &detail.review.signature_verdict)?;
+    for interface in &detail.interfaces {
+        let version = interface.protocol_version.as_deref().unwrap_or("undated");
+        console.line(&format!(
+            "interface {} {version} at {}",
+            interface.binding, interface.url
+        ))?;
+    }
+    for finding in &detail.findings {
+        console.line(&format!(
+            "finding: {} {} {}: {} ({})",
+            finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
+        ))?;
+    }
+    if let Some(diff) = &detail.diff {
+        print_diff(console, diff)?;
+    }
+    match &detail.card_text {
+        Some(text) => {
+            console.line("card:")?;
+            console.lines(text)
+        }
+        None => console.line("card: the bytes are no longer kept"),
+    }
+}
+
+/// What the signatures are worth, and why.
+fn verdict(console: &Console, verdict: &SignatureVerdict) -> Result<(), Failure> {
+    for one in &verdict.signatures {
+        let told = |name: &str, value: &Option<String>| {
+            let value = value.as_ref();
+            value.map_or_else(String::new, |value| format!(", {name} {value}"))
+        };
+        console.line(&format!(
+            "signature: {}{}{}{}{}: {}",
+            one.verdict,
+            told("kid", &one.kid),
+            told("alg", &one.alg),
+            told("key", &one.key_thumbprint),
+            told("from", &one.key_from),
+            one.reason
+        ))?;
+    }
+    Ok(())
+}
+
+/// Who stands behind a domain, in one line.
+fn proofs(detail: &ReviewDetail) -> String {
+    let known = &detail.domain_proofs;
+    let mut parts = vec![known.state.clone()];
+    parts.extend(known.owner.iter().map(|owner| format!("owner {owner}")));
+    parts.extend(known.proofs.iter().map(|proof| {
+        let missing = proof.missing_since.map_or_else(String::new, |since| {
+            format!(", missing since {}", since.to_rfc3339())
+        });
+        format!(
+            "proved by {} since {}{missing}",
+            proof.method,
+            proof.at.to_rfc3339()
+        )
+    }));
+    if !known.enrolled_keys.is_empty() {
+        parts.push(format!("enrolled keys {}", known.enrolled_keys.join(", ")));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}
+
+fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+    let review = &detail.review;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     table::facts(
         console,
@@ -140,7 +212,16 @@ fn show(console: &Console, review: &Review) -> Result<(), Failure> {
             ("state", review.state.to_string()),
             ("agent", format!("{} ({})", review.name, review.agent)),
             ("domain", review.domain.clone()),
+            ("domain's proofs", proofs(detail)),
             ("change", change(review)),
+            (
+                "signature",
+                format!(
+                    "{}: {}",
+                    review.signature_verdict.state, review.signature_verdict.reason
+                ),
+            ),
+            ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),
             ("approved before", text(&review.previous)),
             ("registered by", text(&review.submitter)),
@@ -167,10 +248,14 @@ async fn decide(
     let digest = match &decision.digest {
         Some(digest) => digest.clone(),
         None => {
-            let review = client.review(decision.id).await?.value;
+            let review = client.review(decision.id).await?.value.review;
             terminal::note(&format!(
-                "deciding on {} of {} ({})",
-                review.digest, review.name, review.domain
+                "deciding on {} of {} ({}); its signature is {}: {}",
+                review.digest,
+                review.name,
+                review.domain,
+                review.signature_verdict.state,
+                review.signature_verdict.reason
             ));
             review.digest
         }

@@ -56,6 +56,9 @@ pub struct SearchArgs {
     /// fresh, stale or gone; fresh and stale where not given
     #[arg(long, value_name = "STATE")]
     liveness: Vec<String>,
+    /// What the card's signatures are worth: unsigned, valid, untrusted, invalid or unknown
+    #[arg(long, value_name = "STATE")]
+    signature: Vec<String>,
     /// A label that curators set, as key=value
     #[arg(long, value_name = "KEY=VALUE")]
     label: Vec<String>,
@@ -98,6 +101,7 @@ impl SearchArgs {
             label: self.label.clone(),
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
+            signature: self.signature.clone(),
             sort: self.sort.clone(),
             facets: self.facets.clone(),
             mode: self.mode.clone(),
@@ -127,6 +131,7 @@ impl SearchArgs {
             ("output-mode", &self.output_mode),
             ("lifecycle", &self.lifecycle),
             ("liveness", &self.liveness),
+            ("signature", &self.signature),
             ("label", &self.label),
             ("facets", &self.facets),
         ];
@@ -293,6 +298,7 @@ mod tests {
             "trust",
             "lifecycle",
             "liveness",
+            "signature",
             "label",
             "sort",
             "facets",

@@ -119,7 +119,9 @@ pub struct Facts<'a> {
     pub admitted: bool,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,
-    /// What a person decided on exactly this content, if anybody did.
+    /// Whether its signature was found invalid.
+    pub signature_invalid: bool,
+    /// What a person decided on exactly this content, signed in this way, if anybody did.
     pub person: Option<bool>,
 }
 
@@ -184,6 +186,10 @@ fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obsta
         Some(false) => return Ok(Ruling::Rejected),
         None => {}
     }
+    // No rule admits a broken signature; a person who has seen the verdict may.
+    if facts.signature_invalid {
+        return Ruling::Pending;
+    }
     if rules.approve_all {
         return Ok(Ruling::Approved(Rule::ApproveAll));
     }
@@ -228,6 +234,7 @@ mod tests {
             change,
             admitted: true,
             has_error: false,
+            signature_invalid: false,
             person: None,
         }
     }
@@ -286,6 +293,48 @@ mod tests {
             decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
             Ruling::Approved(Rule::ApproveAll)
         );
+    }
+
+    /// Whoever is trusted with whatever: an invalid signature waits for a person, whose word then counts.
+    #[test]
+    fn no_rule_admits_an_invalid_signature() {
+        let allow = rules(&[], &["*.example.com"], false);
+        let all = rules(&[], &["*.example.com"], true);
+        let changes = [
+            None,
+            Some(ChangeClass::None),
+            Some(ChangeClass::Low),
+            Some(ChangeClass::High),
+            Some(ChangeClass::Critical),
+        ];
+        for rules in [&rules(&[], &[], false), &allow, &all] {
+            for change in changes {
+                for verified in [false, true] {
+                    let invalid = Facts {
+                        verified,
+                        signature_invalid: true,
+                        ..facts(change)
+                    };
+                    assert_eq!(decide(&invalid, rules), Ruling::Pending, "{invalid:?}");
+                    for (person, ruling) in [
+                        (true, Ruling::Approved(Rule::Person)),
+                        (false, Ruling::Rejected),
+                    ] {
+                        let decided = Facts {
+                            person: Some(person),
+                            ..invalid
+                        };
+                        assert_eq!(decide(&decided, rules), ruling, "{decided:?}");
+                    }
+                }
+            }
+        }
+        let denied = rules(&["*.example.com"], &[], true);
+        let invalid = Facts {
+            signature_invalid: true,
+            ..facts(None)
+        };
+        assert_eq!(decide(&invalid, &denied), Ruling::Denied);
     }
 
     #[test]

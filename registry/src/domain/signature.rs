@@ -18,6 +18,18 @@ text_enum! {
     }
 }
 
+impl From<SignatureState> for a2a_card::SignatureState {
+    fn from(state: SignatureState) -> Self {
+        match state {
+            SignatureState::Unsigned => Self::Unsigned,
+            SignatureState::Valid => Self::Valid,
+            SignatureState::Untrusted => Self::Untrusted,
+            SignatureState::Invalid => Self::Invalid,
+            SignatureState::Unknown => Self::Unknown,
+        }
+    }
+}
+
 impl From<a2a_card::SignatureState> for SignatureState {
     fn from(state: a2a_card::SignatureState) -> Self {
         match state {

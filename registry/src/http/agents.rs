@@ -11,7 +11,7 @@ use super::path::AgentRef;
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
-use crate::app::{DiffQuery, PageRequest};
+use crate::app::{DiffQuery, FindingsQuery, PageRequest};
 
 /// Show an agent
 #[utoipa::path(
@@ -85,9 +85,11 @@ pub async fn agent_diff(
 }
 
 /// What the linter found in an agent's card
+///
+/// In the version that is shown, or the one with that digest, as far as the caller may see it.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "The agent's id or URN"), FindingsQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The findings, in the card's order", body = FindingList,
@@ -101,9 +103,13 @@ pub async fn agent_findings(
     request: HttpRequest,
     caller: Anyone,
     agent: AgentRef,
+    query: Query<FindingsQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let findings = state.app.agent_findings(&caller.0, &agent.0).await?;
+    let findings = state
+        .app
+        .agent_findings(&caller.0, &agent.0, &query.0)
+        .await?;
     answer::resource(&request, &findings)
 }
 

@@ -13,7 +13,7 @@ use super::path::ReviewId;
 use super::problem::Problem;
 use super::query::Query;
 use crate::api::limits::PageSize;
-use crate::api::{Review, ReviewDecision, ReviewList};
+use crate::api::{Review, ReviewDecision, ReviewDetail, ReviewList};
 use crate::app::{PageRequest, not_empty};
 use crate::domain::review::ReviewState;
 
@@ -66,7 +66,7 @@ pub async fn review_list(
     params(("review" = uuid::Uuid, Path, description = "The review's id")),
     security(("token" = [])),
     responses(
-        (status = 200, description = "The review", body = Review,
+        (status = 200, description = "The review, with everything that a decision needs", body = ReviewDetail,
          headers(("ETag" = String, description = "Changes with the answer"))),
         (status = 304, description = "The caller has this already",
          headers(("ETag" = String, description = "Changes with the answer"))),

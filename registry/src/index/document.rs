@@ -54,6 +54,8 @@ pub struct Document {
     pub lifecycle: String,
     /// The liveness: `fresh`, `stale` or `gone`.
     pub liveness: String,
+    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    pub signature: String,
     /// The trust level 0 to 4, or nothing when there is none. A higher number counts as 4.
     pub trust: Option<u8>,
     /// The labels that may see this agent; a searcher needs one of them. An agent without any is seen by nobody.

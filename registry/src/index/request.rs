@@ -89,6 +89,8 @@ pub struct Filters {
     pub lifecycle: Vec<String>,
     /// A liveness; without one every agent but the `gone` ones is found.
     pub liveness: Vec<String>,
+    /// What the card's signatures are worth.
+    pub signature: Vec<String>,
     /// The least trust level, 0 to 4; agents without a level never reach it, and nobody reaches more than 4.
     pub trust_at_least: Option<u8>,
 }
@@ -183,11 +185,13 @@ pub enum FacetName {
     Lifecycle,
     /// Liveness.
     Liveness,
+    /// What the card's signatures are worth.
+    Signature,
 }
 
 impl FacetName {
     /// Every facet, in the order of their names in the contract.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Tag,
         Self::Skill,
         Self::Capability,
@@ -202,6 +206,7 @@ impl FacetName {
         Self::Trust,
         Self::Lifecycle,
         Self::Liveness,
+        Self::Signature,
     ];
 
     /// The name in requests and answers, the same as the filter's.
@@ -221,6 +226,7 @@ impl FacetName {
             Self::Trust => "trust",
             Self::Lifecycle => "lifecycle",
             Self::Liveness => "liveness",
+            Self::Signature => "signature",
         }
     }
 
@@ -232,7 +238,7 @@ impl FacetName {
 
 impl Filters {
     /// Every list with its name.
-    pub(super) fn lists(&self) -> [(FacetName, &[String]); 13] {
+    pub(super) fn lists(&self) -> [(FacetName, &[String]); 14] {
         [
             (FacetName::Skill, &self.skill),
             (FacetName::Tag, &self.tag),
@@ -247,6 +253,7 @@ impl Filters {
             (FacetName::Label, &self.label),
             (FacetName::Lifecycle, &self.lifecycle),
             (FacetName::Liveness, &self.liveness),
+            (FacetName::Signature, &self.signature),
         ]
     }
 
@@ -267,6 +274,7 @@ impl Filters {
             FacetName::Label => filters.label.clear(),
             FacetName::Lifecycle => filters.lifecycle.clear(),
             FacetName::Liveness => filters.liveness.clear(),
+            FacetName::Signature => filters.signature.clear(),
             FacetName::Trust => filters.trust_at_least = None,
         }
         filters

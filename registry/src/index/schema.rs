@@ -14,7 +14,7 @@ use super::layout::{self, LAYOUT, LayoutTokenizer, Texts};
 use super::request::FacetName;
 
 /// Rises with every change of fields or of what is put into them; an index of another number is built anew.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// What nearly every agent speaks. Who asks for a text means another thing, and would find everybody.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
@@ -151,6 +151,7 @@ impl Fields {
             (FacetName::Trust, trust),
             (FacetName::Lifecycle, agent.lifecycle.as_str()),
             (FacetName::Liveness, agent.liveness.as_str()),
+            (FacetName::Signature, agent.signature.as_str()),
         ] {
             add_distinct(out, self.exact(facet), std::iter::once(value));
         }

@@ -21,29 +21,31 @@ const GIVING_BACK: Duration = Duration::from_secs(60);
 pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
     let app = Arc::clone(app);
     tokio::spawn(async move {
-        let mut done = 0;
-        while !cancel.is_cancelled() {
-            match app.derive_again().await {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(error) => {
-                    let error = error.internal.unwrap_or(error.public);
-                    tracing::error!(error, "deriving cards again failed");
-                    tokio::select! {
-                        () = cancel.cancelled() => return,
-                        () = tokio::time::sleep(PAUSE) => {}
-                    }
+        derive(&app, &cancel).await;
+        tokio::join!(keep_house(&app, &cancel), give_back(&app, &cancel));
+    })
+}
+
+/// Derives again what an older build has derived, and judges again what other keys were found for.
+async fn derive(app: &App, cancel: &CancellationToken) {
+    let mut done = 0;
+    while !cancel.is_cancelled() {
+        match app.derive_again().await {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "deriving cards again failed");
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = tokio::time::sleep(PAUSE) => {}
                 }
             }
         }
-        if done > 0 {
-            tracing::info!(
-                versions = done,
-                "cards of an older build were derived again"
-            );
-        }
-        tokio::join!(keep_house(&app, &cancel), give_back(&app, &cancel));
-    })
+    }
+    if done > 0 {
+        tracing::info!(versions = done, "cards were derived again");
+    }
 }
 
 async fn give_back(app: &App, cancel: &CancellationToken) {
@@ -69,6 +71,9 @@ async fn keep_house(app: &App, cancel: &CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
+            () = app.wake.derive.notified() => {}
         }
+        // What another process has marked and not got to is found too, at the latest with the next round.
+        derive(app, cancel).await;
     }
 }

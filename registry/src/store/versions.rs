@@ -12,9 +12,13 @@ use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 use crate::domain::review::VersionState;
+use crate::domain::signature::SignatureState;
 
 /// Versions kept of one agent, besides the approved, the newest and the pending one.
 pub const VERSIONS_PER_AGENT: u64 = 200;
+
+/// The derivation of a version that is to be derived again though its build is today's.
+pub const UNDERIVED: i32 = 0;
 
 /// Bytes dropped at once where their agents ended long ago.
 pub const BODIES_AT_ONCE: u64 = 500;
@@ -153,8 +157,30 @@ pub async fn versions_derived_before(
 ) -> Result<Vec<version::Model>, StoreError> {
     Ok(version::Entity::find()
         .filter(version::Column::Derivation.lt(derivation))
+        // Versions that are to be judged anew go before those of an older build.
+        .order_by_asc(version::Column::Derivation)
         .order_by_asc(version::Column::Id)
         .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The key sets that the signatures of these versions were judged with, as JSON, in no order.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn key_sets_of(
+    on: &impl Handle,
+    versions: &[Uuid],
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(version::Entity::find()
+        .select_only()
+        .columns([version::Column::Id, version::Column::KeySets])
+        .filter(version::Column::Id.is_in(versions.iter().copied()))
+        .into_tuple()
         .all(on.connection())
         .await?)
 }
@@ -235,6 +261,30 @@ impl Write {
             .exec(self.connection())
             .await?;
         Ok(())
+    }
+
+    /// Has the signed versions of these agents judged anew, but for `but`: they are derived again as if nothing had
+    /// derived them yet. Answers how many they are.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_judge_anew(
+        &self,
+        agents: &[Uuid],
+        but: Option<Uuid>,
+    ) -> Result<u64, StoreError> {
+        use version::Column as C;
+        if agents.is_empty() {
+            return Ok(0);
+        }
+        let mut marked = version::Entity::update_many()
+            .col_expr(C::Derivation, Expr::value(UNDERIVED))
+            .filter(C::AgentId.is_in(agents.iter().copied()))
+            .filter(C::Signature.ne(SignatureState::Unsigned.as_str()));
+        if let Some(but) = but {
+            marked = marked.filter(C::Id.ne(but));
+        }
+        Ok(marked.exec(self.connection()).await?.rows_affected)
     }
 
     /// Sets the state of versions; an approval is remembered for good.

@@ -19,6 +19,7 @@ use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
 use crate::domain::review::{ChangeClass, VersionState};
+use crate::domain::signature::SignatureState;
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
 use crate::store::accounts;
@@ -34,25 +35,28 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Reads it off a fetched card, its signatures judged with the keys that came along.
-    fn of(fetched: &FetchedCard, enrolled: &[enrolled_key::Model]) -> Self {
-        let key_sets = fetched.key_sets.iter().map(KeptKeySet::from);
-        let key_sets = key_sets.chain(KeptKeySet::enrolled(enrolled)).collect();
+    /// Reads it off a fetched card, its signatures judged with the keys that came along, are enrolled, or were known
+    /// of the same place before.
+    fn of(
+        fetched: &FetchedCard,
+        content_digest: String,
+        known: &[KeptKeySet],
+        enrolled: &[enrolled_key::Model],
+    ) -> Self {
+        let key_sets = fetched.key_sets.iter().map(KeptKeySet::from).collect();
+        let key_sets = KeptKeySet::to_judge_with(key_sets, known, enrolled);
         let signatures = Signatures::judge(&fetched.parsed, &fetched.bytes, key_sets);
         Self {
             digest: digest(&fetched.bytes),
-            content_digest: content_digest(&fetched.bytes),
+            content_digest,
             signing: signatures.summary(),
             signatures,
         }
     }
 
-    /// Whether a version says the same and is signed alike. While keys are away a signature that was found
-    /// wrong cannot be told from a sound one, so the very bytes are then enough.
+    /// Whether a version says the same and is signed alike.
     pub(super) fn is(&self, version: &VersionKey) -> bool {
-        let same_bytes = self.digest == version.digest && !self.signatures.keys_found();
-        self.content_digest == version.content_digest
-            && (self.signing == version.signing || same_bytes)
+        self.content_digest == version.content_digest && self.signing == version.signing
     }
 }
 
@@ -66,7 +70,8 @@ impl App {
         source: i64,
         fetched: &FetchedCard,
     ) -> Result<bool, AppError> {
-        let content = Content::of(fetched, group.enrolled_keys(source));
+        let enrolled = group.enrolled_keys(source);
+        let content = Content::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
         let answered_by = group.answered(source, &fetched.url);
         let Some(id) = self.agent_for(group, ledger, source, &content) else {
             return Ok(false);
@@ -74,6 +79,13 @@ impl App {
         let standing = group.standing_of(source);
         let Some(mut state) = group.agents.remove(&id) else {
             return Ok(false);
+        };
+        let known = known_key_sets(write, &state.agent, fetched).await?;
+        let content = if known.is_empty() {
+            content
+        } else {
+            let enrolled = group.enrolled_keys(source);
+            Content::of(fetched, content.content_digest, &known, enrolled)
         };
         state.agent.tls = fetched.tls;
         let newest = state
@@ -83,6 +95,11 @@ impl App {
             .cloned();
         self.follow_claim(write, group, &mut state, fetched).await?;
         let rotated = pins::look(&mut state.agent, &content.signatures.thumbprints());
+        if content.signatures.renews(&known) {
+            let judged = newest.as_ref().filter(|newest| content.is(newest));
+            let but = judged.map(|newest| newest.id);
+            group.marked |= write.versions_judge_anew(&[id], but).await? > 0;
+        }
         let changed = match newest {
             Some(newest) if content.is(&newest) => {
                 if content.digest != newest.digest {
@@ -93,12 +110,14 @@ impl App {
                 if newest.standing != standing.as_str() {
                     group.regarded_anew.insert(state.agent.domain_id);
                 }
-                if content.signatures.keys_found() && content.signatures.state() != newest.signature
-                {
-                    judge_again(write, group, ledger, &newest, fetched, &content).await?;
-                } else if rotated {
-                    // The same card, signed by another key of the same name: no version tells of it.
-                    judge_again(write, group, ledger, &newest, fetched, &content).await?;
+                // The same card signed by another key of the same name is judged again too: no version tells of it.
+                let judged =
+                    judge_again(write, group, ledger, &newest, fetched, &content, rotated).await?;
+                if let Some(has_error) = judged {
+                    self.rule_again(
+                        write, group, ledger, &mut state, source, newest.id, has_error,
+                    )
+                    .await?;
                 }
                 false
             }
@@ -211,8 +230,15 @@ impl App {
             None => None,
             Some(_) if rotated => Some(ChangeClass::Critical),
             Some(approved) => Some(
-                self.change_between(write, approved, &key, &ledger.bodies)
-                    .await?,
+                self.change_between(
+                    write,
+                    &state.agent,
+                    approved,
+                    &key,
+                    &group.key_binding(source),
+                    &ledger.bodies,
+                )
+                .await?,
             ),
         };
         row.change_class = class.map(|class| class.as_str().into());
@@ -247,7 +273,44 @@ impl App {
         Ok(())
     }
 
-    /// Applies the admission rules to a new version.
+    /// Puts a version that waits before the rules again, after its signatures were judged differently.
+    #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+    async fn rule_again(
+        &self,
+        write: &Write,
+        group: &Group,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        source: i64,
+        version: Uuid,
+        has_error: bool,
+    ) -> Result<(), AppError> {
+        let key = |id: Option<Uuid>| group.versions.get(&id?);
+        let Some(waiting) =
+            key(Some(version)).filter(|key| key.state == VersionState::Pending.as_str())
+        else {
+            return Ok(());
+        };
+        let class = match key(state.agent.approved_version) {
+            None => None,
+            Some(approved) => {
+                let binding = group.key_binding(source);
+                let class = self.change_between(
+                    write,
+                    &state.agent,
+                    approved,
+                    waiting,
+                    &binding,
+                    &ledger.bodies,
+                );
+                Some(class.await?)
+            }
+        };
+        self.rule(group, ledger, state, source, waiting, class, has_error);
+        Ok(())
+    }
+
+    /// Applies the admission rules to a version.
     #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
     fn rule(
         &self,
@@ -260,13 +323,18 @@ impl App {
         has_error: bool,
     ) {
         let domain = group.domains.get(&state.agent.domain_id);
-        let word = self.submitters_word(group, state, source);
+        let signature_invalid = key.signature == SignatureState::Invalid.as_str();
+        // Whoever approved with the registration has not seen that the signature is broken.
+        let word = self
+            .submitters_word(group, state, source)
+            .filter(|_| !signature_invalid);
         let facts = Facts {
             domain: &state.agent.domain.clone(),
             verified: domain.is_some_and(|row| row.state == "verified"),
             change: class,
             admitted: ledger.standing_of(key).is_admitted(),
             has_error,
+            signature_invalid,
             person: word.as_ref().map(|_| true).or_else(|| {
                 persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
             }),
@@ -286,6 +354,7 @@ impl App {
             Ruling::Rejected => {
                 ledger.refuse(state, key, &Decider::policy(Rule::Person));
             }
+            Ruling::Pending if state.asks(key.id, class) => {}
             Ruling::Pending => ledger.ask(state, key, class, submitter),
             Ruling::Denied => {
                 ledger.hold(
@@ -344,8 +413,27 @@ fn note_giver(
     }
 }
 
+/// The key sets that the newest and the approved version of an agent were judged with, where the card is signed.
+async fn known_key_sets(
+    write: &Write,
+    agent: &agent::Model,
+    fetched: &FetchedCard,
+) -> Result<Vec<KeptKeySet>, AppError> {
+    if fetched.parsed.card.signatures.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = agent.newest_version.into_iter();
+    let ids: Vec<Uuid> = ids.chain(agent.approved_version).collect();
+    let kept = versions::key_sets_of(write, &ids).await?;
+    let of = |id: &Uuid| kept.iter().find(|(kept, _)| kept == id);
+    let sets = ids.iter().filter_map(of);
+    Ok(sets
+        .flat_map(|(_, sets)| KeptKeySet::read_all(sets))
+        .collect())
+}
+
 /// Notes that the signatures of a version are judged differently with the keys of today, though the card and
-/// the way it is signed are the same.
+/// the way it is signed are the same; says whether the card has an error then, and nothing where they are not.
 async fn judge_again(
     write: &Write,
     group: &mut Group,
@@ -353,10 +441,18 @@ async fn judge_again(
     newest: &VersionKey,
     fetched: &FetchedCard,
     content: &Content,
-) -> Result<(), AppError> {
+    rotated: bool,
+) -> Result<Option<bool>, AppError> {
+    if fetched.parsed.card.signatures.is_empty() {
+        return Ok(None);
+    }
     let Some(row) = versions::versions_by_ids(write, &[newest.id]).await?.pop() else {
-        return Ok(());
+        return Ok(None);
     };
+    let (key_sets, verdicts) = (content.signatures.kept(), content.signatures.verdicts());
+    if (&row.key_sets, &row.verdicts) == (&key_sets, &verdicts) && !rotated {
+        return Ok(None);
+    }
     let around = Surroundings::of_version(write, &row).await?;
     let derived = derive(
         &fetched.parsed,
@@ -364,24 +460,27 @@ async fn judge_again(
         &content.signatures,
         &around,
     );
-    let state = content.signatures.state();
+    let (state, thumbprints) = (content.signatures.state(), content.signatures.thumbprints());
+    if (row.signature.as_str(), &row.thumbprints) != (state, &thumbprints) || rotated {
+        let data = json!({"digest": newest.digest, "signature": state, "before": newest.signature});
+        ledger.agent_event(EventKind::AgentUpdated, newest.agent_id, CRAWLER, data);
+    }
+    if let Some(key) = group.versions.get_mut(&newest.id) {
+        key.signature = state.into();
+        key.thumbprints.clone_from(&thumbprints);
+    }
     ledger.judged.push(version::Model {
         signature: state.into(),
-        key_sets: content.signatures.kept(),
-        thumbprints: content.signatures.thumbprints(),
-        verdicts: content.signatures.verdicts(),
+        key_sets,
+        thumbprints,
+        verdicts,
         model: derived.model,
         findings: derived.findings,
         has_error: derived.has_error,
         derivation: derived.derivation,
         ..row
     });
-    if let Some(key) = group.versions.get_mut(&newest.id) {
-        key.signature = state.into();
-    }
-    let data = json!({"digest": newest.digest, "signature": state, "before": newest.signature});
-    ledger.agent_event(EventKind::AgentUpdated, newest.agent_id, CRAWLER, data);
-    Ok(())
+    Ok(Some(derived.has_error))
 }
 
 /// The last decision of a person on exactly this content.

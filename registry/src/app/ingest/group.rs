@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::app::coverage::{Standings, origin_of};
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
+use crate::app::signatures::KeyBinding;
 use crate::app::sources::kind_of;
 use crate::domain::coverage::Standing;
 use crate::domain::source::ABSENT;
@@ -63,6 +64,8 @@ pub(super) struct Group {
     seen: BTreeSet<i64>,
     /// The sources of which whole cards were wanted before this group came in.
     full: BTreeSet<i64>,
+    /// Whether versions are to be judged anew once this is written, since other keys were found for them.
+    pub(super) marked: bool,
     /// Agents that got another version, and the versions that must not be trimmed.
     pub(super) changed: Vec<(Uuid, Vec<Uuid>)>,
 }
@@ -194,6 +197,15 @@ impl Group {
             .get(&source)
             .and_then(|row| self.enrolled.get(&row.domain_id))
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// What ties the keys of a source's cards to its domain.
+    pub(super) fn key_binding(&self, source: i64) -> KeyBinding {
+        let row = self.sources.get(&source);
+        let domain = row.and_then(|row| self.domains.get(&row.domain_id));
+        domain.map_or_else(KeyBinding::default, |row| {
+            KeyBinding::of(row, self.enrolled_keys(source))
+        })
     }
 
     /// The agent a source feeds.

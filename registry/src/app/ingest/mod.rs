@@ -61,6 +61,9 @@ impl App {
         self.remember_outage(noted);
         self.after_write(&touched);
         self.after_write(&regarded);
+        if state.marked {
+            self.wake.derive.notify_one();
+        }
         Ok(())
     }
 

@@ -80,7 +80,8 @@ impl App {
         self.keys_have_changed(write, &row, account, data).await
     }
 
-    /// Tells of it, shows every agent of the domain anew, and has its cards fetched whole and judged again.
+    /// Tells of it, shows every agent of the domain anew, judges the kept versions of their cards anew, and has the
+    /// cards fetched whole.
     async fn keys_have_changed(
         &self,
         write: Write,
@@ -90,10 +91,13 @@ impl App {
     ) -> Result<(), AppError> {
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-        for agent in agents::agents_of(&write, &[row.id]).await? {
+        let agents: Vec<_> = agents::agents_of(&write, &[row.id]).await?;
+        let agents: Vec<_> = agents.into_iter().map(|agent| agent.id).collect();
+        for agent in &agents {
             let data = json!({"domain_keys": true});
-            ledger.agent_event(EventKind::AgentUpdated, agent.id, &account.name, data);
+            ledger.agent_event(EventKind::AgentUpdated, *agent, &account.name, data);
         }
+        let marked = write.versions_judge_anew(&agents, None).await?;
         write.sources_want_full(row.id).await?;
         if row.opted_out_by.is_none() {
             write
@@ -104,6 +108,13 @@ impl App {
         write.commit().await?;
         self.after_act(&touched).await;
         self.wake.visits.notify_one();
+        if marked > 0 {
+            // Most domains have few versions: their verdicts are those of the new keys once this answers.
+            if let Err(error) = self.derive_again().await {
+                tracing::warn!(%error, "versions are judged anew later");
+            }
+            self.wake.derive.notify_one();
+        }
         Ok(())
     }
 }

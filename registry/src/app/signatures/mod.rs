@@ -1,13 +1,11 @@
 //! What the signatures of a card are worth with the keys that were found for them.
 
+mod findings;
 mod verdict;
 
 use std::collections::BTreeSet;
 
-use a2a_card::{
-    Finding, KeySet, Parsed, Severity, SignatureEntry, Verdict, uncovered_findings, verified_state,
-    verified_summary, verify,
-};
+use a2a_card::{KeySet, Parsed, SignatureEntry, Verdict, verified_state, verified_summary, verify};
 use a2a_crawler::FetchedKeySet;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::store::entity::enrolled_key;
 use verdict::KeptVerdict;
 
-pub(super) use verdict::KeyBinding;
+pub(super) use verdict::{Judged, KeyBinding};
 
 /// What stands in the place of a URL where keys were named to the registry itself.
 const ENROLLED: &str = "enrolled";
@@ -50,8 +48,52 @@ impl KeptKeySet {
         KeySet::from_jwks(set.as_bytes()).unwrap_or_default()
     }
 
+    /// The key sets that were kept with a version.
+    pub(super) fn read_all(kept: &str) -> Vec<Self> {
+        serde_json::from_str(kept).unwrap_or_default()
+    }
+
+    /// The key sets to judge a card's signatures with: the enrolled keys, and of each place that the card names the
+    /// keys that were fetched, or else the last ones known of it. So keys that are away for a while take no verdict
+    /// back, and give no forger one that is only `unknown`.
+    pub(super) fn to_judge_with(
+        fetched: Vec<Self>,
+        known: &[Self],
+        enrolled: &[enrolled_key::Model],
+    ) -> Vec<Self> {
+        let known = |url: &str| {
+            known
+                .iter()
+                .find(|set| set.url == url && set.keys.is_some())
+        };
+        let fetched = fetched.into_iter().filter(|set| set.url != ENROLLED);
+        let best = fetched.map(|set| match known(&set.url) {
+            Some(known) if set.keys.is_none() && !set.foreign => known.clone(),
+            _ => set,
+        });
+        Self::enrolled(enrolled).into_iter().chain(best).collect()
+    }
+
+    /// The key sets of a version that is judged anew: of each place the keys that the newest version has, which were
+    /// fetched last, and the keys that are enrolled today.
+    pub(super) fn to_judge_anew_with(
+        kept: &str,
+        newest: &[Self],
+        enrolled: &[enrolled_key::Model],
+    ) -> Vec<Self> {
+        let kept = Self::read_all(kept).into_iter();
+        let kept = kept.filter(|set| set.url != ENROLLED).map(|set| {
+            let fetched = newest.iter().find(|newest| newest.url == set.url);
+            fetched
+                .filter(|fetched| fetched.keys.is_some())
+                .cloned()
+                .unwrap_or(set)
+        });
+        Self::enrolled(enrolled).into_iter().chain(kept).collect()
+    }
+
     /// The keys that a domain's owner or the operator has named; nothing where there are none.
-    pub(super) fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
+    fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
         let keys: Vec<&RawValue> = keys
             .iter()
             .filter_map(|row| serde_json::from_str(&row.jwk).ok())
@@ -101,13 +143,13 @@ impl Signatures {
         }
     }
 
-    /// Judges them again with the keys that were kept.
-    pub(super) fn judge_again(parsed: &Parsed, bytes: &[u8], kept: &str) -> Self {
-        Self::judge(
-            parsed,
-            bytes,
-            serde_json::from_str(kept).unwrap_or_default(),
-        )
+    /// Whether a key set has other keys than were kept of the same place, so that what was judged with those is to be
+    /// judged anew.
+    pub(super) fn renews(&self, kept: &[KeptKeySet]) -> bool {
+        self.key_sets.iter().any(|set| {
+            let before = kept.iter().find(|before| before.url == set.url);
+            set.keys.is_some() && before.is_some_and(|before| before.keys != set.keys)
+        })
     }
 
     /// What tells one way of signing from another, however often the card is signed anew.
@@ -149,36 +191,21 @@ impl Signatures {
         serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
     }
 
-    /// Whether every key set that was looked for was found.
-    pub(super) fn keys_found(&self) -> bool {
-        self.key_sets.iter().all(|set| set.error.is_none())
+    /// Whether every signature that names a key set verifies, though the set could not be had: with an enrolled key.
+    fn verify_without(&self, set: &KeptKeySet) -> bool {
+        let named = self
+            .entries
+            .iter()
+            .filter(|entry| entry.jku.as_ref() == Some(&set.url));
+        let mut verify = named.map(|entry| matches!(entry.verdict, Verdict::Valid { .. }));
+        // One that no signature names has not verified either.
+        verify.next() == Some(true) && verify.all(|valid| valid)
     }
 
     /// Where key sets are named that nobody looked for, since no key of the card may lie there.
     pub(super) fn foreign(&self) -> Vec<&str> {
-        let foreign = self.key_sets.iter().filter(|set| set.foreign);
+        let foreign = self.key_sets.iter();
+        let foreign = foreign.filter(|set| set.foreign && !self.verify_without(set));
         foreign.map(|set| set.url.as_str()).collect()
-    }
-
-    /// What is to be said about them. Keys of another house are an error, so that no rule approves the card
-    /// without a person; keys that are merely away are not.
-    pub(super) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
-        let mut findings = uncovered_findings(bytes, &self.entries);
-        findings.extend(self.key_sets.iter().filter_map(|set| {
-            let (rule, severity) = match set.foreign {
-                true => ("signature.foreign_keys", Severity::Error),
-                false => ("signature.keys", Severity::Warning),
-            };
-            Some(Finding {
-                rule: rule.into(),
-                severity,
-                pointer: "/signatures".into(),
-                found: set.url.clone(),
-                wanted: "a key set at `jku`, on the card's own origin".into(),
-                hint: set.error.clone()?,
-                section: "1.0 §8.4.2".into(),
-            })
-        }));
-        findings
     }
 }

@@ -10,7 +10,8 @@ use crate::api::{SignatureEntryView, SignatureVerdict};
 use crate::app::urn::is_proved;
 use crate::domain::coverage::Standing;
 use crate::domain::signature::SignatureState;
-use crate::store::entity::{domain, version};
+use crate::store::entity::{domain, enrolled_key, version};
+use crate::store::versions::VersionKey;
 use crate::store::{Handle, StoreError, ownership};
 
 /// Characters of a key's name in a sentence.
@@ -75,7 +76,7 @@ impl KeptVerdict {
         let (verdict, from, why) = if binding.enrolled.contains(key) {
             let why = "the key is enrolled for the domain";
             (SignatureState::Valid, Some(super::ENROLLED.to_owned()), why)
-        } else if binding.proves(row) {
+        } else if binding.proves(&row.standing) {
             let why = "the owner of the domain has proved it";
             (SignatureState::Valid, self.from, why)
         } else {
@@ -89,6 +90,37 @@ impl KeptVerdict {
             key_thumbprint: self.key,
             key_from: from,
             verdict,
+        }
+    }
+}
+
+/// What is kept of how the signatures of a version were judged.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::app) struct Judged<'a> {
+    /// As of an unproved domain whose keys nobody has enrolled.
+    signature: &'a str,
+    /// The keys that it verifies with, with spaces between.
+    thumbprints: &'a str,
+    /// Whose word stands behind the version.
+    standing: &'a str,
+}
+
+impl<'a> From<&'a version::Model> for Judged<'a> {
+    fn from(row: &'a version::Model) -> Self {
+        Self {
+            signature: &row.signature,
+            thumbprints: &row.thumbprints,
+            standing: &row.standing,
+        }
+    }
+}
+
+impl<'a> From<&'a VersionKey> for Judged<'a> {
+    fn from(key: &'a VersionKey) -> Self {
+        Self {
+            signature: &key.signature,
+            thumbprints: &key.thumbprints,
+            standing: &key.standing,
         }
     }
 }
@@ -112,25 +144,29 @@ impl KeyBinding {
         rows: &[domain::Model],
     ) -> Result<HashMap<i64, Self>, StoreError> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let mut bindings: HashMap<i64, Self> = rows
-            .iter()
-            .map(|row| {
-                let proved = is_proved(row);
-                let enrolled = HashSet::new();
-                (row.id, Self { proved, enrolled })
-            })
-            .collect();
+        let mut enrolled: HashMap<i64, Vec<enrolled_key::Model>> = HashMap::new();
         for key in ownership::enrolled_of(on, &ids).await? {
-            if let Some(binding) = bindings.get_mut(&key.domain_id) {
-                binding.enrolled.insert(key.thumbprint);
-            }
+            enrolled.entry(key.domain_id).or_default().push(key);
         }
-        Ok(bindings)
+        let binding = |row: &domain::Model| {
+            let keys = enrolled.get(&row.id).map_or(&[][..], Vec::as_slice);
+            (row.id, Self::of(row, keys))
+        };
+        Ok(rows.iter().map(binding).collect())
     }
 
-    /// Whether an owner's proof of the domain covers a version of a card.
-    pub(in crate::app) fn proves(&self, row: &version::Model) -> bool {
-        self.proved && row.standing == Standing::Covered.as_str()
+    /// The bindings of a domain with these enrolled keys.
+    pub(in crate::app) fn of(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
+        let thumbprints = enrolled.iter().map(|key| key.thumbprint.clone());
+        Self {
+            proved: is_proved(row),
+            enrolled: thumbprints.collect(),
+        }
+    }
+
+    /// Whether an owner's proof of the domain covers a version that stands so.
+    pub(in crate::app) fn proves(&self, standing: &str) -> bool {
+        self.proved && standing == Standing::Covered.as_str()
     }
 
     /// Whether one of these keys, with spaces between, is enrolled.
@@ -141,9 +177,9 @@ impl KeyBinding {
     }
 
     /// What the signatures of a version are worth with these bindings.
-    pub(in crate::app) fn state(&self, row: &version::Model) -> SignatureState {
-        let state = row.signature.parse().unwrap_or(SignatureState::Unknown);
-        let bound = self.proves(row) || self.has_enrolled(&row.thumbprints);
+    pub(in crate::app) fn state(&self, judged: Judged<'_>) -> SignatureState {
+        let state = judged.signature.parse().unwrap_or(SignatureState::Unknown);
+        let bound = self.proves(judged.standing) || self.has_enrolled(judged.thumbprints);
         match state {
             SignatureState::Untrusted if bound => SignatureState::Valid,
             state => state,
@@ -159,7 +195,7 @@ impl KeyBinding {
                 signatures: Vec::new(),
             };
         };
-        let state = self.state(row);
+        let state = self.state(row.into());
         let kept: Vec<KeptVerdict> = serde_json::from_str(&row.verdicts).unwrap_or_default();
         let signatures: Vec<SignatureEntryView> =
             kept.into_iter().map(|one| one.view(self, row)).collect();
@@ -188,12 +224,13 @@ fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
         Verdict::Invalid { reason }
         | Verdict::Malformed { reason }
         | Verdict::Refused { reason } => reason.explanation().to_owned(),
-        Verdict::KeyUnknown => format!("{}.", missing_key(entry, name.as_deref(), key_sets)),
+        Verdict::KeyUnknown => format!("{}.", missing_key(entry, key_sets)),
     }
 }
 
 /// Why there is no key to verify a signature with.
-fn missing_key(entry: &SignatureEntry, name: Option<&str>, key_sets: &[KeptKeySet]) -> String {
+pub(super) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
+    let name = entry.kid.as_deref().map(shortened);
     let named = name.map_or_else(
         || "a key that fits".to_owned(),
         |name| format!("a key `{name}`"),
@@ -223,7 +260,7 @@ fn missing_key(entry: &SignatureEntry, name: Option<&str>, key_sets: &[KeptKeySe
     format!("The key set {jku} does not have {named} (it has {has}), and {not_enrolled}")
 }
 
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     let mut short: String = name.chars().take(MAX_NAME).collect();
     if short.len() < name.len() {
         short.push('…');

@@ -26,6 +26,7 @@ const TAGS: [&str; 5] = ["travel", "finance", "music", "Travel", "a b"];
 pub(super) const LABELS: [&str; 3] = ["public", "internal", "group:x"];
 const LIFECYCLES: [&str; 5] = ["approved", "approved", "deprecated", "pending", "suspended"];
 const LIVENESS: [&str; 4] = ["fresh", "fresh", "stale", "gone"];
+const SIGNATURES: [&str; 3] = ["unsigned", "valid", "invalid"];
 
 pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
     let skills: Vec<SkillText> = (0..dice.below(3))
@@ -57,6 +58,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         provider_key: dice.pick(&["", "acme", "globex"]).to_owned(),
         lifecycle: dice.pick(&LIFECYCLES).to_owned(),
         liveness: dice.pick(&LIVENESS).to_owned(),
+        signature: dice.pick(&SIGNATURES).to_owned(),
         trust: [None, Some(0), Some(1), Some(2), Some(4)][usize::try_from(dice.below(5)).unwrap()],
         visible_to: dice.some(&LABELS, 2),
         lookups: Vec::new(),
@@ -68,7 +70,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
 pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     let mut filters = Filters::default();
     for _ in 0..dice.below(3) {
-        match dice.below(13) {
+        match dice.below(14) {
             0 => filters.tag = dice.some(&TAGS, 2),
             1 => filters.capability = dice.some(&["streaming", "push_notifications"], 2),
             2 => filters.binding = dice.some(&["JSONRPC", "GRPC"], 1),
@@ -80,6 +82,7 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
             8 => filters.label = dice.some(&["team=a"], 1),
             9 => filters.auth = dice.some(&["none", "oauth2"], 1),
             10 => filters.input_mode = dice.some(&["text/plain"], 1),
+            12 => filters.signature = dice.some(&SIGNATURES, 2),
             11 => filters.protocol_version = dice.some(&["0.3", "1.0"], 2),
             _ => filters.domain = vec![format!("d{}.example", dice.below(70))],
         }
@@ -205,6 +208,7 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
         && holds(&filters.input_mode, &agent.input_modes)
         && holds(&filters.output_mode, &agent.output_modes)
         && holds(&filters.label, &agent.labels)
+        && holds(&filters.signature, &one(&agent.signature))
         && filters
             .trust_at_least
             .is_none_or(|least| agent.trust.is_some_and(|level| level >= least))
@@ -229,6 +233,7 @@ fn values(agent: &Document, facet: FacetName) -> Vec<String> {
         FacetName::Trust => vec![trust],
         FacetName::Lifecycle => vec![agent.lifecycle.clone()],
         FacetName::Liveness => vec![agent.liveness.clone()],
+        FacetName::Signature => vec![agent.signature.clone()],
     };
     values.sort();
     values.dedup();

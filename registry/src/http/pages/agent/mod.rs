@@ -14,8 +14,8 @@ use super::moment::Moment;
 use super::snippet::{self, NoPlan, Place, Snippets};
 use super::text::{self, BLOCK, LINE};
 use super::trust::{self, Badge, Step};
-use crate::api::{Agent, FindingList, Version, VersionList};
-use crate::app::{App, AppError, Caller, PageRequest};
+use crate::api::{Agent, FindingList, SignatureEntryView, Version, VersionList};
+use crate::app::{App, AppError, Caller, FindingsQuery, PageRequest};
 use crate::domain::timestamp::Timestamp;
 use card::CardView;
 
@@ -63,6 +63,18 @@ struct TrustView {
     ladder: Vec<Step>,
     domain: &'static str,
     signature: &'static str,
+    /// Why the signatures are worth that, in a sentence.
+    reason: String,
+    entries: Vec<SignatureView>,
+}
+
+struct SignatureView {
+    kid: Option<String>,
+    alg: Option<String>,
+    key: Option<String>,
+    from: Option<String>,
+    verdict: &'static str,
+    reason: String,
 }
 
 struct DecisionView {
@@ -101,6 +113,8 @@ struct VersionView {
     change: &'static str,
     family: String,
     served: bool,
+    signature: &'static str,
+    signature_reason: String,
 }
 
 struct FindingsView {
@@ -165,10 +179,11 @@ async fn material(app: &App, caller: &Caller, agent: &str) -> Result<Material, A
         page_size: Some(VERSIONS),
         page_token: None,
     };
+    let shown = FindingsQuery::default();
     let (agent, versions, findings) = futures::join!(
         app.agent_show(caller, agent),
         app.agent_versions(caller, agent, &first),
-        app.agent_findings(caller, agent),
+        app.agent_findings(caller, agent, &shown),
     );
     Ok(Material {
         agent: agent?,
@@ -233,6 +248,14 @@ impl AgentPage {
                 ladder: trust::ladder(&summary.trust),
                 domain: trust::domain_meaning(&summary.trust.domain),
                 signature: trust::signature_meaning(&summary.trust.signature),
+                reason: text::line(&agent.signature_verdict.reason, 500),
+                entries: agent
+                    .signature_verdict
+                    .signatures
+                    .iter()
+                    .take(FEW)
+                    .map(SignatureView::new)
+                    .collect(),
             },
             decision: DecisionView {
                 state: agent.decision.state.as_str(),
@@ -301,6 +324,22 @@ impl VersionView {
                 .map_or("first card", |class| class.as_str()),
             family: text::line(&version.wire_family, 20),
             served: version.served,
+            signature: version.signature_verdict.state.as_str(),
+            signature_reason: text::line(&version.signature_verdict.reason, 500),
+        }
+    }
+}
+
+impl SignatureView {
+    fn new(entry: &SignatureEntryView) -> Self {
+        let shown = |text: &Option<String>| text.as_deref().map(|text| text::line(text, LINE));
+        Self {
+            kid: shown(&entry.kid),
+            alg: shown(&entry.alg),
+            key: shown(&entry.key_thumbprint),
+            from: shown(&entry.key_from),
+            verdict: entry.verdict.as_str(),
+            reason: text::line(&entry.reason, 500),
         }
     }
 }

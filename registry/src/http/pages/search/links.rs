@@ -10,7 +10,7 @@ type Filter = (
 );
 
 /// The filters. Adding one here puts it among the chips and into the form.
-pub(super) const FILTERS: [Filter; 13] = [
+pub(super) const FILTERS: [Filter; 14] = [
     ("tag", "Tag", |query| &mut query.tag),
     ("skill", "Skill", |query| &mut query.skill),
     ("capability", "Capability", |query| &mut query.capability),
@@ -26,6 +26,7 @@ pub(super) const FILTERS: [Filter; 13] = [
     ("label", "Label", |query| &mut query.label),
     ("lifecycle", "Lifecycle", |query| &mut query.lifecycle),
     ("liveness", "Liveness", |query| &mut query.liveness),
+    ("signature", "Signature", |query| &mut query.signature),
 ];
 
 /// The facets that are counted, in the order they are shown. Twelve are allowed.
@@ -37,11 +38,11 @@ pub(super) const FACETS: [(&str, &str); 12] = [
     ("binding", "Binding"),
     ("auth", "Authentication"),
     ("trust", "Trust, at least"),
+    ("signature", "Signature"),
     ("liveness", "Liveness"),
     ("provider", "Provider"),
     ("domain", "Domain"),
     ("input_mode", "Takes"),
-    ("output_mode", "Gives"),
 ];
 
 /// The address of a search that differs from this one, from its first page.

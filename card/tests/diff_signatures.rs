@@ -1,0 +1,111 @@
+//! What a change of signatures means once both cards' signatures were verified.
+
+#![allow(clippy::unwrap_used)]
+
+use a2a_card::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
+use a2a_card::{CardDiff, ChangeClass, SignatureStates, diff_verified};
+
+const PLAIN: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
+/// A signature by the key `k1`, with `EdDSA`.
+const SIGNED: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a", "signatures": [{"protected": "eyJhbGciOiJFZERTQSIsImtpZCI6ImsxIn0", "signature": "AA"}]}"#;
+
+fn told(before: &str, after: &str, from: SignatureState, to: SignatureState) -> CardDiff {
+    let states = SignatureStates {
+        before: from,
+        after: to,
+    };
+    diff_verified(before.as_bytes(), after.as_bytes(), None, states).unwrap()
+}
+
+fn reasons(told: &CardDiff) -> String {
+    let reasons: Vec<&str> = told
+        .changes
+        .iter()
+        .map(|change| change.reason.as_str())
+        .collect();
+    reasons.join("; ")
+}
+
+/// A card that changes and carries the old signature along changes nothing in `signatures`, and the change is
+/// critical all the same.
+#[test]
+fn a_signature_that_no_longer_verifies_is_critical() {
+    let changed = SIGNED.replace("\"1.0\"", "\"1.1\"");
+    for before in [Valid, Untrusted] {
+        for after in [Invalid, Unsigned, Unknown] {
+            let told = told(SIGNED, &changed, before, after);
+            assert_eq!(told.class, ChangeClass::Critical, "{before} {after}");
+            assert_eq!(told.changes[0].pointer, "/signatures");
+        }
+        assert_eq!(
+            told(SIGNED, &changed, before, before).class,
+            ChangeClass::Low
+        );
+    }
+    assert_eq!(
+        told(SIGNED, &changed, Unknown, Invalid).class,
+        ChangeClass::Critical
+    );
+    assert_eq!(
+        told(SIGNED, &changed, Unknown, Unknown).class,
+        ChangeClass::Low
+    );
+}
+
+/// Keys that cannot be had say nothing about the same card; a signature that is found invalid does.
+#[test]
+fn the_same_card_changes_only_with_an_invalid_signature() {
+    assert_eq!(told(SIGNED, SIGNED, Valid, Unknown).changes, []);
+    assert_eq!(told(SIGNED, SIGNED, Unknown, Valid).changes, []);
+    assert_eq!(
+        told(SIGNED, SIGNED, Unknown, Invalid).class,
+        ChangeClass::Critical
+    );
+    assert_eq!(
+        told(SIGNED, SIGNED, Invalid, Invalid).class,
+        ChangeClass::None
+    );
+}
+
+/// `signed anew with the same keys` is said where it is known, and nowhere else.
+#[test]
+fn signed_anew_is_said_of_signatures_that_verify() {
+    let anew = SIGNED.replace("\"AA\"", "\"AQ\"");
+    for (after, known) in [
+        (Valid, true),
+        (Untrusted, true),
+        (Invalid, false),
+        (Unknown, false),
+    ] {
+        let told = told(SIGNED, &anew, after, after);
+        assert_eq!(
+            reasons(&told).contains("signed anew with the same keys"),
+            known,
+            "{told:?}"
+        );
+    }
+    let unverified = a2a_card::diff(SIGNED.as_bytes(), anew.as_bytes(), None).unwrap();
+    assert!(
+        !reasons(&unverified).contains("with the same keys"),
+        "{unverified:?}"
+    );
+}
+
+/// A first signature is low with a key that is bound to the domain, and high with any other.
+#[test]
+fn a_first_signature_is_low_with_a_bound_key() {
+    for (after, class) in [
+        (Valid, ChangeClass::Low),
+        (Untrusted, ChangeClass::High),
+        (Unknown, ChangeClass::High),
+        (Invalid, ChangeClass::High),
+    ] {
+        assert_eq!(told(PLAIN, SIGNED, Unsigned, after).class, class, "{after}");
+    }
+    // What a signature of before did not say counts for itself.
+    let also = SIGNED.replace("desk.example/a2a", "desk.example.evil/a2a");
+    assert_eq!(
+        told(PLAIN, &also, Unsigned, Valid).class,
+        ChangeClass::Critical
+    );
+}

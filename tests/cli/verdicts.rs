@@ -1,0 +1,139 @@
+//! A card that is forged under a real signature, over real sockets: what the one who decides is shown.
+
+use a2a_registry::api::{Agent, AgentList, FindingList, Review, ReviewDetail, ReviewList};
+use a2a_registry::domain::signature::SignatureState;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::support::DEADLINE;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::Program;
+use crate::support::served::{Served, card, ended, text};
+use crate::support::signer::Signer;
+
+/// The open review, once there is one.
+async fn open_review(served: &Served) -> Review {
+    let asked = async {
+        loop {
+            let mut list: ReviewList = served.read("/v1/reviews?state=open").await;
+            if let Some(review) = list.reviews.pop() {
+                return review;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_decides_on_a_forgery_sees_that_it_is_one() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let signer = Signer::new(&origin.url("/keys.json"));
+    let keys = signer.found().answer.unwrap();
+    origin.answer("/keys.json", Reply::json(keys));
+    let real = signer.sign(card("Echo", "repeat").as_bytes());
+    origin.answer("/a.json", Reply::json(real.clone()));
+    served.register(&origin.url("/a.json")).await;
+    let review = open_review(&served).await;
+    assert_eq!(review.signature_verdict.state, SignatureState::Untrusted);
+    let id = review.id.to_string();
+    let approve = ["review", "approve", &id, "--reason", "known people"];
+    ended(&served.run(&approve).await, 0, "its signature is untrusted");
+    let hit = served.found("q=repeat").await;
+    let agent = hit.summary.id.to_string();
+
+    let mut forgery: serde_json::Value = serde_json::from_slice(&real).unwrap();
+    forgery["description"] = json!("Repeats what it is told, to somebody else");
+    origin.answer("/a.json", Reply::json(forgery.to_string()));
+    let domain = origin.address().to_string();
+    let recrawl = ["domain", "recrawl", "--full", &domain];
+    ended(&served.run(&recrawl).await, 0, "");
+    let review = open_review(&served).await.id.to_string();
+
+    let shown = served.run(&["review", "show", &review]).await;
+    assert_eq!(shown.status.code(), Some(0), "{shown:#?}");
+    let said = text(&shown.stdout);
+    for part in [
+        "critical",
+        "domain's proofs:",
+        "signature:       invalid: The signature does not match",
+        "signature: invalid, kid k1, alg EdDSA, key ",
+        &format!("from {}", origin.url("/keys.json")),
+        "interface ",
+        "access:",
+        "finding: error signature.invalid /signatures/0",
+        "/description",
+        "to somebody else",
+        "card:",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!said.contains("same keys"), "{said}");
+
+    let detail: ReviewDetail = served.read(&format!("/v1/reviews/{review}")).await;
+    assert_eq!(
+        detail.review.signature_verdict.state,
+        SignatureState::Invalid
+    );
+    assert_eq!(
+        detail.card_text.as_deref(),
+        Some(forgery.to_string().as_str())
+    );
+    let json = served.run(&["review", "show", &review, "--json"]).await;
+    let json: ReviewDetail = serde_json::from_str(&text(&json.stdout)).unwrap();
+    assert_eq!(json, detail);
+
+    // Findings are those of the version asked for, and another parameter is none.
+    let path = |version: &str| format!("/v1/agents/{agent}/findings?version={version}");
+    let broken = |list: &FindingList| {
+        list.findings
+            .iter()
+            .any(|one| one.rule == "signature.invalid")
+    };
+    let of_forgery: FindingList = served.read(&path(&detail.review.digest)).await;
+    assert!(broken(&of_forgery) && of_forgery.digest == detail.review.digest);
+    let of_real: FindingList = served.read(&path(&a2a_card::digest(&real))).await;
+    assert!(!broken(&of_real) && of_real.digest == a2a_card::digest(&real));
+    let wrong = format!("/v1/agents/{agent}/findings?digest=1");
+    let wrong = served.admin(Method::GET, &wrong).send().await.unwrap();
+    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
+    let unseen = served
+        .admin(Method::GET, &path("sha256:no"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(unseen.status(), StatusCode::NOT_FOUND);
+
+    let page = served
+        .admin(Method::GET, &format!("/agents/{agent}/"))
+        .send()
+        .await
+        .unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("kid <code>k1</code>"), "{page}");
+
+    let reject = ["review", "reject", &review, "--reason", "not theirs"];
+    ended(&served.run(&reject).await, 0, "its signature is invalid");
+    origin.answer("/a.json", Reply::json(real));
+    ended(&served.run(&recrawl).await, 0, "");
+    served.found("signature=untrusted").await;
+    let search = [
+        "search",
+        "--json",
+        "--signature",
+        "untrusted",
+        "--facets",
+        "signature",
+    ];
+    let found = Program::run(served.anonymous(&search)).await;
+    let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
+    assert_eq!(found.total, 1);
+    assert_eq!(found.facets["signature"].values[0].value, "untrusted");
+    ended(
+        &served.run(&["search", "--signature", "good"]).await,
+        2,
+        "is none of unsigned, valid",
+    );
+    let agent: Agent = served.read(&format!("/v1/agents/{agent}")).await;
+    assert_eq!(agent.signature_verdict.state, SignatureState::Untrusted);
+}
