@@ -74,6 +74,8 @@ pub async fn event_list(
         page_size,
         page_token,
     } = query.0;
+    // Only a stream goes on after it; what is no number is refused in any case.
+    let last = last_event_id(&request)?;
     if !wants_stream(&request) {
         let page = PageRequest {
             page_size,
@@ -93,7 +95,7 @@ pub async fn event_list(
             ));
         }
     }
-    let position = last_event_id(&request)?.or(after).unwrap_or(0);
+    let position = last.or(after).unwrap_or(0);
     stream(&request, caller.0, position, &state)
 }
 

@@ -180,10 +180,7 @@ async fn hand_on(
     mut known: impl FnMut(&[u8]),
 ) {
     let mut buffer = vec![0; 16 * 1024];
-    loop {
-        let Ok(length @ 1..) = from.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
         known(&buffer[..length]);
         if to.write_all(&buffer[..length]).await.is_err() {
             break;

@@ -31,6 +31,18 @@ async fn empty_values_are_refused_by_name() {
     }
 }
 
+/// What a stream would go on after is a number, wherever it is sent.
+#[actix_web::test]
+async fn a_last_event_that_is_no_number_is_refused() {
+    let registry = Registry::new().await;
+    for accept in ["application/json", "text/event-stream"] {
+        let request = TestRequest::get().uri("/v1/events");
+        let request = request.insert_header(("accept", accept));
+        let request = bearer(request, ADMIN).insert_header(("last-event-id", "soon"));
+        registry.ask(request).await.problem(400, "invalid-request");
+    }
+}
+
 #[actix_web::test]
 async fn bodies_that_do_not_fit() {
     let registry = Registry::new().await;
