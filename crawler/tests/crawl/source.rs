@@ -395,7 +395,7 @@ async fn concurrent_fetches_do_not_mix() {
 /// Where http is asked too, a bare `host:port` whose server speaks no TLS is told how to be written.
 #[tokio::test]
 async fn a_port_without_tls_is_told_how_to_be_written() {
-    let server = Server::start(|_: &Request| Reply::json(&card("Plain"))).await;
+    let server = Server::start(|_: &Request| Reply::json(card("Plain"))).await;
     let mut origin = server.url("/");
     origin.set_scheme("https").unwrap();
     let task = SourceTask {
