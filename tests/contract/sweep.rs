@@ -75,7 +75,8 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             &IDS[..1]
         };
         for id in ids {
-            let names = ["agent", "domain", "review", "token", "kid", "source"].map(|name| (name, *id));
+            let names =
+                ["agent", "domain", "review", "token", "kid", "source"].map(|name| (name, *id));
             let path = filled(operation, &names);
             for signed_in in [false, true] {
                 let ask = |path: &str| {
@@ -94,8 +95,8 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         }
         // A target that exists, so that the body is what is looked at.
         if operation.method == "POST" && operation.id != "reindex" {
-            let names =
-                ["agent", "domain", "review", "token", "kid", "source"].map(|name| (name, id.as_str()));
+            let names = ["agent", "domain", "review", "token", "kid", "source"]
+                .map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             for (media_type, body) in BODIES {
                 let request = served.admin(Method::POST, &path);
@@ -115,8 +116,8 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             slugs.extend(judged(&path, request.send().await.unwrap()).await);
         }
         for method in ["PUT", "PATCH", "TRACE", "BREW"] {
-            let names =
-                ["agent", "domain", "review", "token", "kid", "source"].map(|name| (name, id.as_str()));
+            let names = ["agent", "domain", "review", "token", "kid", "source"]
+                .map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             let request = served.admin(method.parse().unwrap(), &path);
             let slug = judged(&path, request.send().await.unwrap()).await;

@@ -81,8 +81,12 @@ impl Fetcher {
         let mut plain = well_known(origin, AGENT_CARD_PATH);
         plain.set_scheme("http").ok()?;
         let asked = self.guard().check_parsed(plain.clone()).is_ok();
-        (odd && asked && outcome == AttemptOutcome::TlsInvalid)
-            .then(|| format!("if it speaks http without TLS, register {plain}"))
+        // Some servers answer what they do not understand, others wait for more of it.
+        let silent = matches!(
+            outcome,
+            AttemptOutcome::TlsInvalid | AttemptOutcome::Timeout
+        );
+        (odd && asked && silent).then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
     /// Asks one URL for a card; conditionally where the validators are of this very URL.

@@ -2,11 +2,11 @@
 
 use a2a_crawler::AttemptOutcome::{
     self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
-    Throttled, TlsInvalid,
+    Throttled, Timeout,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, Validators, Verdict};
 
-use crate::support::{Canary, HOST, Reply, Request, Server, fetcher};
+use crate::support::{Canary, HOST, Reply, Request, Server, fetcher, hasty_fetcher};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -395,7 +395,7 @@ async fn concurrent_fetches_do_not_mix() {
 /// Where http is asked too, a bare `host:port` whose server speaks no TLS is told how to be written.
 #[tokio::test]
 async fn a_port_without_tls_is_told_how_to_be_written() {
-    let server = Server::start(|_: &Request| Reply::json(&card("Plain"))).await;
+    let server = Server::start(|_: &Request| Reply::json(card("Plain"))).await;
     let mut origin = server.url("/");
     origin.set_scheme("https").unwrap();
     let task = SourceTask {
@@ -403,8 +403,12 @@ async fn a_port_without_tls_is_told_how_to_be_written() {
         slot: Slot::WellKnown { origin },
         validators: None,
     };
-    let outcome = fetcher().fetch_source(&task).await;
-    assert_eq!(failed(&outcome).0, TlsInvalid);
+    let outcome = hasty_fetcher().fetch_source(&task).await;
+    assert_eq!(
+        failed(&outcome).0,
+        Timeout,
+        "it waits for the end of a request"
+    );
     let detail = &outcome.attempts[0].detail;
     assert!(detail.contains(server.url(CARD).as_str()), "{detail}");
 }
