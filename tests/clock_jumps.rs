@@ -41,6 +41,7 @@ async fn back_from_the_future(url: &str) -> Stage {
     stage.app.ingest(&group).await.unwrap();
     let vouch = Vouch {
         reason: "known to us".into(),
+        account: None,
     };
     let admin = &stage.admin;
     stage

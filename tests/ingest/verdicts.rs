@@ -85,6 +85,7 @@ async fn enrol(stage: &Stage, signer: &Signer) {
 async fn vouch(stage: &Stage) {
     let vouch = Vouch {
         reason: "known people".into(),
+        account: None,
     };
     stage
         .app
@@ -166,7 +167,7 @@ both_databases! {
                 let domain = format!("d{place}{number}.agents-test.com");
                 let what = Registration { domain: Some(domain.clone()), approve, ..Registration::default() };
                 stage.app.register(&stage.admin, &what).await.unwrap();
-                let vouch = Vouch { reason: "known people".into() };
+                let vouch = Vouch { reason: "known people".into(), account: None };
                 stage.app.domain_vouch(&stage.admin, &domain, &vouch).await.unwrap();
                 let signer = Signer::new(JKU);
                 let bytes = forged(&signer.sign(&card("Signed", "Once")), "description", json!("Changed since"));
@@ -383,7 +384,7 @@ both_databases! {
             let domain = format!("{name}.agents-test.com");
             stage.register(&domain).await;
             if vouched {
-                let vouch = Vouch { reason: "known people".into() };
+                let vouch = Vouch { reason: "known people".into(), account: None };
                 stage.app.domain_vouch(&stage.admin, &domain, &vouch).await.unwrap();
             }
             stage.look(&domain, Answer::Signed(bytes.clone(), away(&signer))).await;

@@ -9,6 +9,7 @@ use crate::domain::admission::{Facts, Obstacle, explain};
 use crate::domain::coverage::Standing;
 use crate::domain::lifecycle::Lifecycle;
 use crate::domain::ownership::DomainState;
+use crate::domain::signature::SignatureState;
 use crate::domain::source::SourceKind;
 use crate::store::entity::{agent, domain, hold, source, version};
 use crate::store::versions;
@@ -43,6 +44,7 @@ impl App {
                 change: None,
                 admitted: standing.is_admitted(),
                 has_error: version.has_error,
+                signature_invalid: version.signature == SignatureState::Invalid.as_str(),
                 person: None,
             };
             (version.agent_id, explain(&facts, &self.rules).1)
@@ -122,6 +124,7 @@ fn waits_for(obstacles: &[Obstacle]) -> String {
         Obstacle::ErrorFinding => {
             "its card has findings of severity error, which a corrected card ends"
         }
+        Obstacle::InvalidSignature => "a signature of its card is invalid, which no rule admits",
         Obstacle::Change => "it has changed too much for the rules to decide",
     };
     let told: Vec<&str> = obstacles.iter().map(told).collect();

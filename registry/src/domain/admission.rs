@@ -159,6 +159,8 @@ text_enum! {
         Nomination = "nomination",
         /// The card has a finding of severity error.
         ErrorFinding = "error_finding",
+        /// A signature of the card is invalid.
+        InvalidSignature = "invalid_signature",
         /// The change is of too high a class.
         Change = "change",
     }
@@ -188,7 +190,7 @@ fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obsta
     }
     // No rule admits a broken signature; a person who has seen the verdict may.
     if facts.signature_invalid {
-        return Ruling::Pending;
+        return Err(vec![Obstacle::InvalidSignature]);
     }
     if rules.approve_all {
         return Ok(Ruling::Approved(Rule::ApproveAll));
