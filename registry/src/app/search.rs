@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::housekeeping::KEPT_UNUSED;
 use self::frozen::Frozen;
+use super::housekeeping::KEPT_UNUSED;
 use super::meaning::Mode;
 use super::page::page_size;
 use super::render::{hit, list};
