@@ -209,8 +209,8 @@ async fn two_processes_without_a_common_address_warn() {
     let database = Database::postgres().await;
     let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
     let setup = |folder: &TempDir| Setup::new(folder.path()).database(database.url());
-    let first = setup(&folders[0]).start().await;
-    let second = setup(&folders[1]).start().await;
+    let first = Serving::from(setup(&folders[0]).command()).await;
+    let second = Serving::from(setup(&folders[1]).command()).await;
     let warning = "server.public_url is not set";
     // The later one to listen sees the other.
     let line = tokio::select! {

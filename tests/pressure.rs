@@ -148,12 +148,10 @@ async fn many_slow_connections_keep_nobody_else_out() {
 #[tokio::test]
 async fn connections_of_an_address_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path())
-        .configure(
-            "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
-        )
-        .start()
-        .await;
+    let setup = Setup::new(folder.path()).configure(
+        "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
+    );
+    let registry = Serving::from(setup.command()).await;
     let api = &registry.api;
     let mut first = connect_from("127.0.0.2", api).await;
     let mut second = connect_from("127.0.0.2", api).await;
@@ -215,7 +213,7 @@ async fn a_second_request_that_trickles_is_cut_off() {
 #[tokio::test]
 async fn malformed_requests_are_counted_and_not_told() {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path()).start().await;
+    let registry = Serving::from(Setup::new(folder.path()).command()).await;
     let inputs: [&[u8]; 6] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET\r\n\r\n",

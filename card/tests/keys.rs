@@ -314,8 +314,11 @@ fn sets_are_joined_without_repetition_up_to_the_bound() {
     };
     let joined = numbered(0, 20).union(numbered(10, 30));
     assert_eq!((joined.len(), joined.skipped()), (30, 0));
-    let full = joined.union(numbered(40, 50));
-    assert_eq!((full.len(), full.skipped()), (MAX_KEYS, 8));
+    let more = [(40, 70), (70, 100), (100, 130), (130, 150)];
+    let full = more
+        .iter()
+        .fold(joined, |full, (from, to)| full.union(numbered(*from, *to)));
+    assert_eq!((full.len(), full.skipped()), (4 * MAX_KEYS, 12));
     let mut renamed = jwk();
     renamed["kid"] = "other".into();
     assert_eq!(

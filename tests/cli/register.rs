@@ -35,7 +35,7 @@ async fn registering_says_of_each_name_what_it_brought() {
 /// A limit ends a registration at once and says so of each URL; the others are told of as ever.
 #[tokio::test]
 async fn a_limit_is_told_of_each_url_that_it_stops() {
-    let limits = "[limits]\nagents_per_domain = 2";
+    let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
     let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
     let origin = Origin::start();
     let names = ["one", "two", "three", "four"];

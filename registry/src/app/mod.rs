@@ -42,6 +42,7 @@ mod sources;
 mod standing;
 mod start;
 mod tokens;
+mod touched;
 mod urn;
 mod withdrawal;
 

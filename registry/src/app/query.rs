@@ -68,6 +68,7 @@ pub struct SearchQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
     /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    #[param(value_type = Vec<SignatureState>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signature: Vec<String>,
     /// `key=value`, as curators set it.

@@ -189,7 +189,10 @@ pub async fn agent_deprecate(
     params(("agent" = String, Path, description = "The agent's id or URN")),
     request_body = Act,
     security(("token" = [])),
-    responses((status = 200, description = "The agent as it stands now", body = Agent))
+    responses(
+        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 409, description = "The agent is not deprecated, or has been retired for good, or its domain is disputed"),
+    )
 )]
 #[post("/v1/agents/{agent}:undeprecate")]
 pub async fn agent_undeprecate(

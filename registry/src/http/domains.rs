@@ -316,7 +316,10 @@ pub async fn domain_delete(
         ("source" = String, Path, description = "The source's `id` in the domain"),
     ),
     security(("token" = [])),
-    responses((status = 204, description = "The caller has registered it no more"))
+    responses(
+        (status = 204, description = "The caller has registered it no more"),
+        (status = 409, description = "The source feeds an approved agent and nobody else has registered it, or the domain is disputed"),
+    )
 )]
 #[delete("/v1/domains/{domain}/sources/{source}")]
 pub async fn source_withdraw(

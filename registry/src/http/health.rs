@@ -78,8 +78,11 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
 /// Where the configuration gives the metrics a port of their own (`server.metrics_listen`), this is 404.
 #[utoipa::path(
     tag = "operation",
-    responses((status = 200, description = "OpenMetrics text", body = String,
-               content_type = "application/openmetrics-text"))
+    responses(
+        (status = 200, description = "OpenMetrics text", body = String,
+         content_type = "application/openmetrics-text"),
+        (status = 404, description = "The metrics have a port of their own"),
+    )
 )]
 #[get("/metrics")]
 pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {

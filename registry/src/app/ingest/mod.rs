@@ -8,6 +8,7 @@ mod card;
 mod catalog;
 mod evidence;
 mod group;
+mod ruling;
 mod slot;
 mod source;
 
