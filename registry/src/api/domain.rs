@@ -329,6 +329,7 @@ pub struct Vouch {
 #[serde(deny_unknown_fields)]
 pub struct NewGeneration {
     /// Why.
+    #[schema(value_type = limits::Reason)]
     pub reason: String,
 }
 

@@ -113,6 +113,7 @@ pub struct Act {
 #[serde(deny_unknown_fields)]
 pub struct Deprecate {
     /// Why, and what to do; shown to everybody who finds the agent.
+    #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// The agent to move to, by its id or URN.
     #[serde(default, skip_serializing_if = "Option::is_none")]

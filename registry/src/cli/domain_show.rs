@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::register::placed;
 use super::{table, terminal};
 use crate::api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
+use crate::domain::coverage::Coverage;
 use crate::domain::source::{ABSENT, SourceKind};
 
 /// Agents that are named.
@@ -152,6 +153,8 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     if domain.state != "verified" {
         let challenges = domain.challenges.iter();
         lines.extend(challenges.map(|challenge| format!("to place: {}", placed(challenge))));
+        let none = domain.no_challenge.iter();
+        lines.extend(none.map(|reason| format!("nothing to place: {reason}")));
     }
     lines
 }
@@ -179,12 +182,19 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         || "not asked again".to_owned(),
         |due| format!("asked again at {}", due.to_rfc3339()),
     );
+    let nominated = match source.coverage {
+        Coverage::Covered => "",
+        Coverage::Nomination => " (a nomination)",
+    };
     let mut line = format!(
-        "{} {}: {}, {due}",
+        "{} {}{nominated}: {}, {due}",
         named(&source.kind),
         source.url,
         source.state
     );
+    if let Some(limit) = &source.limit_met {
+        line.push_str(&format!("; it feeds no agent: {limit}"));
+    }
     // Most domains have no catalog, which is no failure.
     let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
     if source.state != ABSENT && !kept.is_empty() {
@@ -262,7 +272,6 @@ mod tests {
 
     use super::*;
     use crate::api::{Challenge, KnownValidators, SourceDay};
-    use crate::domain::coverage::Coverage;
     use crate::domain::timestamp::Timestamp;
 
     /// The lines of a screen.

@@ -32,6 +32,17 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ("domain_register", "/domain", "whether it is a domain name"),
     ("domain_register", "/card_url", "whether it is a URL"),
     (
+        "agent_deprecate",
+        "/replacement",
+        "whether there is such an agent",
+    ),
+    ("agent_deprecate", "/sunset", "whether it is yet to come"),
+    (
+        "domain_vouch",
+        "/account",
+        "whether there is such an account",
+    ),
+    (
         "domain_transfer",
         "/account",
         "whether there is such an account",

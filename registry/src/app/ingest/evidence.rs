@@ -80,14 +80,22 @@ enum Registrant {
     Party(String),
 }
 
-/// Who brought a source in first: whoever names it again later takes no part of its looks away.
+/// Who brought a source in first: whoever names it again later takes no part of its looks away. What only a catalog
+/// names is its domain's.
 fn registrant(group: &Group, row: &source::Model) -> Registrant {
+    let registrants = group.standings.registrants(row.id);
+    let first = registrants
+        .iter()
+        .min_by_key(|one| (one.registered_at, one.id));
     let domain = group.domains.get(&row.domain_id);
-    let account = domain
-        .and_then(|domain| domain.account_id)
-        .and_then(|id| group.accounts.get(&id));
-    let network = domain.and_then(|domain| domain.nominated_from.as_deref());
-    registrant_of(account, network)
+    let (account, network) = match first {
+        Some(first) => (first.account_id, first.network.as_deref()),
+        None => (
+            domain.and_then(|domain| domain.account_id),
+            domain.and_then(|domain| domain.nominated_from.as_deref()),
+        ),
+    };
+    registrant_of(account.and_then(|id| group.accounts.get(&id)), network)
 }
 
 fn registrant_of(account: Option<&account::Model>, network: Option<&str>) -> Registrant {

@@ -110,6 +110,7 @@ impl Group {
             .flat_map(|row| group.standings.registrants(row.id))
             .filter_map(|row| row.account_id)
             .collect();
+        account_ids.extend(group.domains.values().filter_map(|row| row.account_id));
         account_ids.extend(group.sources.values().filter_map(|row| row.approve_as));
         account_ids.extend(
             group

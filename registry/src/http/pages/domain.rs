@@ -12,6 +12,7 @@ use super::text::{self, ADDRESS, BLOCK, LINE};
 use super::trust;
 use crate::api::{AttemptView as Attempt, DomainView, KnownValidators};
 use crate::app::{App, Caller, ErrorKind};
+use crate::domain::coverage::Coverage;
 use crate::domain::timestamp::Timestamp;
 
 /// How often a page that waits for the first visit reloads itself, every two seconds.
@@ -35,6 +36,7 @@ pub(super) struct DomainPage {
     next_check: Option<Moment>,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
+    no_challenge: Option<String>,
     known_by: Option<KnownByView>,
     checks: Vec<CheckView>,
     sources: Vec<SourceView>,
@@ -100,6 +102,8 @@ struct CheckView {
 struct SourceView {
     url: String,
     kind: &'static str,
+    /// Whether no proof of the domain covers it.
+    nominated: bool,
     state: String,
     tone: &'static str,
     asked: bool,
@@ -273,6 +277,10 @@ impl DomainPage {
                     at: Moment::new(known.at, now),
                 }
             }),
+            no_challenge: view
+                .no_challenge
+                .as_deref()
+                .map(|reason| text::line(reason, ADDRESS)),
             challenges: view
                 .challenges
                 .iter()
@@ -319,6 +327,7 @@ impl DomainPage {
                         "ai_catalog" => "agent catalog (AI Catalog)",
                         _ => "other",
                     },
+                    nominated: source.coverage == Coverage::Nomination,
                     asked: source.state != NEW,
                     state: text::line(&source.state, LINE),
                     tone: match source.state.as_str() {
