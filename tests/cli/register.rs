@@ -55,7 +55,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
         assert!(
-            line.contains(url.as_str()) && line.contains("as many agents as a domain may have, 2"),
+            line.contains(url.as_str()) && line.contains("its proved owner may register, 2"),
             "{line}"
         );
     }

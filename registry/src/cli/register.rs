@@ -174,7 +174,7 @@ fn names_in(text: &str) -> Vec<String> {
 /// What to place where, to prove ownership.
 fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
     if let Some(reason) = &domain.no_challenge {
-        console.line(&format!("{}: {reason}", domain.domain))?;
+        console.line(reason)?;
     }
     if domain.challenges.is_empty() {
         return Ok(());
