@@ -116,7 +116,7 @@ fn a_missing_file_is_noticed_under_way_and_at_the_start() {
     }
 }
 
-/// What is changed in a file is an error, or another answer, or nothing; whatever it is, it is noticed.
+/// What is changed in a file is an error, or another answer, and noticed; or it changes nothing that anybody is told.
 #[test]
 fn whatever_is_changed_in_a_file_is_noticed() {
     let mut dice = Dice(0xc044);
@@ -150,8 +150,10 @@ fn whatever_is_changed_in_a_file_is_noticed() {
             }
             let _ = index.check();
             let damaged = index.damaged_files(|| false);
+            // A file that the index has no use for any more may change, and so may the note of what wrote it: then
+            // the answers are what they were.
             assert!(
-                intact || index.damage().is_some(),
+                intact || index.damage().is_some() || answers(&index).unwrap() == expected,
                 "{ending} {round}: {damaged:?}"
             );
         } else {
