@@ -8,6 +8,7 @@ mod naming;
 mod operator;
 mod process;
 mod register;
+mod removal;
 mod sign;
 mod verdicts;
 

@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
 /// What is measured is the program, which has this allocator too.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// A size from the environment, such as `BENCH_AGENTS=1000`, or what it is without.
 ///

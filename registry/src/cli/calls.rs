@@ -152,6 +152,16 @@ impl Client {
             .await
     }
 
+    /// Takes back the caller's registration of one source.
+    ///
+    /// # Errors
+    /// Where the registry is away or refuses, because the source feeds an approved agent for example.
+    pub async fn delete_source(&self, domain: &str, source: &str) -> Result<(), ClientError> {
+        let (domain, source) = (segment(domain), segment(source));
+        self.delete(&format!("/v1/domains/{domain}/sources/{source}"))
+            .await
+    }
+
     /// Searches.
     ///
     /// # Errors

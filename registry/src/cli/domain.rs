@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::client::Client;
-use super::confirm::confirm;
 use super::console::Console;
+use super::domain_removal;
 use super::domain_show::show;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
@@ -48,10 +48,13 @@ pub enum DomainCommand {
         #[arg(long)]
         full: bool,
     },
-    /// Remove a domain; its agents retire for good
+    /// Remove a domain, or what you have registered of it; agents that nobody else has registered retire for good
     Rm {
         #[command(flatten)]
         name: DomainName,
+        /// Take back your registration of this source alone, named by its URL or id
+        #[arg(long, value_name = "URL")]
+        source: Option<String>,
         /// Do not ask whether that is meant
         #[arg(long, short)]
         yes: bool,
@@ -168,25 +171,9 @@ pub async fn run(
                 ))?;
             }
         }
-        DomainCommand::Rm { name, yes } => {
-            let view = client.domain(&name.domain).await?.value;
-            let what = format!(
-                "removing {} and retiring its agents for good (that you see: {})",
-                view.domain,
-                view.agents.len()
-            );
-            if !confirm(&what, *yes)? {
-                return Err(Failure::No("nothing was changed".to_owned()));
-            }
-            client.delete_domain(&view.domain).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "removed": view.domain }))?;
-            } else {
-                console.line(&format!(
-                    "{} is removed and its agents are retired",
-                    view.domain
-                ))?;
-            }
+        DomainCommand::Rm { name, source, yes } => {
+            return domain_removal::run(&name.domain, source.as_deref(), *yes, client, console)
+                .await;
         }
         DomainCommand::Verify(name) => return verify(name, client, console).await,
         DomainCommand::Transfer { name, account } => {

@@ -13,6 +13,7 @@ mod console;
 mod demo;
 mod doctor;
 mod domain;
+mod domain_removal;
 mod domain_show;
 mod failure;
 mod invocation;

@@ -81,15 +81,10 @@ impl ClientError {
             _ => None,
         }
     }
-
-    /// How a command ends by it.
-    pub fn into_answer(self) -> Failure {
-        self.into()
-    }
 }
 
 impl From<ClientError> for Failure {
-    /// Takes "there is no such thing" as the answer no, and everything else as a failure.
+    /// How a command ends by it: takes "there is no such thing" as the answer no, and everything else as a failure.
     fn from(error: ClientError) -> Self {
         let (line, no) = (error.to_string(), error.status() == Some(404));
         match error {

@@ -8,8 +8,9 @@ use super::console::Console;
 use super::domain::{PageArgs, next_page};
 use super::failure::{Failure, Outcome};
 use super::show::print_diff;
+use super::signature::signature_lines;
 use super::{table, terminal};
-use crate::api::{Review, ReviewDecision, ReviewDetail, SignatureVerdict};
+use crate::api::{Review, ReviewDecision, ReviewDetail};
 use crate::domain::review::ReviewState;
 
 /// What `review` takes.
@@ -59,10 +60,7 @@ pub async fn run(
     match command {
         ReviewCommand::List { state, page } => list(state, page, client, console).await,
         ReviewCommand::Show { id } => {
-            let reply = client
-                .review(*id)
-                .await
-                .map_err(|error| error.into_answer())?;
+            let reply = client.review(*id).await?;
             if console.json {
                 console.raw_json(&reply.raw)?;
             } else {
@@ -134,7 +132,9 @@ fn change(review: &Review) -> String {
 
 fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
     facts(console, detail)?;
-    verdict(console, &detail.review.signature_verdict)?;
+    for line in signature_lines(console, &detail.review.signature_verdict) {
+        console.line(&line)?;
+    }
     for interface in &detail.interfaces {
         let version = interface.protocol_version.as_deref().unwrap_or("undated");
         console.line(&format!(
@@ -158,26 +158,6 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         }
         None => console.line("card: the bytes are no longer kept"),
     }
-}
-
-/// What the signatures are worth, and why.
-fn verdict(console: &Console, verdict: &SignatureVerdict) -> Result<(), Failure> {
-    for one in &verdict.signatures {
-        let told = |name: &str, value: &Option<String>| {
-            let value = value.as_ref();
-            value.map_or_else(String::new, |value| format!(", {name} {value}"))
-        };
-        console.line(&format!(
-            "signature: {}{}{}{}{}: {}",
-            one.verdict,
-            told("kid", &one.kid),
-            told("alg", &one.alg),
-            told("key", &one.key_thumbprint),
-            told("from", &one.key_from),
-            one.reason
-        ))?;
-    }
-    Ok(())
 }
 
 /// Who stands behind a domain, in one line.
@@ -214,13 +194,6 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             ("domain", review.domain.clone()),
             ("domain's proofs", proofs(detail)),
             ("change", change(review)),
-            (
-                "signature",
-                format!(
-                    "{}: {}",
-                    review.signature_verdict.state, review.signature_verdict.reason
-                ),
-            ),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),
             ("approved before", text(&review.previous)),

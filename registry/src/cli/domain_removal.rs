@@ -1,0 +1,93 @@
+//! `domain rm`: a whole domain, or only what the caller has registered of it.
+
+use serde_json::json;
+
+use super::client::Client;
+use super::confirm::confirm;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use crate::api::{DomainView, SourceView};
+
+/// Does it, once it is meant, and says what is left.
+///
+/// # Errors
+/// Where the caller has registered no such source, it is not meant, or the registry is away or refuses.
+pub async fn run(
+    domain: &str,
+    source: Option<&str>,
+    yes: bool,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let view = client.domain(domain).await?.value;
+    let meant = |what: String| match confirm(&what, yes)? {
+        true => Ok(()),
+        false => Err(Failure::No("nothing was changed".to_owned())),
+    };
+    let (removed, whole) = match source {
+        Some(named) => {
+            let source = own_source(&view, named)?;
+            meant(format!(
+                "taking back your registration of {} at {}",
+                source.url, view.domain
+            ))?;
+            client.delete_source(&view.domain, &source.id).await?;
+            let line = format!("your registration of {} is taken back", source.url);
+            (
+                json!({"domain": view.domain, "source": source.url, "removed": true}),
+                line,
+            )
+        }
+        None => {
+            meant(format!(
+                "removing {} and retiring its agents for good (that you see: {})",
+                view.domain,
+                view.agents.len()
+            ))?;
+            client.delete_domain(&view.domain).await?;
+            removed_of(&view, client).await?
+        }
+    };
+    if console.json {
+        console.json(&removed)?;
+    } else {
+        console.line(&whole)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What became of a domain: with sources of others it stays, and only the caller's own were taken back.
+async fn removed_of(
+    view: &DomainView,
+    client: &Client,
+) -> Result<(serde_json::Value, String), Failure> {
+    let stays = match client.domain(&view.domain).await {
+        Ok(_) => true,
+        Err(error) if error.status() == Some(404) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let line = if stays {
+        format!(
+            "what you registered of {} is taken back; what others registered stays",
+            view.domain
+        )
+    } else {
+        format!(
+            "{} is removed and the agents that only you have registered are retired",
+            view.domain
+        )
+    };
+    Ok((json!({"domain": view.domain, "removed": !stays}), line))
+}
+
+/// The caller's source of that URL or id.
+fn own_source<'a>(view: &'a DomainView, named: &str) -> Result<&'a SourceView, Failure> {
+    let mut own = view.sources.iter().filter(|source| source.own);
+    own.find(|source| source.url == named || source.id == named)
+        .ok_or_else(|| {
+            Failure::No(format!(
+                "you have registered no source {named} of {}; `a2a-registry domain show {}` lists them",
+                view.domain, view.domain
+            ))
+        })
+}

@@ -1,0 +1,148 @@
+//! Taking back what was registered: each their own, one source or all, and the line says what really happened.
+
+use serde_json::Value;
+
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Finished, Program};
+use crate::support::served::{Served, card, ended, text};
+
+/// One command as whoever holds a token.
+async fn run_with(served: &Served, token: &str, arguments: &[&str]) -> Finished {
+    let mut command = served.anonymous(arguments);
+    command.args(["--token", token]);
+    Program::run(command).await
+}
+
+/// Refused after it was said what is meant: the last line says why.
+fn refused(finished: &Finished, words: &str) {
+    assert_eq!(finished.status.code(), Some(2), "{finished:#?}");
+    let last = finished.stderr.last().map(String::as_str);
+    assert!(
+        last.is_some_and(|line| line.contains(words)),
+        "{finished:#?}"
+    );
+}
+
+#[tokio::test]
+async fn each_takes_back_what_they_have_registered() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let first = served.token("first", "publisher").await;
+    let second = served.token("second", "publisher").await;
+    for (token, path, skill) in [
+        (&first, "/a.json", "repeat"),
+        (&first, "/b.json", "count"),
+        (&second, "/c.json", "draw"),
+    ] {
+        origin.answer(path, Reply::json(card(skill, skill)));
+        let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
+        ended(&registered, 0, "");
+    }
+    let domain = origin.address().to_string();
+    let source = |path: &str| origin.url(path);
+    let remove = |path: &str| {
+        ["domain", "rm", &domain, "--source", &source(path), "--yes"].map(str::to_owned)
+    };
+    let by_first = async |words: [String; 6]| {
+        let words = words.each_ref().map(String::as_str);
+        run_with(&served, &first, &words).await
+    };
+
+    for path in ["/c.json", "/nosuch.json"] {
+        ended(
+            &by_first(remove(path)).await,
+            1,
+            "you have registered no source",
+        );
+    }
+    let mut unasked = remove("/a.json");
+    unasked[5] = "--json".into();
+    ended(&by_first(unasked).await, 2, "--yes");
+    let taken = by_first(remove("/a.json")).await;
+    ended(&taken, 0, "");
+    assert_eq!(
+        text(&taken.stdout),
+        format!("your registration of {} is taken back", source("/a.json"))
+    );
+    ended(
+        &by_first(remove("/a.json")).await,
+        1,
+        "you have registered no source",
+    );
+
+    let pending = served.run(&["review", "list", "--json"]).await;
+    let pending: Value = serde_json::from_str(&text(&pending.stdout)).unwrap();
+    let pending = pending["reviews"].as_array().unwrap();
+    assert_eq!(pending.len(), 2, "{pending:#?}");
+    let approve = async |name: &str| {
+        let review = pending.iter().find(|review| review["name"] == name);
+        let id = review.unwrap()["id"].as_str().unwrap();
+        let decided = served
+            .run(&["review", "approve", id, "--reason", "known"])
+            .await;
+        ended(&decided, 0, "");
+    };
+    approve("count").await;
+    refused(
+        &by_first(remove("/b.json")).await,
+        "feeds the approved agent",
+    );
+    approve("draw").await;
+    let whole = ["domain", "rm", &domain, "--yes"];
+    refused(&run_with(&served, &first, &whole).await, "approved agents");
+
+    // An admin's word ends the whole, and says so.
+    let removed = served.run(&whole).await;
+    ended(&removed, 0, "");
+    assert!(text(&removed.stdout).contains("is removed"), "{removed:#?}");
+}
+
+#[tokio::test]
+async fn what_others_have_registered_stays_and_the_answer_says_so() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let first = served.token("first", "publisher").await;
+    let second = served.token("second", "publisher").await;
+    // Both have the first card, so that the domain is there to be seen once one of them has gone.
+    for (token, path) in [
+        (&first, "/a.json"),
+        (&second, "/a.json"),
+        (&second, "/b.json"),
+    ] {
+        origin.answer(path, Reply::json(card(path, "repeat")));
+        let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
+        ended(&registered, 0, "");
+    }
+    let reviews = served.run(&["review", "list", "--json"]).await;
+    let reviews: Value = serde_json::from_str(&text(&reviews.stdout)).unwrap();
+    for review in reviews["reviews"].as_array().unwrap() {
+        let id = review["id"].as_str().unwrap();
+        let decided = served
+            .run(&["review", "approve", id, "--reason", "known"])
+            .await;
+        ended(&decided, 0, "");
+    }
+    let domain = origin.address().to_string();
+    let source = [
+        "domain",
+        "rm",
+        &domain,
+        "--source",
+        &origin.url("/a.json"),
+        "--yes",
+        "--json",
+    ];
+    let taken = run_with(&served, &first, &source).await;
+    ended(&taken, 0, "");
+    let taken: Value = serde_json::from_str(&text(&taken.stdout)).unwrap();
+    assert_eq!(taken["removed"], true);
+    assert_eq!(taken["source"], origin.url("/a.json"));
+    let shown = Program::run(served.anonymous(&["domain", "show", &domain])).await;
+    ended(&shown, 0, "");
+    for path in ["/a.json", "/b.json"] {
+        assert!(
+            text(&shown.stdout).contains(&origin.url(path)),
+            "{shown:#?}"
+        );
+    }
+}
