@@ -193,6 +193,62 @@ async fn acts_keep_agents_in_search(database: Option<&Database>) {
     world.serving.stop().await;
 }
 
+/// A changed card waits for a decision: the approved one is found until then, and afterwards the new one is, with no
+/// moment between them.
+async fn an_approved_change_keeps_its_agent_in_search(database: Option<&Database>) {
+    let folder = TempDir::new().unwrap();
+    let mut setup = Setup::new(folder.path());
+    if let Some(database) = database {
+        setup = setup.database(database.url());
+    }
+    let serving = setup.start().await;
+    let api = &serving.api;
+    let origin = Origin::start();
+    let domain = origin.address().to_string();
+    let approve = async || {
+        let review = eventually("a review is open", async || {
+            let list = api.admin("/v1/reviews?state=open").await.expect(200);
+            list["reviews"].as_array()?.first().cloned()
+        })
+        .await;
+        let path = format!("/v1/reviews/{}:approve", review["id"].as_str().unwrap());
+        let decision = json!({"digest": review["digest"], "reason": "a test"});
+        api.post(&path, &decision).await.expect(200);
+    };
+    origin.answer("/a.json", Reply::json(card("Agent", "search flights")));
+    api.register(&origin.url("/a.json")).await;
+    approve().await;
+    assert_eq!(api.search("q=flights").await["total"], 1);
+    for round in 0..6 {
+        let skill = format!("search flights and word{round}");
+        origin.answer("/a.json", Reply::json(card("Agent", &skill)));
+        api.recrawl(&domain).await;
+        let watching = async {
+            for _ in 0..6 {
+                assert_eq!(api.search("q=flights").await["total"], 1);
+            }
+        };
+        tokio::join!(approve(), watching);
+        let found = api.search(&format!("q=word{round}")).await;
+        assert_eq!(
+            found["total"], 1,
+            "found by its new words once it is answered"
+        );
+    }
+    serving.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approved_change_keeps_its_agent_in_search_on_sqlite() {
+    an_approved_change_keeps_its_agent_in_search(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approved_change_keeps_its_agent_in_search_on_postgres() {
+    let database = Database::postgres().await;
+    an_approved_change_keeps_its_agent_in_search(Some(&database)).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acts_keep_agents_in_search_on_sqlite() {
     acts_keep_agents_in_search(None).await;

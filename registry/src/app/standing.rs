@@ -115,7 +115,13 @@ fn is_catalog(source: &source::Model) -> bool {
 
 /// What keeps the rules from approving an agent's first card, and what would change that.
 fn waits_for(obstacles: &[Obstacle]) -> String {
+    let unproved = obstacles.contains(&Obstacle::Unproved);
+    let nominated = obstacles.contains(&Obstacle::Nomination);
     let told = |obstacle: &Obstacle| match obstacle {
+        // Before anybody is the domain's owner, every account that has registered the URL may become it.
+        Obstacle::Unproved if nominated => {
+            "nobody has proved the domain yet, and the rules decide once an account has that registered this URL"
+        }
         Obstacle::Unproved => "nobody has proved the domain yet, and a proof lets the rules decide",
         Obstacle::Nomination => {
             "somebody else than the domain's owner has named its URL, so the domain's proof does not cover it; the owner can \
@@ -127,7 +133,11 @@ fn waits_for(obstacles: &[Obstacle]) -> String {
         Obstacle::InvalidSignature => "a signature of its card is invalid, which no rule admits",
         Obstacle::Change => "it has changed too much for the rules to decide",
     };
-    let told: Vec<&str> = obstacles.iter().map(told).collect();
+    let told: Vec<&str> = obstacles
+        .iter()
+        .filter(|obstacle| !(unproved && **obstacle == Obstacle::Nomination))
+        .map(told)
+        .collect();
     if told.is_empty() {
         "a curator decides".into()
     } else {
@@ -161,4 +171,22 @@ fn of_agent(agent: &agent::Model, holds: &[hold::Model], obstacles: &[Obstacle])
         _ => {}
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_let_the_rules_decide_is_said_as_it_is() {
+        let unproved = waits_for(&[Obstacle::Unproved]);
+        assert!(unproved.contains("a proof lets the rules decide"));
+        // Nobody is the owner yet, so nobody is somebody else.
+        let nominated = waits_for(&[Obstacle::Unproved, Obstacle::Nomination]);
+        assert!(nominated.contains("once an account has that registered this URL"));
+        assert!(!nominated.contains("owner"), "{nominated}");
+        let beside = waits_for(&[Obstacle::Nomination, Obstacle::ErrorFinding]);
+        assert!(beside.contains("the owner can") && beside.contains(", and because its card"));
+        assert_eq!(waits_for(&[]), "a curator decides");
+    }
 }

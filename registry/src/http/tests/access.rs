@@ -307,3 +307,32 @@ async fn a_network_without_a_token_has_few_nominations_waiting() {
     let own = bearer(nominate("[2001:db8::1]:9", 12), ADMIN);
     assert_eq!(registry.ask(own).await.status, 202);
 }
+
+#[actix_web::test]
+async fn as_many_networks_are_noted_of_a_source_as_are_counted() {
+    let registry = Registry::with(|config| {
+        config.governance.registration = crate::config::Registration::Open;
+        config.limits.networks_per_source = 2;
+        config.limits.pending_nominations = 1;
+    })
+    .await;
+    let nominate = |network: u8, port: u16| {
+        TestRequest::post()
+            .uri("/v1/domains")
+            .peer_addr(format!("[2001:db8:0:{network}::1]:9").parse().unwrap())
+            .set_json(json!({"domain": format!("127.0.0.1:{port}")}))
+    };
+    for network in 1..=3 {
+        let taken = registry.ask(nominate(network, 9)).await;
+        assert_eq!(taken.status, 202);
+    }
+    for network in 1..=2 {
+        let refused = registry.ask(nominate(network, 10)).await;
+        refused.problem(403, "limit-reached");
+    }
+    // The third was one more than are noted, so nothing of it waits.
+    assert_eq!(registry.ask(nominate(3, 10)).await.status, 202);
+    // An account is noted however many networks are.
+    let own = registry.ask(bearer(nominate(1, 9), ADMIN)).await;
+    assert_eq!(own.json()["sources"][0]["own"], true);
+}
