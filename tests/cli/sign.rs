@@ -204,5 +204,12 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
         0,
         "",
     );
-    speaks(&forged, &["has an invalid signature: "]).await;
+    let keys = format!("from {jku}");
+    let broken = [
+        "has an invalid signature: ",
+        "signature: invalid: ",
+        "algorithm ES256",
+        &keys,
+    ];
+    speaks(&forged, &broken).await;
 }

@@ -56,6 +56,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     for part in [
         "critical",
         "domain's proofs:",
+        "a nomination: no proof of the domain covers it",
         "signature: invalid: The signature does not match",
         "invalid: key k1, algorithm EdDSA, thumbprint ",
         &format!("from {}", origin.url("/keys.json")),
@@ -111,6 +112,10 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
         .unwrap();
     let page = page.text().await.unwrap();
     assert!(page.contains("kid <code>k1</code>"), "{page}");
+    let nominated = "a nomination: no proof of the domain covers it";
+    assert!(page.contains(nominated), "{page}");
+    let shown = served.run(&["show", &agent]).await;
+    assert!(text(&shown.stdout).contains(nominated), "{shown:#?}");
 
     let reject = ["review", "reject", &review, "--reason", "not theirs"];
     ended(&served.run(&reject).await, 0, "its signature is invalid");

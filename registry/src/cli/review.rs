@@ -193,6 +193,7 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             ("agent", format!("{} ({})", review.name, review.agent)),
             ("domain", review.domain.clone()),
             ("domain's proofs", proofs(detail)),
+            ("coverage", review.coverage.meaning().to_owned()),
             ("change", change(review)),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),

@@ -12,6 +12,7 @@ use url::Url;
 use super::client::{self, Client};
 use super::console::Console;
 use super::failure::{Failure, Outcome};
+use super::signature::signature_lines;
 use super::target::{AgentName, CARD_PATH, OLD_CARD_PATH};
 use super::terminal;
 use crate::api::Agent;
@@ -84,7 +85,7 @@ pub async fn run(
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
     } else {
-        load_card(arguments, client).await?
+        load_card(arguments, client, console).await?
     };
     let parsed = a2a_card::parse(&bytes).map_err(|error| {
         Failure::new(format!(
@@ -115,7 +116,11 @@ fn given(value: &Option<String>) -> Option<String> {
 
 /// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
 /// this was judged by.
-async fn load_card(arguments: &SendArgs, client: &Client) -> Result<Bytes, Failure> {
+async fn load_card(
+    arguments: &SendArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Bytes, Failure> {
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
         Ok(hit) => hit.summary.id,
@@ -127,6 +132,12 @@ async fn load_card(arguments: &SendArgs, client: &Client) -> Result<Bytes, Failu
         Err(failure) => return Err(failure),
     };
     let agent = client.agent(id).await?.value;
+    let verdict = &agent.signature_verdict;
+    if verdict.state != SignatureState::Unsigned {
+        for line in signature_lines(console, verdict) {
+            terminal::note(&line);
+        }
+    }
     let concerns = concerns(&agent);
     for concern in &concerns {
         terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));

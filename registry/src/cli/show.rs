@@ -306,6 +306,7 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
                     summary.trust.signature
                 ),
             ),
+            ("coverage", agent.coverage.meaning().to_owned()),
             ("speaks", speaks(summary)),
             ("tags", summary.tags.join(", ")),
             ("labels", labels.join(", ")),

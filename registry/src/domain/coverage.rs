@@ -30,6 +30,16 @@ text_enum! {
     }
 }
 
+impl Coverage {
+    /// What that means, for whoever decides whether to rely on it.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Covered => "the domain's own: a proof of the domain covers it",
+            Self::Nomination => "a nomination: no proof of the domain covers it",
+        }
+    }
+}
+
 impl Standing {
     /// Whether rules 4 and 5 may decide on it.
     pub const fn is_admitted(self) -> bool {

@@ -62,6 +62,7 @@ struct TrustView {
     level: Option<String>,
     ladder: Vec<Step>,
     domain: &'static str,
+    coverage: &'static str,
     signature: &'static str,
     /// Why the signatures are worth that, in a sentence.
     reason: String,
@@ -247,6 +248,7 @@ impl AgentPage {
                     .map(|level| text::line(level, 8)),
                 ladder: trust::ladder(&summary.trust),
                 domain: trust::domain_meaning(&summary.trust.domain),
+                coverage: agent.coverage.meaning(),
                 signature: trust::signature_meaning(&summary.trust.signature),
                 reason: text::line(&agent.signature_verdict.reason, 500),
                 entries: agent
