@@ -13,6 +13,7 @@ mod over_tls;
 mod polite;
 mod site;
 mod succession;
+mod withdrawal;
 
 use std::sync::Arc;
 

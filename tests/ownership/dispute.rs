@@ -75,7 +75,12 @@ impl Disputed {
             visibility: Some(Visibility::Internal),
             labels: None,
         };
+        let shown = self.house.shown(&self.house.stage.admin).await;
+        let source = &shown.sources[0].id;
         vec![
+            app.source_withdraw(caller, DOMAIN, source)
+                .await
+                .unwrap_err(),
             app.domain_patch(caller, DOMAIN, &patch).await.unwrap_err(),
             app.domain_transfer(caller, DOMAIN, &to).await.unwrap_err(),
             app.domain_delete(caller, DOMAIN).await.unwrap_err(),

@@ -9,11 +9,11 @@ use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::stage::{Answer, card};
 
-fn url(path: &str) -> String {
+pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
 }
 
-fn at(path: &str) -> Registration {
+pub(super) fn at(path: &str) -> Registration {
     Registration {
         card_url: Some(url(path)),
         ..Registration::default()
@@ -26,7 +26,7 @@ fn urls(view: &DomainView) -> Vec<&str> {
 
 impl House {
     /// Two accounts with a card each on one domain that nobody has proved.
-    async fn of_two(&self) -> [Caller; 2] {
+    pub(super) async fn of_two(&self) -> [Caller; 2] {
         let two = [self.account("first").await, self.account("second").await];
         for (caller, path) in two.iter().zip(["/first.json", "/second.json"]) {
             self.stage.app.register(caller, &at(path)).await.unwrap();
@@ -37,14 +37,14 @@ impl House {
         two
     }
 
-    async fn source_of(&self, path: &str) -> (String, uuid::Uuid) {
+    pub(super) async fn source_of(&self, path: &str) -> (String, uuid::Uuid) {
         let view = self.shown(&self.stage.admin).await;
         let source = view.sources.into_iter().find(|one| one.url == url(path));
         let source = source.unwrap();
         (source.id, source.agent.unwrap())
     }
 
-    async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
+    pub(super) async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
         let shown = self.stage.app.agent_show(caller, &agent.to_string()).await;
         shown.is_err_and(|error| error.kind == ErrorKind::NotFound)
     }

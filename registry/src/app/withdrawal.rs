@@ -6,54 +6,82 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::coverage::Standings;
 use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
+use super::ownership::{disputed, is_disputed};
+use super::sources::kind_of;
 use super::{Account, App, AppError, Caller};
+use crate::domain::coverage::{Standing, lies_with_the_domain};
 use crate::domain::event::EventKind;
 use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
+use crate::domain::source::SourceKind;
 use crate::store::entity::{agent, domain, source, source_registrant};
-use crate::store::{Write, agents, coverage, domains};
+use crate::store::{Write, accounts, agents, domains};
 
-/// A domain's sources, who has registered them, and the agents they feed.
+/// A domain's sources, who stands behind them, and the agents they feed.
 struct Registered {
     sources: Vec<source::Model>,
-    registrants: Vec<source_registrant::Model>,
+    standings: Standings,
     agents: Vec<agent::Model>,
+    /// The account that has proved the domain.
+    owner: Option<Uuid>,
 }
 
 impl Registered {
     async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
-        let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
         Ok(Self {
-            registrants: coverage::registrants_of(write, &ids).await?,
+            standings: Standings::load(write, [row], &sources).await?,
             sources,
             agents,
+            owner: row.owner_id,
         })
     }
 
-    /// Whether the caller has registered a source.
-    fn is_own(&self, caller: &Caller, source: i64) -> bool {
-        let mut all = self.registrants.iter();
-        all.any(|one| one.source_id == source && is(caller, one.account_id))
+    /// Whether an account has registered a source.
+    fn is_own(&self, account: Uuid, source: i64) -> bool {
+        let mut all = self.standings.registrants(source).iter();
+        all.any(|one| one.account_id == Some(account))
     }
 
     /// Whether anybody else has.
-    fn is_others(&self, caller: &Caller, source: i64) -> bool {
-        let mut all = self.registrants.iter();
-        all.any(|one| one.source_id == source && !is(caller, one.account_id))
+    fn is_others(&self, account: Uuid, source: i64) -> bool {
+        let mut all = self.standings.registrants(source).iter();
+        all.any(|one| one.account_id != Some(account))
     }
 
-    /// The sources that end when the caller takes back what it has registered: those that nobody else has.
-    fn ending(&self, caller: &Caller, withdrawn: &[i64]) -> Vec<i64> {
-        withdrawn
+    /// Whether a source is another account's, who has proved the domain: what lies where only the domain puts it, and
+    /// what its proof covers. Whoever else has registered that has only named it, and does not end it.
+    fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
+        let standing = || self.standings.of_source(source, self.sources.iter());
+        self.owner.is_some_and(|owner| owner != account)
+            && (lies_with_the_domain(kind_of(source)) || standing() == Standing::Covered)
+    }
+
+    /// The sources that end when an account takes back what it has registered: those that nobody else has, and with a
+    /// catalog its entries, which are whose the catalog is.
+    fn ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
+        let mut ending: Vec<i64> = self
+            .sources
             .iter()
-            .copied()
-            .filter(|id| !self.is_others(caller, *id))
-            .collect()
+            .filter(|source| withdrawn.contains(&source.id))
+            .filter(|source| !self.is_others(account, source.id))
+            .filter(|source| !self.is_owners(account, source))
+            .map(|source| source.id)
+            .collect();
+        let entries: Vec<i64> = self
+            .sources
+            .iter()
+            .filter(|source| kind_of(source) == SourceKind::Entry)
+            .filter(|source| source.catalog_id.is_some_and(|id| ending.contains(&id)))
+            .map(|source| source.id)
+            .collect();
+        ending.extend(entries);
+        ending
     }
 
     /// The agents that no source feeds once these have ended.
@@ -73,11 +101,11 @@ impl Registered {
 
 impl App {
     /// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
-    /// alone has fed, unless that was approved.
+    /// alone has fed, unless that was approved. What is the proved owner's stays, and is registered by that account then.
     ///
     /// # Errors
     /// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
-    /// registration of a source that feeds an approved agent.
+    /// registration of a source that feeds an approved agent, and while the domain is disputed.
     pub async fn source_withdraw(
         &self,
         caller: &Caller,
@@ -91,10 +119,13 @@ impl App {
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &seen).await?;
         let registered = Registered::load(&write, &row).await?;
-        if !registered.is_own(caller, id) {
+        if !registered.is_own(account.id, id) {
             return Err(missing());
         }
-        let ending = registered.ending(caller, &[id]);
+        if is_disputed(&row) {
+            return Err(disputed(&row));
+        }
+        let ending = registered.ending(account.id, &[id]);
         let approved = registered
             .sources
             .iter()
@@ -137,7 +168,7 @@ impl App {
             .sources
             .iter()
             .map(|source| source.id)
-            .filter(|id| registered.is_own(caller, *id))
+            .filter(|id| registered.is_own(account.id, *id))
             .collect();
         let unverified = row.state == DomainState::Unverified.as_str();
         let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
@@ -146,7 +177,7 @@ impl App {
             self.may_keep(caller, &seen).await?;
             return self.end_domain(&seen, &account.name).await;
         }
-        let ending = registered.ending(caller, &own);
+        let ending = registered.ending(account.id, &own);
         let rest: Vec<&source::Model> = registered
             .sources
             .iter()
@@ -208,12 +239,13 @@ impl App {
         for id in &taken.ending {
             write.source_end(*id, now.0).await?;
         }
+        self.leave_to_owner(&write, registered, &taken).await?;
         for agent in registered.unfed(&taken.ending) {
             let mut state = self.state_of(&write, agent.id).await?;
             ledger.retire(&mut state, actor, "its registration was taken back");
         }
-        let still_own = registered.registrants.iter().any(|one| {
-            one.account_id == Some(taken.by.id) && !taken.withdrawn.contains(&one.source_id)
+        let still_own = registered.sources.iter().any(|source| {
+            registered.is_own(taken.by.id, source.id) && !taken.withdrawn.contains(&source.id)
         });
         if !still_own {
             write.challenge_end(row.id, taken.by.id).await?;
@@ -222,19 +254,51 @@ impl App {
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         self.follow_coverage(&write, &mut ledger, row).await?;
         for source in &registered.sources {
-            if let Some(agent) = source
-                .agent_id
-                .filter(|_| taken.withdrawn.contains(&source.id))
-            {
+            let Some(agent) = source.agent_id else {
+                continue;
+            };
+            let data = if taken.withdrawn.contains(&source.id) {
                 // Who may see it has changed.
-                let data = json!({"source": source.url, "registered": false});
-                ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
-            }
+                json!({"source": source.url, "registered": false})
+            } else if taken.ending.contains(&source.id) {
+                json!({"source": source.url, "fed": false})
+            } else {
+                continue;
+            };
+            ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
         }
         let regarded = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);
         self.after_write(&regarded);
+        Ok(())
+    }
+
+    /// Registers for the domain's owner what stays and nobody would be known to have registered any more.
+    async fn leave_to_owner(
+        &self,
+        write: &Write,
+        registered: &Registered,
+        taken: &Taken<'_>,
+    ) -> Result<(), AppError> {
+        let owner: Vec<Uuid> = registered.owner.into_iter().collect();
+        let Some(owner) = accounts::accounts_by_ids(write, &owner).await?.pop() else {
+            return Ok(());
+        };
+        for id in &taken.withdrawn {
+            if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
+                continue;
+            }
+            let by_owner = source_registrant::Model {
+                id: 0,
+                source_id: *id,
+                account_id: Some(owner.id),
+                network: None,
+                role: Some(owner.role.clone()),
+                registered_at: self.now().0,
+            };
+            write.registrant_add(by_owner).await?;
+        }
         Ok(())
     }
 
@@ -261,7 +325,7 @@ struct Taken<'a> {
     by: &'a Account,
     /// The sources whose registration it takes back.
     withdrawn: Vec<i64>,
-    /// Those of them that end with it.
+    /// The sources that end with it: those of them that nobody else has, and the entries of such catalogs.
     ending: Vec<i64>,
 }
 

@@ -104,18 +104,22 @@ pub struct SourceFacts<'a> {
     pub registrants: Vec<Registrant>,
 }
 
+/// Whether a source of this kind lies where only the domain itself puts something, whoever has registered it.
+pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
+    match kind {
+        SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
+        SourceKind::Url | SourceKind::Entry => false,
+    }
+}
+
 /// What a domain's proof says of a source, or would say if it held.
 pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
     if !domain.is(&source.origin) || !reaches(domain, source.answered_by) {
         return Standing::Nomination;
     }
-    let lies_where_only_the_domain_puts_it = match source.kind {
-        SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
-        SourceKind::Url | SourceKind::Entry => source.is_named,
-    };
     let registered = |wanted: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(wanted);
     let by_owner = |one: &Registrant| one.account.is_some() && one.account == domain.owner;
-    if lies_where_only_the_domain_puts_it || registered(&by_owner) {
+    if lies_with_the_domain(source.kind) || source.is_named || registered(&by_owner) {
         return Standing::Covered;
     }
     let by_curator = |one: &Registrant| one.role.is_some_and(|role| role.may(Permission::Curate));

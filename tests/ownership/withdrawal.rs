@@ -1,0 +1,132 @@
+//! What is taken back ends only what was the caller's alone (model.md section 7).
+
+use a2a_crawler::AttemptOutcome::NotFound;
+use a2a_registry::api::{Act, Transfer};
+use a2a_registry::app::ErrorKind;
+use a2a_registry::store::entity::source;
+use time::Duration;
+use uuid::Uuid;
+
+use super::others::{at, url};
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Read, card};
+
+/// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
+fn site(source: &source::Model, named: &[&str]) -> Answer {
+    match source.kind.as_str() {
+        "ard" => {
+            let entries = named.iter().map(|path| ((*path).to_owned(), url(path)));
+            Answer::Catalog(entries.collect(), Read::Whole)
+        }
+        "ai_catalog" => Answer::Fails(NotFound),
+        "well_known" => Answer::Card(br#"{"name": "Broken", "skills": []}"#.to_vec()),
+        _ => Answer::Card(card(&source.url, "Is there")),
+    }
+}
+
+impl House {
+    /// Visits such a site until what its catalog names has come in.
+    async fn sees_site(&self, named: &[&str]) {
+        for _ in 0..3 {
+            self.stage.advance(Duration::minutes(2));
+            self.stage.visit(|source| site(source, named)).await;
+        }
+    }
+
+    async fn id_of(&self, kind: &str) -> String {
+        let view = self.shown(&self.stage.admin).await;
+        let source = view.sources.into_iter().find(|one| one.kind == kind);
+        source.unwrap().id
+    }
+
+    async fn lifecycle(&self, agent: Uuid) -> String {
+        let all = self.stage.agents().await;
+        all.into_iter()
+            .find(|row| row.id == agent)
+            .unwrap()
+            .lifecycle
+    }
+
+    /// Every source with what became of its agent.
+    async fn fed(&self) -> Vec<(String, Option<String>)> {
+        let view = self.shown(&self.stage.admin).await;
+        let mut all = Vec::new();
+        for source in view.sources {
+            let lifecycle = match source.agent {
+                Some(agent) => Some(self.lifecycle(agent).await),
+                None => None,
+            };
+            all.push((source.kind, lifecycle));
+        }
+        all
+    }
+}
+
+both_databases! {
+    /// A stranger has registered the domain, and its owner only a card: what the domain's proof covers is not the
+    /// stranger's to end.
+    async fn what_is_the_owners_stays(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
+        let app = &house.stage.app;
+        house.register(&stranger, DOMAIN).await;
+        let view = app.register(&owner, &at("/own.json")).await.unwrap();
+        house.sees_site(&["/a.json"]).await;
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        let before = house.fed().await;
+        let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
+        for fed in [is("entry", "approved"), is("url", "approved"), is("well_known", "pending")] {
+            assert!(before.contains(&fed), "{before:?}");
+        }
+        for kind in ["ard", "ai_catalog", "well_known"] {
+            app.source_withdraw(&stranger, DOMAIN, &house.id_of(kind).await).await.unwrap();
+        }
+        assert_eq!(house.fed().await, before);
+        let view = house.shown(&owner).await;
+        assert!(view.sources.iter().all(|one| one.own || one.kind == "entry"), "{view:#?}");
+        let view = house.shown(&stranger).await;
+        assert!(view.sources.iter().all(|one| !one.own), "{view:#?}");
+        house.stage.index_equals_database().await;
+    }
+
+    /// Whoever gave a domain away takes back its registration, and nothing that is the heir's.
+    async fn a_former_owner_ends_nothing(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let (former, agent) = house.proved().await;
+        let heir = house.account("heir").await;
+        let app = &house.stage.app;
+        let to = Transfer { account: "heir".into() };
+        app.domain_transfer(&former, DOMAIN, &to).await.unwrap();
+        for kind in ["ard", "ai_catalog", "well_known"] {
+            app.source_withdraw(&former, DOMAIN, &house.id_of(kind).await).await.unwrap();
+        }
+        assert!(house.stage.served(agent).await.is_some());
+        assert!(house.shown(&heir).await.sources.iter().all(|one| one.own));
+        house.stage.index_equals_database().await;
+    }
+
+    /// A catalog's entries are whose the catalog is: they end with it, and while one of them is approved it stays.
+    async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let first = house.account("first").await;
+        house.register(&first, DOMAIN).await;
+        house.sees_site(&["/a.json", "/b.json"]).await;
+        let (app, admin) = (&house.stage.app, &house.stage.admin);
+        let (_, approved) = house.source_of("/a.json").await;
+        let (_, pending) = house.source_of("/b.json").await;
+        house.stage.approve(approved).await;
+        let catalog = house.id_of("ard").await;
+        let kept = app.source_withdraw(&first, DOMAIN, &catalog).await.unwrap_err();
+        assert_eq!(kept.kind, ErrorKind::Conflict);
+        assert!(kept.public.contains(&approved.to_string()), "{kept:?}");
+        let over = Act { reason: "over".into(), hold: None };
+        app.agent_retire(admin, &approved.to_string(), &over).await.unwrap();
+        app.source_withdraw(&first, DOMAIN, &catalog).await.unwrap();
+        assert_eq!(house.lifecycle(pending).await, "retired");
+        let view = house.shown(admin).await;
+        assert!(view.sources.iter().all(|one| one.kind != "entry" && one.kind != "ard"), "{view:#?}");
+        house.stage.index_equals_database().await;
+    }
+}
