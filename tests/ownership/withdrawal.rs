@@ -129,4 +129,26 @@ both_databases! {
         assert!(view.sources.iter().all(|one| one.kind != "entry" && one.kind != "ard"), "{view:#?}");
         house.stage.index_equals_database().await;
     }
+
+    /// A catalog that names what somebody else has registered makes it nobody else's: it does not end with the catalog.
+    async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [first, second] = [house.account("first").await, house.account("second").await];
+        let app = &house.stage.app;
+        house.register(&first, DOMAIN).await;
+        app.register(&second, &at("/b.json")).await.unwrap();
+        house.sees_site(&["/a.json", "/b.json"]).await;
+        let (_, of_first) = house.source_of("/a.json").await;
+        let (_, of_second) = house.source_of("/b.json").await;
+        house.stage.approve(of_second).await;
+        let refused = app.domain_delete(&first, DOMAIN).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+        assert_eq!(house.lifecycle(of_second).await, "approved");
+        for kind in ["ard", "ai_catalog", "well_known"] {
+            app.source_withdraw(&first, DOMAIN, &house.id_of(kind).await).await.unwrap();
+        }
+        assert_eq!(house.lifecycle(of_first).await, "retired");
+        assert_eq!(house.lifecycle(of_second).await, "approved");
+        house.stage.index_equals_database().await;
+    }
 }

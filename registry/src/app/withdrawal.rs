@@ -183,12 +183,8 @@ impl App {
             .iter()
             .filter(|source| !ending.contains(&source.id))
             .collect();
-        // A catalog's entries are whose the catalog is.
-        let of_own_catalogs =
-            |source: &source::Model| source.catalog_id.is_some_and(|id| ending.contains(&id));
         let others: BTreeSet<Uuid> = rest
             .iter()
-            .filter(|source| !of_own_catalogs(source))
             .filter_map(|source| source.agent_id)
             .collect();
         let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
@@ -201,7 +197,7 @@ impl App {
                 ),
             ));
         }
-        if rest.iter().all(|source| of_own_catalogs(source)) {
+        if rest.is_empty() {
             drop(write);
             return self.end_domain(&seen, &account.name).await;
         }
