@@ -14,6 +14,7 @@ mod polite;
 mod site;
 mod succession;
 mod withdrawal;
+mod word;
 
 use std::sync::Arc;
 

@@ -293,7 +293,8 @@ impl Write {
         Ok(())
     }
 
-    /// Lets these sources feed no agent until their next card, which is asked for in full.
+    /// Lets these sources feed no agent until their next card, which is asked for in full, and for which nobody has given
+    /// a word.
     ///
     /// # Errors
     /// Where the database fails.
@@ -303,6 +304,7 @@ impl Write {
         }
         source::Entity::update_many()
             .col_expr(source::Column::AgentId, Expr::value(Option::<Uuid>::None))
+            .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::FullWanted, Expr::value(true))
             .filter(source::Column::Id.is_in(ids.iter().copied()))
             .exec(self.connection())

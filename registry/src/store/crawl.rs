@@ -100,6 +100,7 @@ impl Write {
                 C::UnlistedSince,
                 C::UnlistedLooks,
                 C::AgentId,
+                C::ApproveAs,
                 C::ValidatorUrl,
                 C::Etag,
                 C::LastModified,

@@ -392,6 +392,23 @@ impl Write {
         Ok(())
     }
 
+    /// Takes back whatever word was given for the first cards of a domain's sources.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn sources_approve_as_nobody(&self, domain: i64) -> Result<(), StoreError> {
+        source::Entity::update_many()
+            .col_expr(
+                source::Column::ApproveAs,
+                Expr::value(Option::<Uuid>::None),
+            )
+            .filter(source::Column::DomainId.eq(domain))
+            .filter(source::Column::ApproveAs.is_not_null())
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
     /// Ends a domain: it is visited no more, its sources and proofs end, its name is free again.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
 use crate::store::Write;
 use crate::store::accounts;
-use crate::store::entity::{agent, body, enrolled_key, version, version_source};
+use crate::store::entity::{agent, body, enrolled_key, source, version, version_source};
 use crate::store::versions::{self, VersionKey};
 
 /// What tells one content from another: the canonical form and how it is signed.
@@ -70,9 +70,16 @@ impl App {
         let enrolled = group.enrolled_keys(source);
         let content = Content::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
         let answered_by = group.answered(source, &fetched.url);
+        let unfed = |row: &&source::Model| row.agent_id.is_none();
+        let word = group.sources.get(&source).filter(unfed);
+        let word = word.and_then(|row| row.approve_as);
         let Some(id) = self.agent_for(group, ledger, source, &content) else {
             return Ok(false);
         };
+        if let Some(row) = group.touch(source) {
+            // Given for the first card that comes in, whatever becomes of that.
+            row.approve_as = None;
+        }
         let standing = group.standing_of(source);
         let Some(mut state) = group.agents.remove(&id) else {
             return Ok(false);
@@ -123,6 +130,8 @@ impl App {
                     source,
                     fetched,
                     content,
+                    // An agent that had a card before is not what was registered.
+                    word: word.filter(|_| newest.is_none()),
                     newest,
                     rotated,
                     standing,
@@ -190,6 +199,7 @@ impl App {
             source,
             fetched,
             content,
+            word,
             newest,
             rotated,
             standing,
@@ -266,7 +276,7 @@ impl App {
             group.changed.push((state.agent.id, keep));
         }
         ledger.touch(state);
-        self.rule(group, ledger, state, source, &key, class, has_error);
+        self.rule(group, ledger, state, &key, class, has_error, word);
         Ok(())
     }
 }
@@ -276,6 +286,8 @@ struct New<'a> {
     source: i64,
     fetched: &'a FetchedCard,
     content: Content,
+    /// The account that has approved it with the registration.
+    word: Option<Uuid>,
     newest: Option<VersionKey>,
     /// Whether none of the keys it is signed with is one that the agent's card is known by.
     rotated: bool,

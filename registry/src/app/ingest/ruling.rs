@@ -47,28 +47,28 @@ impl App {
                 Some(class.await?)
             }
         };
-        self.rule(group, ledger, state, source, waiting, class, has_error);
+        self.rule(group, ledger, state, waiting, class, has_error, None);
         Ok(())
     }
 
-    /// Applies the admission rules to a version.
+    /// Applies the admission rules to a version. `word` is the account that has approved it with the registration.
     #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
     pub(super) fn rule(
         &self,
         group: &Group,
         ledger: &mut Ledger<'_>,
         state: &mut AgentState,
-        source: i64,
         key: &VersionKey,
         class: Option<ChangeClass>,
         has_error: bool,
+        word: Option<Uuid>,
     ) {
         let domain = group.domains.get(&state.agent.domain_id);
         let signature_invalid = key.signature == SignatureState::Invalid.as_str();
         // Whoever approved with the registration has not seen that the signature is broken.
-        let word = self
-            .submitters_word(group, state, source)
-            .filter(|_| !signature_invalid);
+        let word = word
+            .filter(|_| !signature_invalid)
+            .and_then(|account| submitters_word(group, account));
         let facts = Facts {
             domain: &state.agent.domain.clone(),
             verified: domain.is_some_and(|row| row.state == "verified"),
@@ -107,21 +107,17 @@ impl App {
             }
         }
     }
+}
 
-    /// `register --approve`: the submitter's word for the first card of a source.
-    fn submitters_word(&self, group: &Group, state: &AgentState, source: i64) -> Option<Decider> {
-        if state.agent.approved_version.is_some() {
-            return None;
-        }
-        let account = group.sources.get(&source)?.approve_as?;
-        let account = group.accounts.get(&account)?;
-        Some(Decider {
-            actor: account.name.clone(),
-            rule: Rule::Person,
-            reason: Some("approved with the registration".into()),
-            self_approved: true,
-        })
-    }
+/// `register --approve`: the submitter's word.
+fn submitters_word(group: &Group, account: Uuid) -> Option<Decider> {
+    let account = group.accounts.get(&account)?;
+    Some(Decider {
+        actor: account.name.clone(),
+        rule: Rule::Person,
+        reason: Some("approved with the registration".into()),
+        self_approved: true,
+    })
 }
 
 /// The last decision of a person on exactly this content.

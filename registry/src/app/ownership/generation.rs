@@ -67,6 +67,7 @@ impl App {
             write.key_withdraw(row.id, &key.kid).await?;
         }
         write.owner_marks_end(row.id).await?;
+        write.sources_approve_as_nobody(row.id).await?;
         row.generation += 1;
         row.generation_since = now.0;
         row.state = "unverified".into();

@@ -1,0 +1,96 @@
+//! A word given with the registration is for the first card that comes in, and for nothing that nobody has seen.
+
+use a2a_registry::api::{NewGeneration, Registration};
+use a2a_registry::domain::review::ReviewState;
+use time::Duration;
+
+use super::others::{at, url};
+use super::{DOMAIN, House};
+use crate::support::both_databases;
+use crate::support::signer::Signer;
+use crate::support::stage::{Answer, card};
+
+fn with_word(what: Registration) -> Registration {
+    Registration {
+        approve: true,
+        ..what
+    }
+}
+
+fn whole() -> Registration {
+    with_word(Registration {
+        domain: Some(DOMAIN.into()),
+        ..Registration::default()
+    })
+}
+
+both_databases! {
+    /// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
+    async fn it_ends_with_the_generation(url_of_database: &str) {
+        for comes_before in [true, false] {
+            let house = House::new(url_of_database).await;
+            let stage = &house.stage;
+            stage.app.register(&stage.admin, &whole()).await.unwrap();
+            if comes_before {
+                stage.look(DOMAIN, Answer::Card(card("Travel", "Books flights"))).await;
+                assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+            }
+            let sold = NewGeneration { reason: "sold".into() };
+            stage.app.domain_new_generation(&stage.admin, DOMAIN, &sold).await.unwrap();
+            stage.look(DOMAIN, Answer::Card(card("Travel", "Of another owner"))).await;
+            let agent = stage.agent(DOMAIN).await;
+            assert_eq!(agent.lifecycle, "pending", "{comes_before}");
+            assert!(stage.open_review(agent.id).await.is_some());
+            stage.index_equals_database().await;
+            stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+        }
+    }
+
+    /// A first card that it could not approve has used it up: what a person rejected is not approved by serving another.
+    async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let stage = &house.stage;
+        let signer = Signer::new("https://travel.agents-test.com/keys.json");
+        let mut broken: serde_json::Value =
+            serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
+        broken["description"] = "Says something else".into();
+        stage.app.register(&stage.admin, &whole()).await.unwrap();
+        let broken = serde_json::to_vec(&broken).unwrap();
+        stage.look(DOMAIN, Answer::Signed(broken, signer.found())).await;
+        let agent = stage.agent(DOMAIN).await.id;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        stage.reject(agent).await;
+        stage.look(DOMAIN, Answer::Card(card("Travel", "Whatever comes"))).await;
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.served(agent).await, None);
+    }
+
+    /// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.
+    async fn it_does_not_follow_a_redirect(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let (_, own) = house.proved().await;
+        let stage = &house.stage;
+        let same = card("Travel", "Books flights");
+        stage.app.register(&stage.admin, &with_word(at("/copy.json"))).await.unwrap();
+        stage.advance(Duration::minutes(2));
+        stage.visit(|_| Answer::Card(same.clone())).await;
+        let (_, joined) = house.source_of("/copy.json").await;
+        assert_eq!(joined, own);
+        let evil = card("Evil", "Somewhere else");
+        stage.look_at(DOMAIN, |source| {
+            if source.url == url("/copy.json") {
+                Answer::Redirected(evil.clone(), "https://evil.example/card.json".into())
+            } else {
+                Answer::Card(same.clone())
+            }
+        }).await;
+        let (_, other) = house.source_of("/copy.json").await;
+        assert_ne!(other, own);
+        let row = stage.agents().await.into_iter().find(|row| row.id == other).unwrap();
+        assert_eq!(row.lifecycle, "pending");
+        let states: Vec<ReviewState> = stage.reviews(other).await.into_iter().map(|one| one.1).collect();
+        assert_eq!(states, [ReviewState::Open]);
+        assert!(stage.served(own).await.is_some());
+        stage.index_equals_database().await;
+    }
+}
