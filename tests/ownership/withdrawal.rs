@@ -151,4 +151,22 @@ both_databases! {
         assert_eq!(house.lifecycle(of_second).await, "approved");
         house.stage.index_equals_database().await;
     }
+
+    /// What somebody has registered and taken back does not keep the domain's catalog from naming it.
+    async fn what_was_taken_back_can_be_named(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
+        let app = &house.stage.app;
+        app.register(&stranger, &at("/a.json")).await.unwrap();
+        house.sees_site(&[]).await;
+        let (id, before) = house.source_of("/a.json").await;
+        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        assert_eq!(house.lifecycle(before).await, "retired");
+        house.register(&owner, DOMAIN).await;
+        house.sees_site(&["/a.json"]).await;
+        let (_, now) = house.source_of("/a.json").await;
+        assert_ne!(now, before);
+        assert_eq!(house.lifecycle(now).await, "pending");
+        house.stage.index_equals_database().await;
+    }
 }

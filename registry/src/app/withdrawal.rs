@@ -235,6 +235,8 @@ impl App {
         for id in &taken.ending {
             write.source_end(*id, now.0).await?;
         }
+        // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
+        write.sources_detach(&taken.ending).await?;
         self.leave_to_owner(&write, registered, &taken).await?;
         for agent in registered.unfed(&taken.ending) {
             let mut state = self.state_of(&write, agent.id).await?;
