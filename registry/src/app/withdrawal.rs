@@ -173,9 +173,8 @@ impl App {
         let unverified = row.state == DomainState::Unverified.as_str();
         let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
         if keeps || !unverified || (own.is_empty() && !is(caller, row.account_id)) {
-            drop(write);
-            self.may_keep(caller, &seen).await?;
-            return self.end_domain(&seen, &account.name).await;
+            self.may_keep_on(&write, caller, &row).await?;
+            return self.end_domain(write, &row, &account.name).await;
         }
         let ending = registered.ending(account.id, &own);
         let rest: Vec<&source::Model> = registered
@@ -198,8 +197,7 @@ impl App {
             ));
         }
         if rest.is_empty() {
-            drop(write);
-            return self.end_domain(&seen, &account.name).await;
+            return self.end_domain(write, &row, &account.name).await;
         }
         let taken = Taken {
             by: account,
@@ -300,10 +298,14 @@ impl App {
         Ok(())
     }
 
-    async fn end_domain(&self, seen: &domain::Model, actor: &str) -> Result<(), AppError> {
+    /// Ends a domain in the write that has decided on it, so that nothing comes in between.
+    async fn end_domain(
+        &self,
+        write: Write,
+        row: &domain::Model,
+        actor: &str,
+    ) -> Result<(), AppError> {
         let now = self.now();
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, seen).await?;
         let mut ledger = Ledger::new(now, self.entropy.as_ref());
         for agent in agents::agents_of(&write, &[row.id]).await? {
             let mut state = self.state_of(&write, agent.id).await?;

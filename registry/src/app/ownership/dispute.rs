@@ -7,7 +7,7 @@ use crate::app::{Account, App, AppError, Caller};
 use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
 use crate::store::entity::{domain, proof};
-use crate::store::{agents, domains};
+use crate::store::{Handle, agents, domains};
 
 impl App {
     /// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
@@ -19,12 +19,25 @@ impl App {
         caller: &'a Caller,
         row: &domain::Model,
     ) -> Result<&'a Account, AppError> {
+        self.may_keep_on(&self.store, caller, row).await
+    }
+
+    /// As [`App::may_keep`], inside a write that decides on it.
+    ///
+    /// # Errors
+    /// The same.
+    pub(in crate::app) async fn may_keep_on<'a>(
+        &self,
+        on: &impl Handle,
+        caller: &'a Caller,
+        row: &domain::Model,
+    ) -> Result<&'a Account, AppError> {
         let account = caller.demand(Permission::Register)?;
         if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
             return Ok(account);
         }
         let registered = is_disputed(row) && row.account_id == Some(account.id);
-        if registered || self.has_part(caller, row).await? {
+        if registered || has_part_on(on, caller, row).await? {
             return Err(disputed(row));
         }
         Err(AppError::new(
@@ -45,11 +58,7 @@ impl App {
         caller: &Caller,
         row: &domain::Model,
     ) -> Result<bool, AppError> {
-        let Some(account) = &caller.account else {
-            return Ok(false);
-        };
-        let proofs = domains::proofs_of(&self.store, &[row.id]).await?;
-        Ok(is_party(row, &proofs, account.id))
+        has_part_on(&self.store, caller, row).await
     }
 
     /// What the caller is told instead of doing something to an agent, where it has a part in the dispute of the
@@ -73,6 +82,18 @@ impl App {
             _ => Ok(None),
         }
     }
+}
+
+async fn has_part_on(
+    on: &impl Handle,
+    caller: &Caller,
+    row: &domain::Model,
+) -> Result<bool, AppError> {
+    let Some(account) = &caller.account else {
+        return Ok(false);
+    };
+    let proofs = domains::proofs_of(on, &[row.id]).await?;
+    Ok(is_party(row, &proofs, account.id))
 }
 
 /// Whether a domain is disputed now.
