@@ -169,4 +169,21 @@ both_databases! {
         assert_eq!(house.lifecycle(now).await, "pending");
         house.stage.index_equals_database().await;
     }
+
+    /// Whoever takes back a registration that others share sees nothing of the agent any more, and is not its submitter.
+    async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [first, second] = house.of_two().await;
+        let (app, stage) = (&house.stage.app, &house.stage);
+        let (id, agent) = house.source_of("/first.json").await;
+        app.register(&second, &at("/first.json")).await.unwrap();
+        app.source_withdraw(&first, DOMAIN, &id).await.unwrap();
+        assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
+        let versions = app.agent_versions(&second, &agent.to_string(), &Default::default()).await.unwrap();
+        assert_eq!(versions.versions.len(), 1, "nobody's agent is its submitter's to see");
+        stage.look(DOMAIN, Answer::Card(card(&url("/first.json"), "Has changed"))).await;
+        let review = stage.open_review(agent).await.unwrap();
+        assert_eq!(review.submitter.as_deref(), Some("second"));
+        stage.index_equals_database().await;
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::coverage::Standings;
+use super::covering::Covering;
 use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
@@ -240,6 +241,8 @@ impl App {
             let mut state = self.state_of(&write, agent.id).await?;
             ledger.retire(&mut state, actor, "its registration was taken back");
         }
+        self.pass_submitter_on(&write, &mut ledger, row, registered, &taken)
+            .await?;
         let still_own = registered.sources.iter().any(|source| {
             registered.is_own(taken.by.id, source.id) && !taken.withdrawn.contains(&source.id)
         });
@@ -294,6 +297,38 @@ impl App {
                 registered_at: self.now().0,
             };
             write.registrant_add(by_owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Whoever has registered an agent's sources no more is not its submitter: the first one is who still has, if anybody.
+    async fn pass_submitter_on(
+        &self,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        row: &domain::Model,
+        registered: &Registered,
+        taken: &Taken<'_>,
+    ) -> Result<(), AppError> {
+        let by = Some(taken.by.id);
+        let left: BTreeSet<Uuid> = registered
+            .sources
+            .iter()
+            .filter(|source| taken.withdrawn.contains(&source.id))
+            .filter_map(|source| source.agent_id)
+            .collect();
+        let unfed = registered.unfed(&taken.ending);
+        let covering = Covering::load(write, row).await?;
+        for agent in &registered.agents {
+            let ends = unfed.iter().any(|one| one.id == agent.id);
+            if ends || agent.submitter != by || !left.contains(&agent.id) {
+                continue;
+            }
+            let first = covering.first_account(agent.id);
+            ledger.put_agent(&agent::Model {
+                submitter: first,
+                ..agent.clone()
+            });
         }
         Ok(())
     }
