@@ -1,5 +1,6 @@
 //! A word given with the registration is for the first card that comes in, and for nothing that nobody has seen.
 
+use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry::api::{NewGeneration, Registration};
 use a2a_registry::domain::review::ReviewState;
 use time::Duration;
@@ -8,7 +9,7 @@ use super::others::{at, url};
 use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{Answer, Read, card};
 
 fn with_word(what: Registration) -> Registration {
     Registration {
@@ -27,14 +28,15 @@ fn whole() -> Registration {
 both_databases! {
     /// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
     async fn it_ends_with_the_generation(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let stage = &house.stage;
         for comes_before in [true, false] {
-            let house = House::new(url_of_database).await;
-            let stage = &house.stage;
             stage.app.register(&stage.admin, &whole()).await.unwrap();
             if comes_before {
                 stage.look(DOMAIN, Answer::Card(card("Travel", "Books flights"))).await;
                 assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
             }
+            stage.advance(Duration::minutes(1));
             let sold = NewGeneration { reason: "sold".into() };
             stage.app.domain_new_generation(&stage.admin, DOMAIN, &sold).await.unwrap();
             stage.look(DOMAIN, Answer::Card(card("Travel", "Of another owner"))).await;
@@ -63,6 +65,22 @@ both_databases! {
         stage.look(DOMAIN, Answer::Card(card("Travel", "Whatever comes"))).await;
         assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
         assert_eq!(stage.served(agent).await, None);
+    }
+
+    /// What the catalog named at the first look is what the word was given for, not what it names instead of it later.
+    async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let stage = &house.stage;
+        stage.app.register(&stage.admin, &whole()).await.unwrap();
+        for named in ["/a.json", "/b.json", "/b.json"] {
+            stage.look_at(DOMAIN, |source| match source.kind.as_str() {
+                "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
+                "entry" if source.url == url("/b.json") => Answer::Card(card("Other", "Is elsewhere")),
+                _ => Answer::Fails(NotFound),
+            }).await;
+        }
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        stage.index_equals_database().await;
     }
 
     /// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.

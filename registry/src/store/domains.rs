@@ -398,10 +398,7 @@ impl Write {
     /// Where the database fails.
     pub async fn sources_approve_as_nobody(&self, domain: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
-            .col_expr(
-                source::Column::ApproveAs,
-                Expr::value(Option::<Uuid>::None),
-            )
+            .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
             .filter(source::Column::DomainId.eq(domain))
             .filter(source::Column::ApproveAs.is_not_null())
             .exec(self.connection())

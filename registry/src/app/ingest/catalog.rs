@@ -296,6 +296,8 @@ impl Group {
             row.validator_url = None;
             row.next_due_at = now.0;
             row.planned_at = None;
+            // The word was given for what was named at the first look.
+            row.approve_as = None;
             return Relisted::Moved;
         }
         if is_anew {
