@@ -91,6 +91,26 @@ both_databases! {
         house.stage.index_equals_database().await;
     }
 
+    /// What a stranger has registered and the owner's catalog names is the owner's as long as the catalog names it.
+    async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
+        let app = &house.stage.app;
+        let view = house.register(&owner, DOMAIN).await;
+        app.register(&stranger, &at("/a.json")).await.unwrap();
+        house.sees_site(&["/a.json"]).await;
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        let (id, agent) = house.source_of("/a.json").await;
+        assert_eq!(house.lifecycle(agent).await, "approved");
+        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        assert_eq!(house.source_of("/a.json").await, (id, agent));
+        assert_eq!(house.lifecycle(agent).await, "approved");
+        house.stage.look_at(DOMAIN, |source| site(source, &[])).await;
+        assert_eq!(house.lifecycle(agent).await, "pending");
+        house.stage.index_equals_database().await;
+    }
+
     /// Whoever gave a domain away takes back its registration, and nothing that is the heir's.
     async fn a_former_owner_ends_nothing(url_of_database: &str) {
         let house = House::new(url_of_database).await;
@@ -99,6 +119,9 @@ both_databases! {
         let app = &house.stage.app;
         let to = Transfer { account: "heir".into() };
         app.domain_transfer(&former, DOMAIN, &to).await.unwrap();
+        house.place_standing(&house.shown(&heir).await);
+        house.verify(&heir).await.unwrap();
+        assert_eq!(house.state().await, "verified");
         for kind in ["ard", "ai_catalog", "well_known"] {
             app.source_withdraw(&former, DOMAIN, &house.id_of(kind).await).await.unwrap();
         }
@@ -166,6 +189,28 @@ both_databases! {
         house.sees_site(&["/a.json"]).await;
         let (_, now) = house.source_of("/a.json").await;
         assert_ne!(now, before);
+        assert_eq!(house.lifecycle(now).await, "pending");
+        house.stage.index_equals_database().await;
+    }
+
+    /// A catalog that is what it was names again what somebody has taken back.
+    async fn what_was_taken_back_is_named_again(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
+        let app = &house.stage.app;
+        house.register(&owner, DOMAIN).await;
+        app.register(&stranger, &at("/a.json")).await.unwrap();
+        house.sees_site(&["/a.json"]).await;
+        let (id, before) = house.source_of("/a.json").await;
+        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        for _ in 0..2 {
+            house.stage.look_lightly(DOMAIN, |source| match source.kind.as_str() {
+                "ard" if !source.full_wanted => Answer::NotModified,
+                _ => site(source, &["/a.json"]),
+            }).await;
+        }
+        let (again, now) = house.source_of("/a.json").await;
+        assert!(again != id && now != before);
         assert_eq!(house.lifecycle(now).await, "pending");
         house.stage.index_equals_database().await;
     }

@@ -102,7 +102,7 @@ impl Registered {
 
 impl App {
     /// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
-    /// alone has fed, unless that was approved. What is the proved owner's stays, and is registered by that account then.
+    /// alone has fed, unless that was approved. What is the proved owner's stays.
     ///
     /// # Errors
     /// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
@@ -123,7 +123,7 @@ impl App {
         if !registered.is_own(account.id, id) {
             return Err(missing());
         }
-        if is_disputed(&row) {
+        if is_disputed(&row) && !caller.may(Permission::Curate) {
             return Err(disputed(&row));
         }
         let ending = registered.ending(account.id, &[id]);
@@ -183,10 +183,7 @@ impl App {
             .iter()
             .filter(|source| !ending.contains(&source.id))
             .collect();
-        let others: BTreeSet<Uuid> = rest
-            .iter()
-            .filter_map(|source| source.agent_id)
-            .collect();
+        let others: BTreeSet<Uuid> = rest.iter().filter_map(|source| source.agent_id).collect();
         let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
         if let Some(agent) = registered.agents.iter().find(is_others) {
             return Err(AppError::new(
@@ -236,6 +233,10 @@ impl App {
         }
         // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
         write.sources_detach(&taken.ending).await?;
+        if !taken.ending.is_empty() {
+            // A catalog that stays would not say by itself that it names that still.
+            write.sources_want_full(row.id).await?;
+        }
         self.leave_to_owner(&write, registered, &taken).await?;
         for agent in registered.unfed(&taken.ending) {
             let mut state = self.state_of(&write, agent.id).await?;
@@ -273,7 +274,8 @@ impl App {
         Ok(())
     }
 
-    /// Registers for the domain's owner what stays and nobody would be known to have registered any more.
+    /// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is the
+    /// owner's from now on, and what the domain's catalog names is nobody's, so that it is covered as long as it is named.
     async fn leave_to_owner(
         &self,
         write: &Write,
@@ -288,15 +290,19 @@ impl App {
             if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
                 continue;
             }
-            let by_owner = source_registrant::Model {
+            let mut sources = registered.sources.iter();
+            let lies_with_it =
+                |source: &source::Model| source.id == *id && lies_with_the_domain(kind_of(source));
+            let left_to = sources.any(lies_with_it).then_some(&owner);
+            let left = source_registrant::Model {
                 id: 0,
                 source_id: *id,
-                account_id: Some(owner.id),
+                account_id: left_to.map(|owner| owner.id),
                 network: None,
-                role: Some(owner.role.clone()),
+                role: left_to.map(|owner| owner.role.clone()),
                 registered_at: self.now().0,
             };
-            write.registrant_add(by_owner).await?;
+            write.registrant_add(left).await?;
         }
         Ok(())
     }
