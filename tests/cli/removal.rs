@@ -146,3 +146,43 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
         );
     }
 }
+
+/// Whoever neither owns nor curates a domain cannot know what of it they do not see: the answer claims no more than what is
+/// true in both cases.
+#[tokio::test]
+async fn what_is_hidden_is_not_called_removed() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let first = served.token("first", "publisher").await;
+    let second = served.token("second", "publisher").await;
+    let domain = origin.address().to_string();
+    let mut told = Vec::new();
+    for also_second in [true, false] {
+        for (token, path) in [(&second, "/b.json"), (&first, "/a.json")] {
+            if path == "/b.json" && !also_second {
+                continue;
+            }
+            origin.answer(path, Reply::json(card(path, "repeat")));
+            let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
+            ended(&registered, 0, "");
+        }
+        let whole = ["domain", "rm", &domain, "--yes", "--json"];
+        let gone = run_with(&served, &first, &whole).await;
+        ended(&gone, 0, "");
+        let by_admin = served.run(&["domain", "rm", &domain, "--yes"]).await;
+        if also_second {
+            ended(&by_admin, 0, "");
+            assert!(
+                text(&by_admin.stdout).contains("is removed"),
+                "{by_admin:#?}"
+            );
+        } else {
+            assert_eq!(by_admin.status.code(), Some(1), "{by_admin:#?}");
+        }
+        told.push(text(&gone.stdout));
+    }
+    assert_eq!(told[0], told[1]);
+    let told: Value = serde_json::from_str(&told[0]).unwrap();
+    assert_eq!(told["removed"], Value::Null);
+    assert_eq!(told["domain"], domain);
+}

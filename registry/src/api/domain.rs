@@ -60,6 +60,10 @@ pub struct DomainView {
     pub sources: Vec<SourceView>,
     /// Its agents.
     pub agents: Vec<Uuid>,
+    /// Whether these are all of its sources and agents, as its owner and those who see everything are shown; the others see
+    /// what they have registered and what is listed.
+    #[serde(default)]
+    pub complete: bool,
     /// Why it, or an agent of it, is not listed, one sentence each with what to do; for those who registered it and
     /// those who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

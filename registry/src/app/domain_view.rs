@@ -159,6 +159,7 @@ impl App {
                     })
                     .collect(),
                 agents: shown.iter().map(|agent| agent.id).collect(),
+                complete: part.sees_all,
                 not_listed: if sight == Sight::Outside && part.own.is_empty() {
                     Vec::new()
                 } else {

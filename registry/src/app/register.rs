@@ -114,7 +114,9 @@ impl App {
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
         let mut view = self.domain_view(caller, row.id).await?;
+        let all = view.sources.len();
         view.sources.retain(|source| source.own);
+        view.complete &= view.sources.len() == all;
         if caller.account.is_none() {
             view.sources = self.named(row.id, &new).await?;
         }

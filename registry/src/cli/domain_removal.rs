@@ -39,11 +39,15 @@ pub async fn run(
             )
         }
         None => {
-            meant(format!(
-                "removing {} and retiring its agents for good (that you see: {})",
-                view.domain,
-                view.agents.len()
-            ))?;
+            let (domain, agents) = (&view.domain, view.agents.len());
+            meant(if view.complete {
+                format!("removing {domain} and retiring its agents for good ({agents})")
+            } else {
+                format!(
+                    "taking back what you registered of {domain} and retiring for good what only you have \
+                     registered (agents that you see: {agents})"
+                )
+            })?;
             client.delete_domain(&view.domain).await?;
             removed_of(&view, client).await?
         }
@@ -56,28 +60,37 @@ pub async fn run(
     Ok(Outcome::Done)
 }
 
-/// What became of a domain: with sources of others it stays, and only the caller's own were taken back.
+/// What became of a domain: with sources of others it stays, and only the caller's own were taken back. Where the caller
+/// sees it no more, and never saw all of it, nobody tells whether it is still there: then `removed` is null.
 async fn removed_of(
     view: &DomainView,
     client: &Client,
 ) -> Result<(serde_json::Value, String), Failure> {
-    let stays = match client.domain(&view.domain).await {
+    let domain = &view.domain;
+    let stays = match client.domain(domain).await {
         Ok(_) => true,
         Err(error) if error.status() == Some(404) => false,
         Err(error) => return Err(error.into()),
     };
-    let line = if stays {
-        format!(
-            "what you registered of {} is taken back; what others registered stays",
-            view.domain
+    let (removed, line) = if stays {
+        (
+            Some(false),
+            format!("what you registered of {domain} is taken back; what others registered stays"),
+        )
+    } else if view.complete {
+        (
+            Some(true),
+            format!("{domain} is removed and its agents are retired"),
         )
     } else {
-        format!(
-            "{} is removed and the agents that only you have registered are retired",
-            view.domain
+        (
+            None,
+            format!(
+                "what you registered of {domain} is taken back and the agents that only you have registered are retired"
+            ),
         )
     };
-    Ok((json!({"domain": view.domain, "removed": !stays}), line))
+    Ok((json!({"domain": domain, "removed": removed}), line))
 }
 
 /// The caller's source of that URL or id.

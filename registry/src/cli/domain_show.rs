@@ -331,6 +331,7 @@ mod tests {
             next_check: Some(at(60)),
             sources,
             agents: Vec::new(),
+            complete: true,
             not_listed: Vec::new(),
             created_at: at(0),
         }

@@ -397,6 +397,7 @@ pub fn domain(text: &str) -> DomainView {
             at: NOW,
         }),
         keys: Vec::new(),
+        complete: true,
         not_listed: vec![text.into()],
         next_check: Some(NOW.plus(5 * HOUR)),
         proofs: vec![Proof {
