@@ -27,7 +27,8 @@ struct Registered {
     sources: Vec<source::Model>,
     standings: Standings,
     agents: Vec<agent::Model>,
-    /// The account that has proved the domain.
+    /// Whether the domain has been proved, and by whom that holds.
+    is_proved: bool,
     owner: Option<Uuid>,
 }
 
@@ -39,6 +40,7 @@ impl Registered {
             standings: Standings::load(write, [row], &sources).await?,
             sources,
             agents,
+            is_proved: row.state != DomainState::Unverified.as_str(),
             owner: row.owner_id,
         })
     }
@@ -55,11 +57,12 @@ impl Registered {
         all.any(|one| one.account_id != Some(account))
     }
 
-    /// Whether a source is another account's, who has proved the domain: what lies where only the domain puts it, and
-    /// what its proof covers. Whoever else has registered that has only named it, and does not end it.
+    /// Whether a source is another's, who has proved the domain: what lies where only the domain puts it, and what its
+    /// proof covers. Whoever else has registered that has only named it, and does not end it; nor while the proof lapses.
     fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
         let standing = || self.standings.of_source(source, self.sources.iter());
-        self.owner.is_some_and(|owner| owner != account)
+        self.is_proved
+            && self.owner != Some(account)
             && (lies_with_the_domain(kind_of(source)) || standing() == Standing::Covered)
     }
 
@@ -171,9 +174,8 @@ impl App {
             .map(|source| source.id)
             .filter(|id| registered.is_own(account.id, *id))
             .collect();
-        let unverified = row.state == DomainState::Unverified.as_str();
         let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
-        if keeps || !unverified || (own.is_empty() && !is(caller, row.account_id)) {
+        if keeps || registered.is_proved || (own.is_empty() && !is(caller, row.account_id)) {
             self.may_keep_on(&write, caller, &row).await?;
             return self.end_domain(write, &row, &account.name).await;
         }
@@ -274,8 +276,8 @@ impl App {
         Ok(())
     }
 
-    /// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is the
-    /// owner's from now on, and what the domain's catalog names is nobody's, so that it is covered as long as it is named.
+    /// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is its
+    /// owner's from now on, and what its catalog names is nobody's, so that it is covered as long as it is named.
     async fn leave_to_owner(
         &self,
         write: &Write,
@@ -283,9 +285,7 @@ impl App {
         taken: &Taken<'_>,
     ) -> Result<(), AppError> {
         let owner: Vec<Uuid> = registered.owner.into_iter().collect();
-        let Some(owner) = accounts::accounts_by_ids(write, &owner).await?.pop() else {
-            return Ok(());
-        };
+        let owner = accounts::accounts_by_ids(write, &owner).await?.pop();
         for id in &taken.withdrawn {
             if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
                 continue;
@@ -293,7 +293,7 @@ impl App {
             let mut sources = registered.sources.iter();
             let lies_with_it =
                 |source: &source::Model| source.id == *id && lies_with_the_domain(kind_of(source));
-            let left_to = sources.any(lies_with_it).then_some(&owner);
+            let left_to = owner.as_ref().filter(|_| sources.any(lies_with_it));
             let left = source_registrant::Model {
                 id: 0,
                 source_id: *id,
