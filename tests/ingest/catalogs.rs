@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
 use a2a_registry::api::{Act, DomainView, Registration, SourceView};
+use a2a_registry::app::ErrorKind;
 use a2a_registry::store::entity::source;
 use time::Duration;
 
@@ -340,6 +341,43 @@ both_databases! {
         assert!(last.detail.contains("6 beyond the 4"), "{last:?}");
         live(&stage, &house, Duration::days(2)).await;
         assert_eq!(stage.agents().await.len(), 3);
+        stage.index_equals_database().await;
+    }
+
+    /// Whoever registers what a catalog names takes no second place, so that the owner's own are left for what comes.
+    async fn naming_what_is_there_takes_no_place(url: &str) {
+        let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
+        let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
+        let named = |count: usize| {
+            let entries: Vec<(&str, &str)> = paths[..count].iter().map(|path| (*path, *path)).collect();
+            House::with(&paths).naming(&entries)
+        };
+        let card_at = |path: &str| Registration { card_url: Some(at(path)), ..Registration::default() };
+        stage.register_url(&at("/0.json")).await;
+        stage.register(DOMAIN).await;
+        live(&stage, &named(3), Duration::minutes(1)).await;
+        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2, "one was registered before");
+        let token = a2a_registry::api::NewToken {
+            account: "stranger".into(),
+            role: Some(a2a_registry::domain::role::Role::Publisher),
+            name: "a test".into(),
+            expires_in_days: None,
+        };
+        let token = stage.app.token_create(&stage.admin, &token).await.unwrap();
+        let stranger = stage.app.authenticate(&token.secret).await.unwrap();
+        for path in ["/1.json", "/2.json"] {
+            stage.app.register(&stranger, &card_at(path)).await.unwrap();
+        }
+        let refused = stage.app.register(&stranger, &card_at("/3.json")).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::LimitReached, "three cards and the well-known paths are four");
+        live(&stage, &named(3), Duration::days(2)).await;
+        assert_eq!(stage.agents().await.len(), 3, "each URL has brought one agent");
+        let stage = stage.restart(|config| config.limits.agents_per_domain = 5).await;
+        live(&stage, &named(4), Duration::days(2)).await;
+        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3, "{:#?}", shown(&stage).await);
+        assert_eq!(stage.agents().await.len(), 4);
+        let ard = of_kind(&shown(&stage).await, "ard").remove(0).last_attempt.unwrap();
+        assert!(!ard.detail.contains("beyond"), "{ard:?}");
         stage.index_equals_database().await;
     }
 

@@ -1,7 +1,28 @@
 //! How many agents a domain may have, and for whom the last places are kept (model.md section 10).
 
+use std::collections::BTreeMap;
+
+use super::sources::{asked_for, kind_of};
 use crate::config::LimitsConfig;
 use crate::domain::coverage::Standing;
+use crate::store::entity::source;
+
+/// What is asked of a domain for cards, with the strongest word behind each: sources that ask for the same take one place
+/// together, so that nobody takes a second one by naming what is there already.
+pub(super) fn cards_asked_for<'a>(
+    sources: impl Iterator<Item = &'a source::Model>,
+    standing: impl Fn(&source::Model) -> Standing,
+) -> BTreeMap<(bool, String), Standing> {
+    let mut asked = BTreeMap::new();
+    for row in sources.filter(|row| !kind_of(row).is_catalog()) {
+        let standing = standing(row);
+        asked
+            .entry(asked_for(kind_of(row), &row.url))
+            .and_modify(|known: &mut Standing| *known = standing.max(*known))
+            .or_insert(standing);
+    }
+    asked
+}
 
 /// What is taken of a domain's places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::{Ledger, SYSTEM, Touched};
 use super::ownership::{disputed, is_disputed, is_provable};
-use super::places::places;
+use super::places::{cards_asked_for, places};
 use super::reviews::person;
-use super::sources::{catalogs_of, is_well_known, kind_of, new_domain, new_source};
+use super::sources::{asked_for, catalogs_of, is_well_known, new_domain, new_source};
 use super::{App, AppError, Caller};
 use crate::api::{DomainView, Registration, SourceView};
 use crate::config::Registration as WhoRegisters;
@@ -246,9 +246,8 @@ impl App {
             .as_ref()
             .filter(|_| approve)
             .map(|account| account.id);
-        let cards = all.iter().filter(|one| !kind_of(one).is_catalog());
-        let taken = cards.map(|one| standings.of_source(one, all.iter()));
-        let mut places = places(&self.config.limits, taken);
+        let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
+        let mut places = places(&self.config.limits, asked.values().copied());
         let mut added = Added::default();
         for (kind, url) in &new.sources {
             let by = |source| registrant(caller, source, now);
@@ -280,7 +279,7 @@ impl App {
                 approve_as,
                 ..new_source(row.id, *kind, url.clone(), now)
             };
-            if !kind.is_catalog() {
+            if !kind.is_catalog() && !asked.contains_key(&asked_for(*kind, url)) {
                 let standing = standings.of_new(&source, &registrant(caller, 0, now), all.iter());
                 let refusal = places.refusal(&row.name, standing);
                 if let Some(refusal) = refusal.filter(|_| !caller.may(Permission::Administer)) {

@@ -43,6 +43,17 @@ pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
+/// What a source of cards asks for: a URL, or the well-known paths of an origin. Two sources that ask for the same bring
+/// one agent.
+pub(super) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
+    let parsed = Url::parse(url).ok().filter(is_well_known);
+    match (kind, parsed) {
+        (SourceKind::WellKnown, _) => (true, url.to_owned()),
+        (_, Some(well_known)) => (true, format!("{}/", well_known.origin().ascii_serialization())),
+        _ => (false, url.to_owned()),
+    }
+}
+
 /// The slot of a domain's well-known paths (model.md section 3).
 const WELL_KNOWN_SLOT: &str = "well-known";
 

@@ -12,7 +12,7 @@ use super::group::Group;
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::ledger::{CRAWLER, Ledger};
-use crate::app::places::places;
+use crate::app::places::{cards_asked_for, places};
 use crate::app::sources::{asks, kind_of, new_source};
 use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
@@ -77,10 +77,9 @@ impl App {
             Standing::Covered => Standing::Covered,
             _ => Standing::Nomination,
         };
-        let cards = group.of_domain(catalog.domain_id);
-        let cards = cards.filter(|row| !kind_of(row).is_catalog());
-        let taken = cards.map(|row| group.standing_of(row.id));
-        let mut places = places(&self.config.limits, taken);
+        let sources = group.of_domain(catalog.domain_id);
+        let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
+        let mut places = places(&self.config.limits, asked.into_values());
         let mut listed = BTreeSet::new();
         let mut left = Left::default();
         let mut retired = None;
