@@ -1,7 +1,7 @@
 //! What is somebody else's is not the caller's to see or to take away (model.md section 7).
 
-use a2a_registry::api::{AgentPatch, DomainView, Registration};
-use a2a_registry::app::{Caller, ErrorKind};
+use a2a_registry::api::{Act, AgentPatch, DomainView, Registration};
+use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry::domain::lifecycle::Visibility;
 use time::Duration;
 
@@ -109,6 +109,42 @@ both_databases! {
         stage.settle().await;
         let found = stage.found(&stranger, &Default::default()).await;
         assert_eq!(found.agents.len(), 0);
+    }
+
+    /// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner
+    /// or after it.
+    async fn what_is_withheld_is_its_owners(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let early = house.account("early").await;
+        house.register(&early, DOMAIN).await;
+        let (owner, agent) = house.proved().await;
+        let late = house.account("late").await;
+        house.register(&late, DOMAIN).await;
+        let app = &house.stage.app;
+        for caller in [&early, &late] {
+            assert!(!house.gone(caller, agent).await, "it is listed");
+        }
+        let why = Act { reason: "sells what it does not have".into(), hold: None };
+        app.agent_suspend(&house.stage.admin, &agent.to_string(), &why).await.unwrap();
+        for caller in [&early, &late] {
+            let view = house.shown(caller).await;
+            let seen = format!("{view:?}");
+            assert!(!seen.contains(&why.reason) && !seen.contains(&agent.to_string()), "{view:#?}");
+            assert!(house.gone(caller, agent).await);
+        }
+        for caller in [&owner, &house.stage.admin] {
+            let view = house.shown(caller).await;
+            assert!(view.not_listed.iter().any(|told| told.contains(&why.reason)), "{view:#?}");
+            assert!(!house.gone(caller, agent).await);
+        }
+        house.stage.settle().await;
+        let everything = SearchQuery {
+            lifecycle: vec!["suspended".into()],
+            ..SearchQuery::default()
+        };
+        for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
+            assert_eq!(house.stage.found(caller, &everything).await.agents.len(), count);
+        }
     }
 
     /// What waits for a decision does not show in when a listed agent last changed.

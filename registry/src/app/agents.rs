@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::documents::{AgentRecord, visible_to_registrant};
+use super::documents::{AgentRecord, Openness, visible_to, visible_to_registrant};
 use super::domain_view::is;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
@@ -226,10 +226,11 @@ impl App {
         let holds = agents::holds_of(&self.store, &[row.id]).await?;
         let listed =
             matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
-        let allowed = super::documents::visible_to(&row, listed, &[]);
+        let is_held = !holds.is_empty();
+        let allowed = visible_to(&row, Openness::of(listed, is_held), &[]);
         let labels = caller.labels();
         let is_allowed = allowed.iter().any(|label| labels.contains(label));
-        if is_allowed || (!listed && self.has_registered(caller, &row).await?) {
+        if is_allowed || (!listed && self.has_registered(caller, &row, is_held).await?) {
             Ok(row)
         } else {
             Err(missing())
@@ -241,8 +242,9 @@ impl App {
         &self,
         caller: &Caller,
         agent: &agent::Model,
+        is_held: bool,
     ) -> Result<bool, AppError> {
-        if caller.account.is_none() || !visible_to_registrant(caller, agent) {
+        if caller.account.is_none() || !visible_to_registrant(caller, agent, is_held) {
             return Ok(false);
         }
         let sources = domains::sources_of(&self.store, &[agent.domain_id]).await?;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
 
+use super::documents::{Openness, visible_to};
 use super::housekeeping::KEPT_UNUSED;
 use super::{App, AppError, Caller};
 use crate::domain::role::Permission;
@@ -175,7 +176,8 @@ impl App {
         let card = self
             .card_by_digest(&version.ok_or_else(missing)?.digest)
             .await?;
-        let visible_to = super::documents::visible_to(&row, listed, &[]);
+        let openness = Openness::of(listed, !holds.is_empty());
+        let visible_to = visible_to(&row, openness, &[]);
         let serving = Arc::new(Serving {
             stamp,
             visible_to,

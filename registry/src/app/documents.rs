@@ -72,7 +72,8 @@ impl AgentRecord {
 
     /// Who may find it: whoever holds one of these labels.
     pub(super) fn visible_to(&self) -> Vec<String> {
-        visible_to(&self.agent, self.listed(), &self.registrants)
+        let openness = Openness::of(self.listed(), !self.holds.is_empty());
+        visible_to(&self.agent, openness, &self.registrants)
     }
 
     /// What was said of its way out, where it is on it. Whoever sees the agent under a hold sees this too.
@@ -134,25 +135,52 @@ impl AgentRecord {
     }
 }
 
+/// How far an agent is open to others than its owner and the curators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Openness {
+    /// It is listed.
+    Listed,
+    /// It is not listed, and nothing holds it back.
+    Unlisted,
+    /// Something holds it back, which is between its owner and the curators (model.md section 5).
+    Held,
+}
+
+impl Openness {
+    pub(super) const fn of(listed: bool, is_held: bool) -> Self {
+        match (is_held, listed) {
+            (true, _) => Self::Held,
+            (false, true) => Self::Listed,
+            (false, false) => Self::Unlisted,
+        }
+    }
+}
+
 /// The labels of which a caller must hold one to find an agent.
 ///
 /// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
-pub(super) fn visible_to(agent: &agent::Model, listed: bool, registrants: &[Uuid]) -> Vec<String> {
+/// What is withheld is shown to its owner, which is its submitter while it is nobody's.
+pub(super) fn visible_to(
+    agent: &agent::Model,
+    openness: Openness,
+    registrants: &[Uuid],
+) -> Vec<String> {
     let visibility = agent.visibility.parse().unwrap_or(Visibility::Restricted);
-    let mut labels = match (listed, visibility) {
-        (true, Visibility::Public) => return vec![PUBLIC.into()],
-        (true, Visibility::Internal) => return vec![INTERNAL.into()],
+    let mut labels = match (openness, visibility) {
+        (Openness::Listed, Visibility::Public) => return vec![PUBLIC.into()],
+        (Openness::Listed, Visibility::Internal) => return vec![INTERNAL.into()],
         _ => vec![CURATORS.to_owned()],
     };
     labels.extend(agent.owner_id.map(account_label));
-    let is_open = visibility == Visibility::Public || agent.owner_id.is_none();
+    let to_others = visibility == Visibility::Public && openness != Openness::Held;
+    let is_open = to_others || agent.owner_id.is_none();
     let submitter = agent.submitter.filter(|_| is_open);
     labels.extend(
         submitter
             .filter(|submitter| Some(*submitter) != agent.owner_id)
             .map(account_label),
     );
-    if visibility == Visibility::Public {
+    if to_others {
         let known = labels.len();
         let further = registrants.iter().copied().map(account_label);
         let further: Vec<String> = further
@@ -164,12 +192,12 @@ pub(super) fn visible_to(agent: &agent::Model, listed: bool, registrants: &[Uuid
 }
 
 /// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
-pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model) -> bool {
+pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
-    let held = caller.labels();
-    visible_to(agent, false, &own)
+    let labels = caller.labels();
+    visible_to(agent, Openness::of(false, is_held), &own)
         .iter()
-        .any(|label| held.contains(label))
+        .any(|label| labels.contains(label))
 }
 
 impl App {

@@ -10,7 +10,7 @@ use super::documents::visible_to_registrant;
 use super::domain_view::{Sight, is, keeps, source_view};
 use crate::api::SourceView;
 use crate::domain::role::Permission;
-use crate::store::entity::{agent, attempt, domain, proof, source};
+use crate::store::entity::{agent, attempt, domain, hold, proof, source};
 
 /// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
 /// and what is listed.
@@ -22,6 +22,21 @@ pub(super) struct Part {
     pub(super) agents: BTreeSet<Uuid>,
     /// Whether an agent of the domain is listed for the caller.
     is_listed: bool,
+}
+
+/// The agents of some domains.
+pub(super) struct Agents {
+    pub(super) all: Vec<agent::Model>,
+    /// Those of them that are listed for the caller.
+    pub(super) listed: Vec<agent::Model>,
+    pub(super) holds: Vec<hold::Model>,
+}
+
+impl Agents {
+    /// Whether anything holds an agent back.
+    fn holds(&self, agent: Uuid) -> bool {
+        self.holds.iter().any(|hold| hold.agent_id == agent)
+    }
 }
 
 /// What a caller is told of a domain itself.
@@ -41,12 +56,12 @@ impl Part {
         proofs: &[proof::Model],
         sources: &[source::Model],
         standings: &Standings,
-        listed: &[agent::Model],
-        all: &[agent::Model],
+        known: &Agents,
     ) -> Self {
         let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
         let mut own = BTreeMap::new();
-        let mut agents: BTreeSet<Uuid> = listed
+        let mut agents: BTreeSet<Uuid> = known
+            .listed
             .iter()
             .filter(|agent| agent.domain_id == row.id)
             .map(|agent| agent.id)
@@ -57,9 +72,10 @@ impl Part {
             let by_caller = registrants.iter().find(|one| is(caller, one.account_id));
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
-            let fed = all.iter().find(|agent| source.agent_id == Some(agent.id));
+            let mut all = known.all.iter();
+            let fed = all.find(|agent| source.agent_id == Some(agent.id));
             agents.extend(
-                fed.filter(|agent| visible_to_registrant(caller, agent))
+                fed.filter(|agent| visible_to_registrant(caller, agent, known.holds(agent.id)))
                     .map(|agent| agent.id),
             );
         }

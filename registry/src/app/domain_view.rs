@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::coverage::Standings;
-use super::domain_part::{NEW, Part, Told};
+use super::domain_part::{Agents, NEW, Part, Told};
 use super::ownership::{is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -78,17 +78,23 @@ impl App {
         let all = agents::agents_of(&self.store, &ids).await?;
         let listed = self.listed_of(all.clone(), &caller.labels()).await?;
         let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
-        let holds = agents::holds_of(&self.store, &agent_ids).await?;
+        let known = Agents {
+            holds: agents::holds_of(&self.store, &agent_ids).await?,
+            listed,
+            all,
+        };
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
             let sight = sight(caller, &row, &proofs);
             let of_domain = |domain: i64| domain == row.id;
-            let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &listed, &all);
+            let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
             if part.sees_all {
-                let own = all.iter().filter(|agent| agent.domain_id == row.id);
+                let own = known.all.iter();
+                let own = own.filter(|agent| agent.domain_id == row.id);
                 part.agents.extend(own.map(|agent| agent.id));
             }
-            let shown: Vec<&agent::Model> = all
+            let shown: Vec<&agent::Model> = known
+                .all
                 .iter()
                 .filter(|agent| part.agents.contains(&agent.id))
                 .collect();
@@ -165,6 +171,11 @@ impl App {
                 } else {
                     let sources = sources.iter().filter(|source| part.sees(source));
                     let waiting: Vec<_> = shown.iter().copied().cloned().collect();
+                    // Why one is withheld is for its owner and the curators.
+                    let told = |agent: &agent::Model| part.sees_all || self.owns(caller, agent);
+                    let told: Vec<Uuid> = waiting.iter().filter(|one| told(one)).map(|one| one.id).collect();
+                    let mut holds = known.holds.clone();
+                    holds.retain(|hold| told.contains(&hold.agent_id));
                     self.not_listed(&row, sources, &waiting, &holds).await?
                 },
                 created_at: Timestamp(match told {

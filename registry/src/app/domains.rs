@@ -3,6 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::documents::{Openness, visible_to};
 use super::domain_view::{Sight, is, sight};
 use super::error::ErrorKind;
 use super::ledger::Ledger;
@@ -254,7 +255,7 @@ impl App {
             .filter(|row| matches!(row.lifecycle.as_str(), "approved" | "deprecated"))
             .filter(|row| !held.contains(&row.id))
             .filter(|row| {
-                super::documents::visible_to(row, true, &[])
+                visible_to(row, Openness::Listed, &[])
                     .iter()
                     .any(|label| labels.contains(label))
             })

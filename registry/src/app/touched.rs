@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::documents::visible_to;
+use super::documents::{Openness, visible_to};
 use super::error::AppError;
 use super::ledger::{CRAWLER, POLICY, SYSTEM};
 use crate::domain::event::EventKind;
@@ -105,7 +105,11 @@ async fn changed_agents(write: &Write, ids: &[Uuid]) -> Result<Vec<ChangedAgent>
             None => ChangedAgent {
                 id: row.id,
                 // Further registrants of an unlisted agent wait for the index: never more is shown than may be.
-                visible_to: visible_to(row, listed, &[]),
+                visible_to: visible_to(
+                    row,
+                    Openness::of(listed, !held(&row.id).is_empty()),
+                    &[],
+                ),
                 listed,
             },
         }
