@@ -1,11 +1,11 @@
 //! What is somebody else's is not the caller's to see or to take away (model.md section 7).
 
-use a2a_registry::api::{Act, AgentPatch, DomainView, Registration};
+use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration};
 use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry::domain::lifecycle::Visibility;
 use time::Duration;
 
-use super::{DOMAIN, House};
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{Answer, card};
 
@@ -145,6 +145,49 @@ both_databases! {
         for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
             assert_eq!(house.stage.found(caller, &everything).await.agents.len(), count);
         }
+    }
+
+    /// Whoever registered a domain first sees of it what an outsider does once somebody else tries to prove it, has proved
+    /// it, or had.
+    async fn the_first_registrant_is_no_owner(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let first = house.account("first").await;
+        house.register(&first, DOMAIN).await;
+        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
+        let agent = house.stage.agent(DOMAIN).await.id;
+        let owner = house.account("owner").await;
+        let view = house.register(&owner, DOMAIN).await;
+        house.verify(&owner).await.unwrap();
+        assert!(!house.shown(&owner).await.checks.is_empty());
+        assert_eq!(house.shown(&first).await.checks, []);
+        house.verify(&first).await.unwrap();
+        assert!(!house.shown(&first).await.checks.is_empty(), "its own");
+        house.place_standing(&view);
+        house.verify(&owner).await.unwrap();
+        let app = &house.stage.app;
+        let contact = DomainPatch { contact: Some("mailto:ops@travel.example".into()), opt_out: None };
+        app.domain_patch(&owner, DOMAIN, &contact).await.unwrap();
+        house.stage.look(DOMAIN, Answer::Card(card("Travel", "Books trains too"))).await;
+        assert!(house.stage.open_review(agent).await.is_some(), "another version waits");
+        let no_more = async |state: &str| {
+            let view = house.shown(&first).await;
+            assert_eq!(view.state, state);
+            assert_eq!((view.contact, view.known_by, view.owner, view.keys.len()), (None, None, None, 0), "{state}");
+            let own = first.account.as_ref().unwrap().id.to_string();
+            let strangers = view.checks.iter().filter(|check| check.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&own)));
+            assert_eq!(strangers.count(), 0, "{state}");
+            let shown = app.agent_show(&first, &agent.to_string()).await;
+            assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
+            let kept = app.agent_versions(&first, &agent.to_string(), &Default::default()).await.unwrap();
+            assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
+        };
+        no_more("verified").await;
+        house.remove(STANDING);
+        for _ in 0..5 {
+            house.next_day().await;
+        }
+        no_more("lapsed").await;
+        assert_eq!(house.shown(&house.stage.admin).await.contact, contact.contact);
     }
 
     /// What waits for a decision does not show in when a listed agent last changed.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::documents::{AgentRecord, Openness, visible_to, visible_to_registrant};
 use super::domain_view::is;
+use super::ownership::is_nobodys;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
 use super::{App, AppError, Caller};
@@ -17,7 +18,7 @@ use crate::domain::review::VersionState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{agent, version};
-use crate::store::{agents, coverage, decisions, domains, versions};
+use crate::store::{agents, coverage, decisions, domains, ownership, versions};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -47,7 +48,7 @@ impl App {
         caller: &Caller,
         record: &AgentRecord,
     ) -> Result<Agent, AppError> {
-        let owner = self.owns(caller, &record.agent);
+        let owner = self.owns(caller, &record.agent).await?;
         let holds = if caller.may(Permission::SeeAll) || owner {
             record.holds.iter().filter_map(hold_view).collect()
         } else {
@@ -111,7 +112,7 @@ impl App {
     ) -> Result<VersionList, AppError> {
         let row = self.agent_visible(caller, agent).await?;
         let size = page_size(page.page_size)?;
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row).await?;
         let query = format!("versions of {} ({all})", row.id);
         let before: Option<Uuid> = match &page.page_token {
             Some(token) => Some(self.signer.position(&query, caller, token)?),
@@ -187,7 +188,7 @@ impl App {
         agent: &agent::Model,
         digest: &str,
     ) -> Result<version::Model, AppError> {
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, agent);
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, agent).await?;
         versions::version_by_digest(&self.store, agent.id, digest)
             .await?
             .filter(|version| all || version.ever_approved)
@@ -270,11 +271,27 @@ impl App {
             .ok_or_else(|| AppError::not_found("agent"))
     }
 
-    /// Whether the caller has proved the agent to be its own, or registered its source while it is nobody's.
-    pub(super) fn owns(&self, caller: &Caller, agent: &agent::Model) -> bool {
-        let submitted = agent.owner_id.is_none() && is(caller, agent.submitter);
-        submitted || is(caller, agent.owner_id)
+    /// Whether the caller has proved the agent to be its own, or registered its source while its domain is nobody's.
+    pub(super) async fn owns(
+        &self,
+        caller: &Caller,
+        agent: &agent::Model,
+    ) -> Result<bool, AppError> {
+        if !looks_after(caller, agent, true) {
+            return Ok(false);
+        }
+        let domain = [agent.domain_id];
+        let rows = domains::domains_by_ids(&self.store, &domain).await?;
+        let marks = ownership::owner_marks_of(&self.store, &domain).await?;
+        let nobodys = rows.iter().any(|row| is_nobodys(row, &marks));
+        Ok(looks_after(caller, agent, nobodys))
     }
+}
+
+/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
+pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
+    let submitted = is_nobodys && agent.owner_id.is_none() && is(caller, agent.submitter);
+    submitted || is(caller, agent.owner_id)
 }
 
 fn hold_view(row: &crate::store::entity::hold::Model) -> Option<HoldView> {

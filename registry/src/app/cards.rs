@@ -194,7 +194,7 @@ impl App {
         digest: &str,
     ) -> Result<Arc<ServedCard>, AppError> {
         let row = self.agent_visible(caller, agent).await?;
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row).await?;
         let version = versions::version_by_digest(&self.store, row.id, digest)
             .await?
             .filter(|version| all || version.ever_approved)

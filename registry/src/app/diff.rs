@@ -39,7 +39,7 @@ impl App {
         query: &DiffQuery,
     ) -> Result<Diff, AppError> {
         let row = self.agent_visible(caller, agent).await?;
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row);
+        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row).await?;
         let named = async |digest: &str| self.version_visible(caller, &row, digest).await;
         let newest_before = async |before| {
             let page = versions::version_page(&self.store, row.id, all, before, 1).await?;

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::coverage::Standings;
 use super::domain_part::{Agents, NEW, Part, Told};
-use super::ownership::{is_party, owner_marks, why_no_challenge};
+use super::agents::looks_after;
+use super::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
     AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
@@ -85,7 +86,7 @@ impl App {
         };
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
-            let sight = sight(caller, &row, &proofs);
+            let sight = sight(caller, &row, &proofs, &marks);
             let of_domain = |domain: i64| domain == row.id;
             let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
             if part.sees_all {
@@ -141,7 +142,8 @@ impl App {
                 checks: checks
                     .iter()
                     .filter(|check| check.domain_id == row.id)
-                    .filter(|check| sight != Sight::Outside || is(caller, check.account_id))
+                    // Whoever registered a domain first has no part in what others try.
+                    .filter(|check| part.sees_all || is(caller, check.account_id))
                     .map(check_view)
                     .collect(),
                 next_check: row
@@ -172,7 +174,9 @@ impl App {
                     let sources = sources.iter().filter(|source| part.sees(source));
                     let waiting: Vec<_> = shown.iter().copied().cloned().collect();
                     // Why one is withheld is for its owner and the curators.
-                    let told = |agent: &agent::Model| part.sees_all || self.owns(caller, agent);
+                    let nobodys = is_nobodys(&row, &marks);
+                    let told =
+                        |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
                     let told: Vec<Uuid> = waiting.iter().filter(|one| told(one)).map(|one| one.id).collect();
                     let mut holds = known.holds.clone();
                     holds.retain(|hold| told.contains(&hold.agent_id));
@@ -189,10 +193,15 @@ impl App {
     }
 }
 
-/// How much of a domain itself a caller sees, with these proofs standing: in a dispute each party as much as the other,
-/// and who registered it as long as it is nobody's.
-pub(super) fn sight(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> Sight {
-    let registered = row.owner_id.is_none() && is(caller, row.account_id);
+/// How much of a domain itself a caller sees, with these proofs and an owner's marks standing: in a dispute each party as
+/// much as the other, and who registered it as long as it is nobody's.
+pub(super) fn sight(
+    caller: &Caller,
+    row: &domain::Model,
+    proofs: &[proof::Model],
+    marks: &[entity::owner_marks::Model],
+) -> Sight {
+    let registered = is_nobodys(row, marks) && is(caller, row.account_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
     } else if registered || keeps(caller, row, proofs) {

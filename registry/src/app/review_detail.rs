@@ -85,7 +85,7 @@ impl App {
         let Some(row) = domains::domains_by_ids(&self.store, &ids).await?.pop() else {
             return Ok(DomainProofs::default());
         };
-        let sight = sight(caller, &row, &[]);
+        let sight = sight(caller, &row, &[], &[]);
         let owner: Vec<Uuid> = row.owner_id.into_iter().collect();
         let owner = accounts::accounts_by_ids(&self.store, &owner).await?.pop();
         let proofs = domains::proofs_of(&self.store, &ids).await?;

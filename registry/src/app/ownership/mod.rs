@@ -14,11 +14,19 @@ mod verify;
 
 use uuid::Uuid;
 
-use crate::domain::ownership::{Look, Method};
+use crate::domain::ownership::{DomainState, Look, Method};
+use crate::store::entity::{self, domain};
 
 pub(super) use challenges::{is_provable, why_no_challenge};
 pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
+
+/// Whether a domain is nobody's and bears no marks of an owner: whoever registered it looks after it until then.
+pub(super) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
+    row.owner_id.is_none()
+        && row.state == DomainState::Unverified.as_str()
+        && !marks.iter().any(|marks| marks.domain_id == row.id)
+}
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
