@@ -2,12 +2,13 @@
 
 use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration};
 use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
+use a2a_registry::domain::coverage::Coverage;
 use a2a_registry::domain::lifecycle::Visibility;
 use time::Duration;
 
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{Answer, Read, card};
 
 pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
@@ -109,6 +110,43 @@ both_databases! {
         stage.settle().await;
         let found = stage.found(&stranger, &Default::default()).await;
         assert_eq!(found.agents.len(), 0);
+    }
+
+    /// What feeds a hidden agent, by its owner's word or its catalog's, is answered as what nobody knew.
+    async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
+        let house = House::new(url_of_database).await;
+        let (owner, first) = house.proved().await;
+        let stage = &house.stage;
+        stage.app.register(&owner, &at("/secret.json")).await.unwrap();
+        let named = vec![("named".to_owned(), url("/named.json"))];
+        for _ in 0..2 {
+            stage.look_at(DOMAIN, |source| match source.kind.as_str() {
+                "ard" => Answer::Catalog(named.clone(), Read::Whole),
+                "ai_catalog" => Answer::NotModified,
+                _ => Answer::Card(card(&source.url, "Is the owner's")),
+            }).await;
+        }
+        let all = stage.agents().await;
+        assert_eq!(all.len(), 3);
+        let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
+        for agent in &all {
+            stage.app.agent_patch(&stage.admin, &agent.id.to_string(), &hide).await.unwrap();
+        }
+        assert!(all.iter().any(|agent| agent.id == first));
+        let stranger = house.account("stranger").await;
+        let mut answers = Vec::new();
+        for path in ["/secret.json", "/named.json", "/unknown.json"] {
+            let view = stage.app.register(&stranger, &at(path)).await.unwrap();
+            let mut told = view.sources.into_iter().find(|one| one.url == url(path)).unwrap();
+            assert_eq!((told.coverage, told.state.as_str()), (Coverage::Nomination, "new"), "{path}");
+            told.id.clear();
+            told.url.clear();
+            answers.push(told);
+        }
+        assert!(answers.iter().all(|told| *told == answers[0]), "{answers:#?}");
+        let view = house.shown(&owner).await;
+        let own = view.sources.iter().find(|one| one.url == url("/secret.json")).unwrap();
+        assert_eq!(own.coverage, Coverage::Covered);
     }
 
     /// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner

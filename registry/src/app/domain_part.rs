@@ -8,8 +8,12 @@ use super::Caller;
 use super::coverage::Standings;
 use super::documents::visible_to_registrant;
 use super::domain_view::{Sight, is, keeps, source_view};
+use super::sources::{kind_of, new_source};
 use crate::api::SourceView;
+use crate::domain::coverage::Coverage;
 use crate::domain::role::Permission;
+use crate::domain::source::SourceKind;
+use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{agent, attempt, domain, hold, proof, source};
 
 /// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
@@ -112,40 +116,68 @@ impl Part {
         self.sees_all || (self.own.contains_key(&source.id) && !hidden)
     }
 
-    /// A source as the caller sees it; `None` where it does not. What feeds a hidden agent looks like one that was never
-    /// asked.
+    /// A source as the caller sees it, with whether a proof covers it; `None` where it does not. What feeds a hidden agent
+    /// looks like one that was never asked.
     pub(super) fn source_view(
         &self,
         source: &source::Model,
         attempts: Option<Vec<attempt::Model>>,
         sight: Sight,
+        coverage: Coverage,
     ) -> Option<SourceView> {
         let own = self.own.contains_key(&source.id);
+        let agent = source.agent_id.filter(|id| self.agents.contains(id));
         let view = if self.sees_all {
             source_view(source, attempts, sight)
         } else if self.sees(source) {
             source_view(source, attempts, Sight::Owner)
-        } else if source.agent_id.is_some_and(|id| self.agents.contains(&id)) {
+        } else if agent.is_some() {
             source_view(source, None, Sight::Outside)
-        } else if own {
-            unasked(source)
         } else {
-            return None;
+            let since = Timestamp(*self.own.get(&source.id)?);
+            return Some(unasked(source, since, Sight::Owner));
         };
-        Some(SourceView { own, ..view })
+        // Before a URL has brought an agent that the caller sees, who else has named it is nobody's to know.
+        let is_known = self.sees_all || agent.is_some() || kind_of(source) != SourceKind::Url;
+        let coverage = if is_known {
+            coverage
+        } else {
+            unasked_coverage(source)
+        };
+        Some(SourceView {
+            agent,
+            coverage,
+            own,
+            ..view
+        })
     }
 }
 
 /// The state of a source that was never asked.
 pub(super) const NEW: &str = "new";
 
-/// A source as one that was never asked.
-pub(super) fn unasked(source: &source::Model) -> SourceView {
+/// A source as one that the caller was the first to register, at that moment, and that was never asked.
+pub(super) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
+    let new = source::Model {
+        id: source.id,
+        ..new_source(
+            source.domain_id,
+            kind_of(source),
+            source.url.clone(),
+            since,
+        )
+    };
     SourceView {
-        state: NEW.into(),
-        next_due: None,
-        limit_met: None,
         own: true,
-        ..source_view(source, None, Sight::Outside)
+        coverage: unasked_coverage(source),
+        ..source_view(&new, None, sight)
+    }
+}
+
+/// Whether a proof would cover a source, as far as its kind alone says.
+fn unasked_coverage(source: &source::Model) -> Coverage {
+    match kind_of(source) {
+        SourceKind::Url | SourceKind::Entry => Coverage::Nomination,
+        SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => Coverage::Covered,
     }
 }

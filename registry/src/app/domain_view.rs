@@ -156,14 +156,8 @@ impl App {
                     .filter(|source| of_domain(source.domain_id))
                     .filter_map(|source| {
                         let attempts = attempts.remove(&source.id);
-                        let view = part.source_view(source, attempts, sight)?;
-                        Some(SourceView {
-                            agent: source
-                                .agent_id
-                                .filter(|id| shown.iter().any(|agent| agent.id == *id)),
-                            coverage: standings.of_source(source, sources.iter()).coverage(),
-                            ..view
-                        })
+                        let coverage = standings.of_source(source, sources.iter()).coverage();
+                        part.source_view(source, attempts, sight, coverage)
                     })
                     .collect(),
                 agents: shown.iter().map(|agent| agent.id).collect(),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::coverage::Standings;
 use super::domain_part::unasked;
+use super::domain_view::Sight;
 use super::domains::refuse_opted_out;
 use super::error::ErrorKind;
 use super::ledger::{Ledger, SYSTEM, Touched};
@@ -130,7 +131,11 @@ impl App {
             let mut all = new.sources.iter();
             all.any(|(kind, url)| row.kind == kind.as_str() && row.url == *url)
         };
-        Ok(sources.iter().filter(named).map(unasked).collect())
+        let view = |source: &source::Model| SourceView {
+            next_due: None,
+            ..unasked(source, self.now(), Sight::Outside)
+        };
+        Ok(sources.iter().filter(named).map(view).collect())
     }
 
     /// Lets the agents of a domain follow that somebody else has registered some of its sources too: coverage, and who
