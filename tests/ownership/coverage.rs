@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry::api::{DomainView, NewToken, Registration, SourceView, Transfer, Vouch};
+use a2a_registry::api::{
+    DomainView, NewGeneration, NewToken, Registration, SourceView, Transfer, Vouch,
+};
 use a2a_registry::app::Caller;
 use a2a_registry::config::{Config, Registration as WhoRegisters};
 use a2a_registry::domain::admission::DomainPattern;
@@ -42,6 +44,8 @@ enum Step {
     Prove(Who, &'static str),
     /// The owner proves another host.
     ProveOther(&'static str),
+    /// An admin says that the other host has another owner now.
+    OtherIsAnothers(&'static str),
     /// The record is gone until the proof ends.
     Lapse,
     /// Given away to the heir.
@@ -59,8 +63,8 @@ enum Step {
     Look,
 }
 use Step::{
-    Card, Catalog, CatalogOfAnotherHost, Domain, Lapse, Look, Prove, ProveOther, Redirect,
-    Transfer as Give, Visit, Vouch as Word,
+    Card, Catalog, CatalogOfAnotherHost, Domain, Lapse, Look, OtherIsAnothers, Prove, ProveOther,
+    Redirect, Transfer as Give, Visit, Vouch as Word,
 };
 use Who::{AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 
@@ -317,6 +321,19 @@ const WAYS: &[Way] = &[
         OWN,
     ),
     (
+        "redirect to a host of the same account that gets another owner",
+        URL,
+        &[
+            EXACT,
+            ProveOther("other-{}"),
+            Redirect("https://other-{}/x.json"),
+            Card(Owner, URL),
+            Visit,
+            OtherIsAnothers("other-{}"),
+        ],
+        (Nomination, "pending", "verified_domain", "L0", true),
+    ),
+    (
         "redirect to a stranger's host",
         URL,
         &[
@@ -555,6 +572,16 @@ impl Scene<'_> {
             ProveOther(name) => {
                 let other = name.replace("{}", &self.domain);
                 self.prove(Owner, &other, "exact").await;
+            }
+            OtherIsAnothers(name) => {
+                let other = name.replace("{}", &self.domain);
+                let why = NewGeneration {
+                    reason: "sold".into(),
+                };
+                let app = &stage.app;
+                app.domain_new_generation(&stage.admin, &other, &why)
+                    .await
+                    .unwrap();
             }
             Lapse => {
                 self.house.remove(&format!("_a2a-registry.{}", self.domain));

@@ -160,12 +160,7 @@ pub(super) const NEW: &str = "new";
 pub(super) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
     let new = source::Model {
         id: source.id,
-        ..new_source(
-            source.domain_id,
-            kind_of(source),
-            source.url.clone(),
-            since,
-        )
+        ..new_source(source.domain_id, kind_of(source), source.url.clone(), since)
     };
     SourceView {
         own: true,

@@ -6,9 +6,9 @@ use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::agents::looks_after;
 use super::coverage::Standings;
 use super::domain_part::{Agents, NEW, Part, Told};
-use super::agents::looks_after;
 use super::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -171,7 +171,11 @@ impl App {
                     let nobodys = is_nobodys(&row, &marks);
                     let told =
                         |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
-                    let told: Vec<Uuid> = waiting.iter().filter(|one| told(one)).map(|one| one.id).collect();
+                    let told: Vec<Uuid> = waiting
+                        .iter()
+                        .filter(|one| told(one))
+                        .map(|one| one.id)
+                        .collect();
                     let mut holds = known.holds.clone();
                     holds.retain(|hold| told.contains(&hold.agent_id));
                     self.not_listed(&row, sources, &waiting, &holds).await?

@@ -73,7 +73,7 @@ impl App {
         let row = self.domain_visible(caller, domain).await?;
         let now = self.now();
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, &row).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, &row).await?;
         let named = match &vouch.account {
             None => None,
             Some(name) => Some(
@@ -113,7 +113,7 @@ impl App {
             let data = json!({"reason": vouch.reason, "account": vouch.account});
             ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
             let changed = self
-                .follow_proofs(&write, &mut ledger, &mut row, &admin.name)
+                .follow_proofs(&write, &mut ledger, &mut row, &followers, &admin.name)
                 .await?;
             if !changed {
                 self.follow_coverage(&write, &mut ledger, &row).await?;
@@ -199,6 +199,24 @@ impl App {
             .await?
             .filter(|row| row.id == seen.id)
             .ok_or_else(|| AppError::not_found("domain"))
+    }
+
+    /// As [`App::domain_locked`], with the other domains of which a redirect to this one has brought something: what that
+    /// stands for follows from whose this one is. All are taken in one order and before anything is appended, so that
+    /// nobody waits in a circle.
+    pub(super) async fn domain_locked_with_followers(
+        &self,
+        write: &Write,
+        seen: &domain::Model,
+    ) -> Result<(domain::Model, Vec<domain::Model>), AppError> {
+        let origin = format!("{}://{}", seen.scheme, seen.name);
+        let mut ids = coverage::domains_answered_by(write, &origin).await?;
+        ids.push(seen.id);
+        let mut followers = coverage::domains_locked(write, &ids).await?;
+        let place = followers.iter().position(|row| row.id == seen.id);
+        let place = place.ok_or_else(|| AppError::not_found("domain"))?;
+        let row = followers.remove(place);
+        Ok((row, followers))
     }
 
     /// The row of a domain that the caller may see.

@@ -49,7 +49,10 @@ pub(super) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
     let parsed = Url::parse(url).ok().filter(is_well_known);
     match (kind, parsed) {
         (SourceKind::WellKnown, _) => (true, url.to_owned()),
-        (_, Some(well_known)) => (true, format!("{}/", well_known.origin().ascii_serialization())),
+        (_, Some(well_known)) => (
+            true,
+            format!("{}/", well_known.origin().ascii_serialization()),
+        ),
         _ => (false, url.to_owned()),
     }
 }

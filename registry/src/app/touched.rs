@@ -105,11 +105,7 @@ async fn changed_agents(write: &Write, ids: &[Uuid]) -> Result<Vec<ChangedAgent>
             None => ChangedAgent {
                 id: row.id,
                 // Further registrants of an unlisted agent wait for the index: never more is shown than may be.
-                visible_to: visible_to(
-                    row,
-                    Openness::of(listed, !held(&row.id).is_empty()),
-                    &[],
-                ),
+                visible_to: visible_to(row, Openness::of(listed, !held(&row.id).is_empty()), &[]),
                 listed,
             },
         }

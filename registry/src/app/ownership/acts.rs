@@ -33,7 +33,7 @@ impl App {
         let account = self.may_keep(caller, &seen).await?;
         let contact = patch.contact.as_deref().map(contact).transpose()?;
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, &seen).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         if let Some(contact) = contact {
             row.contact = contact;
@@ -51,7 +51,7 @@ impl App {
         }
         let data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
         ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-        self.follow_proofs(&write, &mut ledger, &mut row, &account.name)
+        self.follow_proofs(&write, &mut ledger, &mut row, &followers, &account.name)
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
@@ -74,7 +74,7 @@ impl App {
         let seen = self.domain_visible(caller, domain).await?;
         let account = self.may_keep(caller, &seen).await?;
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, &seen).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
         let to = accounts::account_by_name(&write, &transfer.account)
             .await?
             .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
@@ -98,7 +98,7 @@ impl App {
         if super::is_provable(&row) {
             self.challenge(&write, row.id, to.id).await?;
         }
-        self.follow_proofs(&write, &mut ledger, &mut row, &account.name)
+        self.follow_proofs(&write, &mut ledger, &mut row, &followers, &account.name)
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;

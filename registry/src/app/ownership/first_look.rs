@@ -112,10 +112,10 @@ impl App {
     /// Keeps that a domain wants to be left alone.
     async fn leave_alone(&self, seen: &domain::Model) -> Result<(), AppError> {
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, seen).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, seen).await?;
         row.opted_out_by.get_or_insert_with(|| "record".into());
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        self.follow_proofs(&write, &mut ledger, &mut row, SYSTEM)
+        self.follow_proofs(&write, &mut ledger, &mut row, &followers, SYSTEM)
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;

@@ -30,9 +30,10 @@ impl App {
         check_reason(&why.reason)?;
         let seen = self.domain_visible(caller, domain).await?;
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, &seen).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
+        let why = (admin.name.as_str(), why.reason.as_str());
         let touched = self
-            .begin_generation(&write, &mut row, &admin.name, &why.reason, &[])
+            .begin_generation(&write, &mut row, &followers, why, &[])
             .await?;
         write.commit().await?;
         self.after_write(&touched);
@@ -41,7 +42,8 @@ impl App {
     }
 
     /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
-    /// The agents are written before this returns, so that what follows finds them as they are then.
+    /// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
+    /// are then.
     ///
     /// # Errors
     /// Where the database fails.
@@ -49,8 +51,8 @@ impl App {
         &self,
         write: &Write,
         row: &mut domain::Model,
-        actor: &str,
-        reason: &str,
+        followers: &[domain::Model],
+        (actor, reason): (&str, &str),
         newcomers: &[Uuid],
     ) -> Result<Touched, AppError> {
         let now = self.now();
@@ -94,6 +96,8 @@ impl App {
             self.ask_again(write, &mut ledger, &mut state, actor)
                 .await?;
         }
+        drop(covering);
+        self.follow_redirects(write, &mut ledger, followers).await?;
         ledger.write(write).await
     }
 }

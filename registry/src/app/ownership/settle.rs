@@ -17,7 +17,7 @@ use crate::domain::lifecycle::Hold;
 use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, proof, proof_check};
-use crate::store::{Write, agents, coverage, domains};
+use crate::store::{Write, agents, domains};
 
 /// A look that concluded nothing because the fault was likely ours is repeated after this, as the looks at cards are:
 /// once it is over nothing shall stay in doubt for long.
@@ -34,6 +34,7 @@ impl App {
         write: &Write,
         ledger: &mut Ledger<'_>,
         row: &mut domain::Model,
+        followers: &[domain::Model],
         looked: &Looked,
         actor: &str,
     ) -> Result<(), AppError> {
@@ -88,7 +89,9 @@ impl App {
         if looked.everybody {
             row.check_due_at = row.check_due_at.map(|_| next.0);
         }
-        let changed = self.follow_proofs(write, ledger, row, actor).await?;
+        let changed = self
+            .follow_proofs(write, ledger, row, followers, actor)
+            .await?;
         if reach_changed && !changed {
             self.follow_coverage(write, ledger, row).await?;
         }
@@ -175,6 +178,7 @@ impl App {
         write: &Write,
         ledger: &mut Ledger<'_>,
         row: &mut domain::Model,
+        followers: &[domain::Model],
         actor: &str,
     ) -> Result<bool, AppError> {
         let now = ledger.now();
@@ -224,7 +228,7 @@ impl App {
                 .await?;
         }
         drop(covering);
-        self.follow_redirects_to(write, ledger, row).await?;
+        self.follow_redirects(write, ledger, followers).await?;
         if verdict.state == DomainState::OptedOut {
             write.domain_rest(row.id).await?;
         } else if before == DomainState::OptedOut {
@@ -235,20 +239,19 @@ impl App {
         Ok(true)
     }
 
-    /// Decides anew on what redirects of other domains have brought from this one: it is theirs where the same account
-    /// has proved both.
-    async fn follow_redirects_to(
+    /// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
+    /// where the same account has proved both.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(in crate::app) async fn follow_redirects(
         &self,
         write: &Write,
         ledger: &mut Ledger<'_>,
-        row: &domain::Model,
+        followers: &[domain::Model],
     ) -> Result<(), AppError> {
-        let origin = format!("{}://{}", row.scheme, row.name);
-        for id in coverage::domains_answered_by(write, &origin).await? {
-            let others = domains::domains_by_ids(write, &[id]).await?;
-            for other in others.iter().filter(|other| other.id != row.id) {
-                self.follow_coverage(write, ledger, other).await?;
-            }
+        for follower in followers {
+            self.follow_coverage(write, ledger, follower).await?;
         }
         Ok(())
     }

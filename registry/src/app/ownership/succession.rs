@@ -31,6 +31,7 @@ impl App {
         &self,
         write: &Write,
         row: &mut domain::Model,
+        followers: &[domain::Model],
         looked: &mut Looked,
     ) -> Result<Touched, AppError> {
         let held = |looked: &Looked| looked.found.iter().any(|found| found.look == Look::Held);
@@ -58,7 +59,7 @@ impl App {
                 }
             }
             touched = self
-                .begin_generation(write, row, SYSTEM, CHANGED, &newcomers)
+                .begin_generation(write, row, followers, (SYSTEM, CHANGED), &newcomers)
                 .await?;
             before = OwnerMarks::default();
         } else if kept.is_some() && !held(looked) {

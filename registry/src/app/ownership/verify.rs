@@ -171,15 +171,16 @@ impl App {
         actor: &str,
     ) -> Result<(), AppError> {
         let write = self.store.write().await?;
-        let mut row = self.domain_locked(&write, seen).await?;
+        let (mut row, followers) = self.domain_locked_with_followers(&write, seen).await?;
         // Another owner ends proofs too, and shows on port 443 alone.
         let succeeded = if looked.braked || !is_provable(&row) {
             Touched::default()
         } else {
-            self.follow_owner(&write, &mut row, looked).await?
+            self.follow_owner(&write, &mut row, &followers, looked)
+                .await?
         };
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        self.settle(&write, &mut ledger, &mut row, looked, actor)
+        self.settle(&write, &mut ledger, &mut row, &followers, looked, actor)
             .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
