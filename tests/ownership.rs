@@ -5,6 +5,7 @@
 mod attribution;
 mod coverage;
 mod dispute;
+mod followers;
 mod naming;
 mod opt_out;
 mod others;

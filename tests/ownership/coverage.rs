@@ -44,8 +44,9 @@ enum Step {
     Prove(Who, &'static str),
     /// The owner proves another host.
     ProveOther(&'static str),
-    /// An admin says that the other host has another owner now.
+    /// An admin says that the other host has another owner now; or its owner deletes it.
     OtherIsAnothers(&'static str),
+    DeleteOther(&'static str),
     /// The record is gone until the proof ends.
     Lapse,
     /// Given away to the heir.
@@ -55,6 +56,8 @@ enum Step {
     /// The catalog names the card from now on, or does not; or one that another host answers does.
     Catalog(bool),
     CatalogOfAnotherHost,
+    /// The card lies on that host, and whatever names it names it there.
+    LiesAt(&'static str),
     /// The card's path redirects there.
     Redirect(&'static str),
     /// Whatever is due is visited.
@@ -63,8 +66,8 @@ enum Step {
     Look,
 }
 use Step::{
-    Card, Catalog, CatalogOfAnotherHost, Domain, Lapse, Look, OtherIsAnothers, Prove, ProveOther,
-    Redirect, Transfer as Give, Visit, Vouch as Word,
+    Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look, OtherIsAnothers,
+    Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
 };
 use Who::{AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 
@@ -240,6 +243,26 @@ const WAYS: &[Way] = &[
         WAITS,
     ),
     (
+        "catalog entry on another host",
+        URL,
+        &[LiesAt("other-{}"), EXACT, Catalog(true), Visit, Look, Look],
+        WAITS,
+    ),
+    (
+        "catalog entry on another host of the same account",
+        URL,
+        &[
+            LiesAt("other-{}"),
+            EXACT,
+            ProveOther("other-{}"),
+            Catalog(true),
+            Visit,
+            Look,
+            Look,
+        ],
+        WAITS,
+    ),
+    (
         "redirect within the host",
         URL,
         &[EXACT, Redirect("/elsewhere.json"), Card(Owner, URL), Visit],
@@ -330,6 +353,19 @@ const WAYS: &[Way] = &[
             Card(Owner, URL),
             Visit,
             OtherIsAnothers("other-{}"),
+        ],
+        (Nomination, "pending", "verified_domain", "L0", true),
+    ),
+    (
+        "redirect to a host of the same account that is deleted",
+        URL,
+        &[
+            EXACT,
+            ProveOther("other-{}"),
+            Redirect("https://other-{}/x.json"),
+            Card(Owner, URL),
+            Visit,
+            DeleteOther("other-{}"),
         ],
         (Nomination, "pending", "verified_domain", "L0", true),
     ),
@@ -489,6 +525,7 @@ struct Scene<'a> {
     named: bool,
     catalog_elsewhere: bool,
     redirect: Option<String>,
+    lies_at: &'static str,
 }
 
 impl Scene<'_> {
@@ -511,6 +548,12 @@ impl Scene<'_> {
         format!("https://{}{path}", self.domain)
     }
 
+    /// Where the card lies.
+    fn card_url(&self) -> String {
+        let host = self.lies_at.replace("{}", &self.domain);
+        format!("https://{host}{}", self.path)
+    }
+
     fn answer(&self, source: &source::Model) -> Answer {
         let path = source.url.split_once(&self.domain).unwrap().1;
         let asked = match source.kind.as_str() {
@@ -518,7 +561,7 @@ impl Scene<'_> {
             _ => path,
         };
         let bytes = || card("Travel", &self.domain);
-        let entries = vec![("x".to_owned(), self.url(self.path))];
+        let entries = vec![("x".to_owned(), self.card_url())];
         match source.kind.as_str() {
             "ard" if self.catalog_elsewhere => {
                 Answer::CatalogOf(entries, "https://evil.agents-elsewhere.com/ard.json".into())
@@ -617,7 +660,15 @@ impl Scene<'_> {
                     .await
                     .unwrap();
             }
+            DeleteOther(name) => {
+                let other = name.replace("{}", &self.domain);
+                let app = &stage.app;
+                app.domain_delete(&self.caller(Owner), &other)
+                    .await
+                    .unwrap();
+            }
             Catalog(named) => self.named = named,
+            LiesAt(host) => self.lies_at = host,
             CatalogOfAnotherHost => self.catalog_elsewhere = true,
             Redirect(to) => {
                 let to = to.replace("{}", &self.domain);
@@ -663,7 +714,7 @@ impl Scene<'_> {
         };
         let here = |source: &&SourceView| {
             kinds.contains(&source.kind.as_str())
-                && (self.path == WELL_KNOWN || source.url == self.url(self.path))
+                && (self.path == WELL_KNOWN || source.url == self.card_url())
         };
         let sources: Vec<&SourceView> = view.sources.iter().filter(here).collect();
         let agent = sources.iter().find_map(|source| source.agent);
@@ -722,6 +773,7 @@ async fn go_through(house: &House, ways: &[Way], prefix: &str) {
             named: false,
             catalog_elsewhere: false,
             redirect: None,
+            lies_at: "{}",
         };
         for step in *steps {
             scene.take(*step).await;

@@ -72,8 +72,7 @@ impl App {
         check_reason(&vouch.reason)?;
         let row = self.domain_visible(caller, domain).await?;
         let now = self.now();
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, &row).await?;
+        let (write, mut row, followers) = self.write_with_followers(&row).await?;
         let named = match &vouch.account {
             None => None,
             Some(name) => Some(
@@ -201,22 +200,29 @@ impl App {
             .ok_or_else(|| AppError::not_found("domain"))
     }
 
-    /// As [`App::domain_locked`], with the other domains of which a redirect to this one has brought something: what that
-    /// stands for follows from whose this one is. All are taken in one order and before anything is appended, so that
-    /// nobody waits in a circle.
-    pub(super) async fn domain_locked_with_followers(
+    /// A write that holds a domain as [`App::domain_locked`] does, with the other domains of which a redirect to this one
+    /// has brought something: what that stands for follows from whose this one is. All are taken in one order and before
+    /// anything is appended, so that nobody waits in a circle.
+    pub(super) async fn write_with_followers(
         &self,
-        write: &Write,
         seen: &domain::Model,
-    ) -> Result<(domain::Model, Vec<domain::Model>), AppError> {
+    ) -> Result<(Write, domain::Model, Vec<domain::Model>), AppError> {
         let origin = format!("{}://{}", seen.scheme, seen.name);
-        let mut ids = coverage::domains_answered_by(write, &origin).await?;
-        ids.push(seen.id);
-        let mut followers = coverage::domains_locked(write, &ids).await?;
-        let place = followers.iter().position(|row| row.id == seen.id);
-        let place = place.ok_or_else(|| AppError::not_found("domain"))?;
-        let row = followers.remove(place);
-        Ok((row, followers))
+        loop {
+            let write = self.store.write().await?;
+            let mut ids = coverage::domains_answered_by(&write, &origin).await?;
+            ids.push(seen.id);
+            let mut followers = coverage::domains_locked(&write, &ids).await?;
+            let place = followers.iter().position(|row| row.id == seen.id);
+            let place = place.ok_or_else(|| AppError::not_found("domain"))?;
+            // Ingest holds a domain while it takes in what a redirect to it has brought, so that none comes from here on.
+            // One that came while this waited would now be taken out of turn.
+            let now = coverage::domains_answered_by(&write, &origin).await?;
+            if now.iter().all(|id| ids.contains(id)) {
+                let row = followers.remove(place);
+                return Ok((write, row, followers));
+            }
+        }
     }
 
     /// The row of a domain that the caller may see.

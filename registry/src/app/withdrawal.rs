@@ -165,8 +165,7 @@ impl App {
     pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
         let account = caller.demand(Permission::Register)?;
         let seen = self.domain_visible(caller, domain).await?;
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &seen).await?;
+        let (write, row, followers) = self.write_with_followers(&seen).await?;
         let registered = Registered::load(&write, &row).await?;
         let own: Vec<i64> = registered
             .sources
@@ -177,7 +176,9 @@ impl App {
         let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
         if keeps || registered.is_proved || (own.is_empty() && !is(caller, row.account_id)) {
             self.may_keep_on(&write, caller, &row).await?;
-            return self.end_domain(write, &row, &account.name).await;
+            return self
+                .end_domain(write, &row, &followers, &account.name)
+                .await;
         }
         let ending = registered.ending(account.id, &own);
         let rest: Vec<&source::Model> = registered
@@ -197,7 +198,9 @@ impl App {
             ));
         }
         if rest.is_empty() {
-            return self.end_domain(write, &row, &account.name).await;
+            return self
+                .end_domain(write, &row, &followers, &account.name)
+                .await;
         }
         let taken = Taken {
             by: account,
@@ -344,6 +347,7 @@ impl App {
         &self,
         write: Write,
         row: &domain::Model,
+        followers: &[domain::Model],
         actor: &str,
     ) -> Result<(), AppError> {
         let now = self.now();
@@ -354,6 +358,8 @@ impl App {
         }
         write.domain_end(row.id, now.0).await?;
         ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
+        self.follow_redirects(&write, &mut ledger, followers)
+            .await?;
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);

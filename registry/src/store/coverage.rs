@@ -189,6 +189,21 @@ pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Mo
     Ok(locked(write, query).all(write.connection()).await?)
 }
 
+/// The keys of the live domains with these names.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>, StoreError> {
+    Ok(domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::Name.is_in(names.iter().copied()))
+        .filter(domain::Column::DeletedAt.is_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
 /// The accounts whose proof of a domain holds or has held.
 ///
 /// # Errors

@@ -21,13 +21,14 @@ use serde_json::json;
 use self::group::{Group, Manners};
 use self::source::{Placement, Success};
 use super::App;
+use super::coverage::origin_of;
 use super::error::AppError;
 use super::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::LivenessState;
 use crate::domain::timestamp::{SECOND, Timestamp};
-use crate::store::Write;
+use crate::store::{Write, coverage};
 
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const SPACING: i64 = 60 * SECOND;
@@ -41,6 +42,7 @@ impl App {
     pub async fn ingest(&self, group: &[Outcome]) -> Result<(), AppError> {
         let now = self.now();
         let write = self.store.write().await?;
+        hold_answering(&write, group).await?;
         let mut state = Group::load(&write, group).await?;
         state.braked = self.note_looks(&state, group, now);
         let noted = self.keep_outage(&write).await?;
@@ -265,6 +267,35 @@ impl App {
             self.index_reaches(seq).await;
         }
     }
+}
+
+/// Holds the domains that have answered for others of a group, and the group's own, in the one order: whose they are is
+/// part of what is decided on what they gave, and whoever changes that holds them too.
+async fn hold_answering(write: &Write, group: &[Outcome]) -> Result<(), AppError> {
+    let results = group.iter().flat_map(|outcome| &outcome.sources);
+    let origins: BTreeSet<String> = results.filter_map(answered_elsewhere).collect();
+    if origins.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = origins
+        .iter()
+        .filter_map(|origin| Some(origin.split_once("://")?.1))
+        .collect();
+    let mut ids = coverage::domains_named(write, &names).await?;
+    ids.extend(group.iter().map(|outcome| outcome.domain_key));
+    coverage::domains_locked(write, &ids).await?;
+    Ok(())
+}
+
+/// The origin that has answered, where it is another one than was asked.
+fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
+    let answered = match &result.verdict {
+        Verdict::Fetched(fetched) => origin_of(&fetched.url),
+        Verdict::Catalog(fetched) => origin_of(&fetched.url),
+        Verdict::NotModified(_) | Verdict::Failed { .. } => return None,
+    };
+    let asked = &result.attempts.first()?.url;
+    Some(answered).filter(|answered| *answered != origin_of(asked))
 }
 
 /// An agent whose card cannot be fetched over valid TLS is not trusted for that any more, unless another of its

@@ -32,8 +32,7 @@ impl App {
         let seen = self.domain_visible(caller, domain).await?;
         let account = self.may_keep(caller, &seen).await?;
         let contact = patch.contact.as_deref().map(contact).transpose()?;
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
+        let (write, mut row, followers) = self.write_with_followers(&seen).await?;
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         if let Some(contact) = contact {
             row.contact = contact;
@@ -73,8 +72,7 @@ impl App {
     ) -> Result<DomainView, AppError> {
         let seen = self.domain_visible(caller, domain).await?;
         let account = self.may_keep(caller, &seen).await?;
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
+        let (write, mut row, followers) = self.write_with_followers(&seen).await?;
         let to = accounts::account_by_name(&write, &transfer.account)
             .await?
             .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;

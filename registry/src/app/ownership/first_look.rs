@@ -111,8 +111,7 @@ impl App {
 
     /// Keeps that a domain wants to be left alone.
     async fn leave_alone(&self, seen: &domain::Model) -> Result<(), AppError> {
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, seen).await?;
+        let (write, mut row, followers) = self.write_with_followers(seen).await?;
         row.opted_out_by.get_or_insert_with(|| "record".into());
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         self.follow_proofs(&write, &mut ledger, &mut row, &followers, SYSTEM)

@@ -29,8 +29,7 @@ impl App {
         let admin = caller.demand(Permission::Administer)?;
         check_reason(&why.reason)?;
         let seen = self.domain_visible(caller, domain).await?;
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, &seen).await?;
+        let (write, mut row, followers) = self.write_with_followers(&seen).await?;
         let why = (admin.name.as_str(), why.reason.as_str());
         let touched = self
             .begin_generation(&write, &mut row, &followers, why, &[])

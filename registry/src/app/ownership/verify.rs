@@ -170,8 +170,7 @@ impl App {
         looked: &mut Looked,
         actor: &str,
     ) -> Result<(), AppError> {
-        let write = self.store.write().await?;
-        let (mut row, followers) = self.domain_locked_with_followers(&write, seen).await?;
+        let (write, mut row, followers) = self.write_with_followers(seen).await?;
         // Another owner ends proofs too, and shows on port 443 alone.
         let succeeded = if looked.braked || !is_provable(&row) {
             Touched::default()

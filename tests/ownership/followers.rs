@@ -1,0 +1,161 @@
+//! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
+
+use std::sync::Arc;
+
+use a2a_registry::api::NewGeneration;
+use a2a_registry::app::Caller;
+use a2a_registry::store::entity::version_source;
+use a2a_registry::store::{Handle as _, Store, Write, domains};
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
+use time::Duration;
+
+use super::{DOMAIN, House};
+use crate::support::database::Database;
+use crate::support::stage::{Answer, card};
+
+const OTHER: &str = "other.agents-test.com";
+
+/// Whether somebody waits for a row that another transaction holds.
+async fn somebody_waits(store: &Store) -> bool {
+    let waiting = Statement::from_string(
+        DbBackend::Postgres,
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    let found = store.connection().query_one_raw(waiting).await.unwrap();
+    found.is_some()
+}
+
+/// Does this while `held` holds a domain, until it waits for that; then lets go and has it done.
+async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>) -> T {
+    let mut doing = std::pin::pin!(doing);
+    let waiting = async {
+        while !somebody_waits(store).await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = &mut doing => panic!("it does not wait for the other domain"),
+        () = waiting => {}
+    }
+    held.commit().await.unwrap();
+    doing.await
+}
+
+/// A write that holds a domain and has ended whose it was.
+async fn ending(house: &House, domain: &str) -> Write {
+    let write = house.stage.store.write().await.unwrap();
+    let row = domains::domain_by_name(&write, domain).await.unwrap();
+    let mut row = row.unwrap();
+    row.state = "unverified".into();
+    row.owner_id = None;
+    write.domain_update(&row).await.unwrap();
+    write
+}
+
+/// A house whose account has proved these domains, with one card, which the first of them gives.
+async fn owned(house: &House, proved: &[&str], answer: Answer) -> Caller {
+    let owner = house.account("acme").await;
+    for domain in proved {
+        let view = house.register(&owner, domain).await;
+        house.place_standing(&view);
+        let found = house.stage.app.domain_verify(&owner, domain).await;
+        assert_eq!(found.unwrap().domain.state, "verified");
+    }
+    house.stage.advance(Duration::minutes(2));
+    let answer = |url: &str| match url.contains(OTHER) {
+        true => Answer::NotModified,
+        false => answer.clone(),
+    };
+    house.stage.visit(|source| answer(&source.url)).await;
+    owner
+}
+
+fn redirected() -> Answer {
+    Answer::Redirected(
+        card("Travel", "Books flights"),
+        format!("https://{OTHER}/card.json"),
+    )
+}
+
+/// What became of the agent: its lifecycle, whether it has a name, and what its newest version stands as.
+async fn became(house: &House) -> (String, bool, String) {
+    let agent = house.stage.agent(DOMAIN).await;
+    let mut versions = house.stage.versions(agent.id).await;
+    let standing = versions.remove(0).standing;
+    (agent.lifecycle, agent.urn.is_some(), standing)
+}
+
+fn nominated() -> (String, bool, String) {
+    ("pending".into(), false, "nomination".into())
+}
+
+/// A proof of one host is worked out for the other that redirects to it as that one is once nobody else holds it, and not
+/// as it was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_is_judged_as_it_is_on_postgres() {
+    let database = Database::postgres().await;
+    let house = House::new(database.url()).await;
+    let owner = owned(&house, &[DOMAIN], redirected()).await;
+    assert_eq!(became(&house).await, nominated());
+    let view = house.register(&owner, OTHER).await;
+    house.place_standing(&view);
+    let held = ending(&house, DOMAIN).await;
+    let proving = house.stage.app.domain_verify(&owner, OTHER);
+    let proved = once_free(&house.stage.store, held, proving).await;
+    assert_eq!(proved.unwrap().domain.state, "verified");
+    assert_eq!(became(&house).await, nominated());
+}
+
+/// What a redirect brings is judged as the host that answered is once nobody else holds it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
+    let database = Database::postgres().await;
+    let house = House::new(database.url()).await;
+    owned(&house, &[DOMAIN, OTHER], Answer::NotModified).await;
+    let held = ending(&house, OTHER).await;
+    let looking = house.stage.look(DOMAIN, redirected());
+    once_free(&house.stage.store, held, looking).await;
+    assert_eq!(became(&house).await, nominated());
+}
+
+/// What a redirect has brought while somebody waited to say that the host has another owner is another's too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
+    let database = Database::postgres().await;
+    let house = House::new(database.url()).await;
+    let own = Answer::Card(card("Travel", "Books flights"));
+    owned(&house, &[DOMAIN, OTHER], own).await;
+    let (lifecycle, named, standing) = became(&house).await;
+    assert_eq!(
+        (lifecycle.as_str(), named, standing.as_str()),
+        ("approved", true, "covered")
+    );
+    // As ingest does it.
+    let held = house.stage.store.write().await.unwrap();
+    let other = domains::domain_by_name(&held, OTHER).await.unwrap();
+    let agent = house.stage.agent(DOMAIN).await;
+    let sources = domains::sources_of(&house.stage.store, &[agent.domain_id])
+        .await
+        .unwrap();
+    let fed = sources
+        .iter()
+        .find(|source| source.agent_id == Some(agent.id));
+    let gave = version_source::Model {
+        version_id: agent.newest_version.unwrap(),
+        source_id: fed.unwrap().id,
+        answered_by: format!("https://{}", other.unwrap().name),
+    };
+    held.version_sources_put(vec![gave]).await.unwrap();
+    let app = Arc::clone(&house.stage.app);
+    let why = NewGeneration {
+        reason: "sold".into(),
+    };
+    let ending = app.domain_new_generation(&house.stage.admin, OTHER, &why);
+    once_free(&house.stage.store, held, ending).await.unwrap();
+    let (lifecycle, _, standing) = became(&house).await;
+    assert_eq!(
+        (lifecycle.as_str(), standing.as_str()),
+        ("pending", "nomination")
+    );
+}
