@@ -4,6 +4,7 @@ use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration};
 use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry::domain::coverage::Coverage;
 use a2a_registry::domain::lifecycle::Visibility;
+use a2a_registry::store::domains;
 use time::Duration;
 
 use super::{DOMAIN, House, STANDING};
@@ -134,16 +135,19 @@ both_databases! {
         }
         assert!(all.iter().any(|agent| agent.id == first));
         let stranger = house.account("stranger").await;
-        let mut answers = Vec::new();
+        let (mut answers, mut ids) = (Vec::new(), Vec::new());
         for path in ["/secret.json", "/named.json", "/unknown.json"] {
             let view = stage.app.register(&stranger, &at(path)).await.unwrap();
             let mut told = view.sources.into_iter().find(|one| one.url == url(path)).unwrap();
             assert_eq!((told.coverage, told.state.as_str()), (Coverage::Nomination, "new"), "{path}");
-            told.id.clear();
+            ids.push(std::mem::take(&mut told.id));
             told.url.clear();
             answers.push(told);
         }
         assert!(answers.iter().all(|told| *told == answers[0]), "{answers:#?}");
+        // Nor does what they are called tell which was there before.
+        let all = domains::sources_of(&stage.store, &[all[0].domain_id]).await.unwrap();
+        assert!(all.iter().all(|source| !ids.contains(&source.id.to_string())), "{ids:?}");
         let view = house.shown(&owner).await;
         let own = view.sources.iter().find(|one| one.url == url("/secret.json")).unwrap();
         assert_eq!(own.coverage, Coverage::Covered);
@@ -199,7 +203,8 @@ both_databases! {
         assert!(!house.shown(&owner).await.checks.is_empty());
         assert_eq!(house.shown(&first).await.checks, []);
         house.verify(&first).await.unwrap();
-        assert!(!house.shown(&first).await.checks.is_empty(), "its own");
+        let own: Vec<_> = house.shown(&first).await.checks.into_iter().map(|check| check.wanted).collect();
+        assert!(!own.is_empty() && own.iter().all(Option::is_some));
         house.place_standing(&view);
         house.verify(&owner).await.unwrap();
         let app = &house.stage.app;
@@ -211,9 +216,8 @@ both_databases! {
             let view = house.shown(&first).await;
             assert_eq!(view.state, state);
             assert_eq!((view.contact, view.known_by, view.owner, view.keys.len()), (None, None, None, 0), "{state}");
-            let own = first.account.as_ref().unwrap().id.to_string();
-            let strangers = view.checks.iter().filter(|check| check.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&own)));
-            assert_eq!(strangers.count(), 0, "{state}");
+            let others = view.checks.iter().filter(|check| !own.contains(&check.wanted));
+            assert_eq!(others.count(), 0, "{state}");
             let shown = app.agent_show(&first, &agent.to_string()).await;
             assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
             let kept = app.agent_versions(&first, &agent.to_string(), &Default::default()).await.unwrap();

@@ -46,10 +46,13 @@ impl App {
         let sources = domains::sources_of(&self.store, &[id]).await?;
         let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
         for row in crawl::source_days_of(&self.store, &ids).await? {
-            let id = row.source_id.to_string();
+            let source = sources.iter().find(|source| source.id == row.source_id);
+            let id = source.map(|source| self.source_name(source));
             let mut shown = view.sources.iter_mut();
             let told = |source: &SourceView| source.state != NEW;
-            if let Some(source) = shown.find(|source| source.id == id && told(source)) {
+            if let Some(source) =
+                shown.find(|source| id.as_ref() == Some(&source.id) && told(source))
+            {
                 source.days.push(day_view(&row));
             }
         }
@@ -157,7 +160,9 @@ impl App {
                     .filter_map(|source| {
                         let attempts = attempts.remove(&source.id);
                         let coverage = standings.of_source(source, sources.iter()).coverage();
-                        part.source_view(source, attempts, sight, coverage)
+                        let view = part.source_view(source, attempts, sight, coverage)?;
+                        let id = self.source_name(source);
+                        Some(SourceView { id, ..view })
                     })
                     .collect(),
                 agents: shown.iter().map(|agent| agent.id).collect(),
@@ -268,6 +273,7 @@ fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
+/// A source as it is shown, to be named by [`App::source_name`].
 pub(super) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
@@ -292,7 +298,7 @@ pub(super) fn source_view(
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
     SourceView {
-        id: row.id.to_string(),
+        id: String::new(),
         url: row.url.clone(),
         kind: row.kind.clone(),
         state: row.liveness.clone(),

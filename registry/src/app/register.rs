@@ -132,6 +132,7 @@ impl App {
             all.any(|(kind, url)| row.kind == kind.as_str() && row.url == *url)
         };
         let view = |source: &source::Model| SourceView {
+            id: self.source_name(source),
             next_due: None,
             ..unasked(source, self.now(), Sight::Outside)
         };

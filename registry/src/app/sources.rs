@@ -4,6 +4,7 @@ use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use url::Url;
 
+use super::App;
 use crate::domain::ownership::DomainState;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
@@ -40,6 +41,14 @@ pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
             is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
         }
         SourceKind::Ard | SourceKind::AiCatalog => false,
+    }
+}
+
+impl App {
+    /// What callers call a source: nothing that tells how many there are, or which was there before.
+    pub(super) fn source_name(&self, source: &source::Model) -> String {
+        let number = self.signer.number(&["source", &source.id.to_string()]);
+        format!("{number:016x}")
     }
 }
 

@@ -119,13 +119,15 @@ impl App {
         let account = caller.demand(Permission::Register)?;
         let seen = self.domain_visible(caller, domain).await?;
         let missing = || AppError::not_found("source");
-        let id: i64 = source.parse().map_err(|_| missing())?;
         let write = self.store.write().await?;
         let row = self.domain_locked(&write, &seen).await?;
         let registered = Registered::load(&write, &row).await?;
-        if !registered.is_own(account.id, id) {
-            return Err(missing());
-        }
+        let mut sources = registered.sources.iter();
+        let id = sources
+            .find(|known| self.source_name(known) == source)
+            .map(|known| known.id)
+            .filter(|id| registered.is_own(account.id, *id))
+            .ok_or_else(missing)?;
         if is_disputed(&row) && !caller.may(Permission::Curate) {
             return Err(disputed(&row));
         }
