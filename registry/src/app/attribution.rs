@@ -72,7 +72,9 @@ impl App {
         let mut covering = Covering::load(write, row).await?;
         for agent in agents {
             let mut state = self.state_of(write, agent.id).await?;
-            if !covering.was_ever_covered(agent.id, &once_owners) {
+            // Of one that nothing feeds any more nobody can tell who placed it, and its name is not taken on suspicion.
+            let is_fed = covering.is_fed(agent.id);
+            if is_fed && !covering.was_ever_covered(agent.id, &once_owners) {
                 withdraw_urn(write, ledger, row, &mut state).await?;
             }
             self.cover_agent(write, ledger, &mut covering, &mut state)

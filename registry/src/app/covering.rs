@@ -67,6 +67,12 @@ impl<'a> Covering<'a> {
             .any(|(source, standing)| standing == Standing::Covered || by_owner(source))
     }
 
+    /// Whether a source feeds an agent that has not ended.
+    pub(super) fn is_fed(&self, agent: Uuid) -> bool {
+        let mut sources = self.sources.iter();
+        sources.any(|source| source.agent_id == Some(agent))
+    }
+
     /// The account that was the first to register a source of an agent.
     pub(super) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
         let feeding = self.feeding(agent);
