@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use super::ownership::is_provable;
 use super::{App, AppError};
 use crate::domain::admission::{Facts, Obstacle, explain};
 use crate::domain::coverage::Standing;
@@ -100,7 +101,7 @@ fn sentences<'a>(
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
         let told = obstacles.get(&agent.id).map_or(&[][..], Vec::as_slice);
-        reasons.extend(of_agent(agent, holds, told));
+        reasons.extend(of_agent(row, agent, holds, told));
     }
     reasons.truncate(MOST);
     reasons
@@ -113,16 +114,51 @@ fn is_catalog(source: &source::Model) -> bool {
     )
 }
 
-/// What keeps the rules from approving an agent's first card, and what would change that.
-fn waits_for(obstacles: &[Obstacle]) -> String {
-    let unproved = obstacles.contains(&Obstacle::Unproved);
-    let nominated = obstacles.contains(&Obstacle::Nomination);
-    let told = |obstacle: &Obstacle| match obstacle {
-        // Before anybody is the domain's owner, every account that has registered the URL may become it.
-        Obstacle::Unproved if nominated => {
+/// Why no proof of a domain holds, and what would let the rules decide. Before anybody is its owner, every account that has
+/// registered a nominated URL may become it.
+const fn unproved(state: DomainState, is_provable: bool, nominated: bool) -> &'static str {
+    match (state, nominated) {
+        (DomainState::OptedOut, _) => {
+            "the domain wants not to be listed, and nothing is decided until that ends"
+        }
+        (_, false) if !is_provable => {
+            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch`) lets \
+             the rules decide"
+        }
+        (_, true) if !is_provable => {
+            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch \
+             --account`) for an account that registered this URL lets the rules decide"
+        }
+        (DomainState::Lapsed, false) => {
+            "the domain's proof has lapsed, and a new one lets the rules decide"
+        }
+        (DomainState::Lapsed, true) => {
+            "the domain's proof has lapsed, and the rules decide once an account has proved it that registered this URL"
+        }
+        (DomainState::Disputed, false) => {
+            "two accounts claim the domain, and the rules decide once it is one's alone"
+        }
+        (DomainState::Disputed, true) => {
+            "two accounts claim the domain, and the rules decide once it is an account's alone that registered this URL"
+        }
+        (_, false) => "nobody has proved the domain yet, and a proof lets the rules decide",
+        (_, true) => {
             "nobody has proved the domain yet, and the rules decide once an account has that registered this URL"
         }
-        Obstacle::Unproved => "nobody has proved the domain yet, and a proof lets the rules decide",
+    }
+}
+
+/// What keeps the rules from approving the first card of an agent of a domain in that state, and what would change that.
+fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
+    let is_unproved = obstacles.contains(&Obstacle::Unproved);
+    let nominated = obstacles.contains(&Obstacle::Nomination);
+    let told = |obstacle: &Obstacle| match obstacle {
+        Obstacle::Unproved => unproved(state, is_provable, nominated),
+        // Whoever an admin vouches for is no owner.
+        Obstacle::Nomination if !is_provable => {
+            "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
+             that registered it lets the rules decide, or it can be named in the domain's catalog"
+        }
         Obstacle::Nomination => {
             "somebody else than the domain's owner has named its URL, so the domain's proof does not cover it; the owner can \
              register it too, or name it in the domain's catalog"
@@ -135,7 +171,7 @@ fn waits_for(obstacles: &[Obstacle]) -> String {
     };
     let told: Vec<&str> = obstacles
         .iter()
-        .filter(|obstacle| !(unproved && **obstacle == Obstacle::Nomination))
+        .filter(|obstacle| !(is_unproved && **obstacle == Obstacle::Nomination))
         .map(told)
         .collect();
     if told.is_empty() {
@@ -145,7 +181,12 @@ fn waits_for(obstacles: &[Obstacle]) -> String {
     }
 }
 
-fn of_agent(agent: &agent::Model, holds: &[hold::Model], obstacles: &[Obstacle]) -> Vec<String> {
+fn of_agent(
+    row: &domain::Model,
+    agent: &agent::Model,
+    holds: &[hold::Model],
+    obstacles: &[Obstacle],
+) -> Vec<String> {
     let id = agent.id;
     let mut reasons: Vec<String> = holds
         .iter()
@@ -153,10 +194,13 @@ fn of_agent(agent: &agent::Model, holds: &[hold::Model], obstacles: &[Obstacle])
         .map(|hold| format!("Agent {id} is withheld ({}): {}.", hold.hold, hold.reason))
         .collect();
     match agent.lifecycle.as_str() {
-        "pending" => reasons.push(format!(
-            "Agent {id} waits for its first approval: {}.",
-            waits_for(obstacles)
-        )),
+        "pending" => {
+            let state = row.state.parse().unwrap_or(DomainState::Unverified);
+            reasons.push(format!(
+                "Agent {id} waits for its first approval: {}.",
+                waits_for(obstacles, state, is_provable(row))
+            ));
+        }
         "rejected" => reasons.push(format!(
             "Agent {id} was rejected; a changed card is looked at anew."
         )),
@@ -179,14 +223,61 @@ mod tests {
 
     #[test]
     fn what_would_let_the_rules_decide_is_said_as_it_is() {
-        let unproved = waits_for(&[Obstacle::Unproved]);
-        assert!(unproved.contains("a proof lets the rules decide"));
-        // Nobody is the owner yet, so nobody is somebody else.
-        let nominated = waits_for(&[Obstacle::Unproved, Obstacle::Nomination]);
-        assert!(nominated.contains("once an account has that registered this URL"));
-        assert!(!nominated.contains("owner"), "{nominated}");
-        let beside = waits_for(&[Obstacle::Nomination, Obstacle::ErrorFinding]);
-        assert!(beside.contains("the owner can") && beside.contains(", and because its card"));
-        assert_eq!(waits_for(&[]), "a curator decides");
+        use DomainState::{Disputed, Lapsed, OptedOut, Unverified, Verified};
+        use Obstacle::{ErrorFinding, Nomination, Unproved};
+        let own = [Unproved].as_slice();
+        let nominated = [Unproved, Nomination].as_slice();
+        let beside = [Nomination, ErrorFinding].as_slice();
+        for (obstacles, state, is_provable, said, not_said) in [
+            (
+                own,
+                Unverified,
+                true,
+                "nobody has proved the domain yet, and a proof lets",
+                "URL",
+            ),
+            // Nobody is the owner yet, so nobody is somebody else.
+            (
+                nominated,
+                Unverified,
+                true,
+                "once an account has that registered this URL",
+                "owner",
+            ),
+            (own, Unverified, false, "cannot be proved", "nobody"),
+            (own, Lapsed, false, "`domain vouch`", "lapsed"),
+            (
+                nominated,
+                Unverified,
+                false,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, Lapsed, true, "proof has lapsed", "nobody"),
+            (
+                nominated,
+                Lapsed,
+                true,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, Disputed, true, "two accounts claim", "nobody"),
+            (
+                nominated,
+                Disputed,
+                true,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, OptedOut, true, "not to be listed", "proof"),
+            (beside, Verified, true, "the owner can", "nobody"),
+            (beside, Verified, false, "`domain vouch --account`", "owner"),
+            (beside, Verified, true, ", and because its card", "proved"),
+            (&[], Verified, true, "a curator decides", "because"),
+        ] {
+            let told = waits_for(obstacles, state, is_provable);
+            assert!(told.contains(said), "{obstacles:?}, {state}: {told}");
+            assert!(!told.contains(not_said), "{obstacles:?}, {state}: {told}");
+        }
     }
 }
