@@ -1,13 +1,14 @@
 //! What an older release has taken in is attributed and decided anew at the next start.
 
 use a2a_registry::api::Registration;
-use a2a_registry::store::Handle as _;
 use a2a_registry::store::entity::{
-    agent, decision, setting, source_registrant, version, version_source,
+    agent, decision, event, setting, source, source_registrant, version, version_source,
 };
+use a2a_registry::store::{Handle as _, events};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveModelTrait as _, ActiveValue::NotSet, ColumnTrait as _, EntityTrait as _};
 use sea_orm::{IntoActiveModel as _, QueryFilter as _};
+use serde_json::Value;
 use time::Duration;
 use uuid::Uuid;
 
@@ -78,6 +79,22 @@ async fn forget(stage: &Stage) {
         .unwrap();
 }
 
+/// The number of the last event.
+async fn seq(stage: &Stage) -> i64 {
+    events::highest_seq(&stage.store).await.unwrap()
+}
+
+/// What the events of that kind say of an agent that came after `since`.
+async fn told(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
+    let all = events::events_after(&stage.store, since, 10_000)
+        .await
+        .unwrap();
+    all.into_iter()
+        .filter(|event| event.kind == kind && event.subject == agent.to_string())
+        .map(|event| serde_json::from_str(&event.data).unwrap())
+        .collect()
+}
+
 async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
     let on = stage.store.connection();
     agent::Entity::find_by_id(agent)
@@ -99,24 +116,31 @@ both_databases! {
             ..Registration::default()
         };
         let app = &house.stage.app;
-        for (caller, path) in [(&stranger, "/rule.json"), (&stranger, "/person.json"), (&owner, "/own.json")] {
+        for (caller, path) in [(&stranger, "/rule.json"), (&stranger, "/person.json"), (&stranger, "/untold.json"), (&owner, "/own.json")] {
             app.register(caller, &at(path)).await.unwrap();
         }
         house.stage.advance(Duration::minutes(2));
         house.stage.visit(|source| Answer::Card(card("Travel", &source.url))).await;
-        let of = |all: &[agent::Model], path: &str| {
-            all.iter().find(|row| row.slot.ends_with(path)).unwrap().id
-        };
         let all = house.stage.agents().await;
-        let (rule, person, mine) = (of(&all, "/rule.json"), of(&all, "/person.json"), of(&all, "/own.json"));
+        let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;
+        let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
+        let untold = of("/untold.json");
         let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
         as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
         as_it_was(&house.stage, person, "person", &urn("given")).await;
         let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
         assert!(own_before.urn.is_some() && mine_before.urn.is_some());
         forget(&house.stage).await;
-        // As if the first to register the domain had submitted everything.
-        let submitter = owner.account.as_ref().unwrap().id;
+        // Nobody was told who registered this one.
+        let events = event::Entity::delete_many()
+            .filter(event::Column::Kind.eq("domain.registered"))
+            .filter(event::Column::Data.contains("/untold.json"))
+            .exec(house.stage.store.connection())
+            .await
+            .unwrap();
+        assert_eq!(events.rows_affected, 1);
+        // As if somebody else than they had submitted everything.
+        let submitter = house.stage.admin.account.as_ref().unwrap().id;
         agent::Entity::update_many()
             .col_expr(agent::Column::Submitter, Expr::value(submitter))
             .exec(house.stage.store.connection())
@@ -124,6 +148,7 @@ both_databases! {
             .unwrap();
 
         let House { stage, names } = house;
+        let before = seq(&stage).await;
         let stage = stage.restart(|_| ()).await;
         let strangers = Some(stranger.account.as_ref().unwrap().id);
         let now = row(&stage, rule).await;
@@ -131,6 +156,22 @@ both_databases! {
         assert_eq!(now.submitter, strangers);
         let now = row(&stage, person).await;
         assert_eq!((now.lifecycle.as_str(), &now.urn, now.submitter), ("approved", &None, strangers));
+        // Whose event is gone is the domain's own account's, whom the proof then covers.
+        let now = row(&stage, untold).await;
+        assert_eq!(now.submitter, owner.account.as_ref().map(|account| account.id));
+        assert_eq!(now.lifecycle, "approved");
+        let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
+        for (id, name) in [(rule, "stolen"), (person, "given")] {
+            let withdrawn = told(id, "agent.updated").await;
+            let withdrawn = withdrawn.iter().filter(|data| data["withdrawn"] == urn(name).as_str());
+            assert_eq!(withdrawn.count(), 1, "{name}");
+        }
+        for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
+            assert_eq!(told(id, "agent.returned").await.len(), returns);
+            let taken = told(id, "agent.updated").await;
+            let taken = taken.iter().filter(|data| data.get("withdrawn").is_some());
+            assert_eq!(taken.count(), usize::from(id == rule || id == person));
+        }
         let level = async |id: Uuid| {
             let shown = stage.app.agent_show(&stage.admin, &id.to_string()).await.unwrap();
             shown.hit.summary.trust.level.unwrap_or_default()
@@ -157,5 +198,21 @@ both_databases! {
         let missing = house.stage.app.agent_show(&house.stage.admin, &urn("stolen")).await;
         assert!(missing.is_err());
         house.stage.index_equals_database().await;
+    }
+    /// An agent whose source has ended keeps its name: nothing says any more that it was not the domain's own.
+    async fn what_nothing_feeds_keeps_its_name(url: &str) {
+        let house = House::new(url).await;
+        let (_, own) = house.proved().await;
+        let before = row(&house.stage, own).await;
+        assert!(before.urn.is_some());
+        forget(&house.stage).await;
+        source::Entity::update_many()
+            .col_expr(source::Column::EndedAt, Expr::value(before.created_at))
+            .filter(source::Column::AgentId.eq(own))
+            .exec(house.stage.store.connection())
+            .await
+            .unwrap();
+        let stage = house.stage.restart(|_| ()).await;
+        assert_eq!(row(&stage, own).await.urn, before.urn);
     }
 }
