@@ -1,6 +1,6 @@
 //! What is somebody else's is not the caller's to see or to take away (model.md section 7).
 
-use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, Registration};
+use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry::domain::coverage::Coverage;
 use a2a_registry::domain::lifecycle::Visibility;
@@ -230,6 +230,10 @@ both_databases! {
         }
         no_more("lapsed").await;
         assert_eq!(house.shown(&house.stage.admin).await.contact, contact.contact);
+        let why = NewGeneration { reason: "sold".into() };
+        app.domain_new_generation(&house.stage.admin, DOMAIN, &why).await.unwrap();
+        let kept = app.agent_versions(&first, &agent.to_string(), &Default::default()).await.unwrap();
+        assert_eq!(kept.versions.len(), 1, "what waited under the owner before is not theirs");
     }
 
     /// What waits for a decision does not show in when a listed agent last changed.

@@ -45,16 +45,15 @@ impl App {
         let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
         let sources = domains::sources_of(&self.store, &[id]).await?;
         let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
-        for row in crawl::source_days_of(&self.store, &ids).await? {
-            let source = sources.iter().find(|source| source.id == row.source_id);
-            let id = source.map(|source| self.source_name(source));
-            let mut shown = view.sources.iter_mut();
-            let told = |source: &SourceView| source.state != NEW;
-            if let Some(source) =
-                shown.find(|source| id.as_ref() == Some(&source.id) && told(source))
-            {
-                source.days.push(day_view(&row));
-            }
+        let names: HashMap<String, i64> = sources
+            .iter()
+            .map(|source| (self.source_name(source), source.id))
+            .collect();
+        let days = crawl::source_days_of(&self.store, &ids).await?;
+        for source in view.sources.iter_mut().filter(|one| one.state != NEW) {
+            let id = names.get(&source.id).copied();
+            let of_source = days.iter().filter(|day| Some(day.source_id) == id);
+            source.days.extend(of_source.map(day_view));
         }
         Ok(view)
     }

@@ -21,9 +21,11 @@ pub(super) use challenges::{is_provable, why_no_challenge};
 pub(super) use dispute::{disputed, is_disputed, is_party};
 pub(super) use succession::owner_marks;
 
-/// Whether a domain is nobody's and bears no marks of an owner: whoever registered it looks after it until then.
+/// Whether a domain is nobody's, never had a generation before, and bears no marks of an owner: whoever registered it looks
+/// after it until then. What was an owner's does not fall to who was there before.
 pub(super) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
+        && row.generation == 1
         && row.state == DomainState::Unverified.as_str()
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
