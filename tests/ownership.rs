@@ -14,6 +14,7 @@ mod over_tls;
 mod polite;
 mod site;
 mod succession;
+mod ways;
 mod withdrawal;
 mod word;
 

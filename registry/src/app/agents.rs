@@ -5,8 +5,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::documents::{AgentRecord, Openness, visible_to, visible_to_registrant};
+use super::documents::AgentRecord;
 use super::domain_view::is;
+use super::openness::{Openness, visible_to, visible_to_registrant};
 use super::ownership::is_nobodys;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;

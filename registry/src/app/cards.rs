@@ -8,8 +8,8 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
 
-use super::documents::{Openness, visible_to};
 use super::housekeeping::KEPT_UNUSED;
+use super::openness::{Openness, visible_to};
 use super::{App, AppError, Caller};
 use crate::domain::role::Permission;
 use crate::store::{agents, versions};

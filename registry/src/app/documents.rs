@@ -8,10 +8,10 @@ use a2a_card::{
 use url::Url;
 use uuid::Uuid;
 
-use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
+use super::App;
 use super::error::AppError;
+use super::openness::{Openness, visible_to};
 use super::signatures::KeyBinding;
-use super::{App, Caller};
 use crate::api::{
     Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict,
     Summary, Trust,
@@ -133,71 +133,6 @@ impl AgentRecord {
                 .min(),
         }
     }
-}
-
-/// How far an agent is open to others than its owner and the curators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Openness {
-    /// It is listed.
-    Listed,
-    /// It is not listed, and nothing holds it back.
-    Unlisted,
-    /// Something holds it back, which is between its owner and the curators (model.md section 5).
-    Held,
-}
-
-impl Openness {
-    pub(super) const fn of(listed: bool, is_held: bool) -> Self {
-        match (is_held, listed) {
-            (true, _) => Self::Held,
-            (false, true) => Self::Listed,
-            (false, false) => Self::Unlisted,
-        }
-    }
-}
-
-/// The labels of which a caller must hold one to find an agent.
-///
-/// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
-/// What is withheld is shown to its owner, which is its submitter while it is nobody's.
-pub(super) fn visible_to(
-    agent: &agent::Model,
-    openness: Openness,
-    registrants: &[Uuid],
-) -> Vec<String> {
-    let visibility = agent.visibility.parse().unwrap_or(Visibility::Restricted);
-    let mut labels = match (openness, visibility) {
-        (Openness::Listed, Visibility::Public) => return vec![PUBLIC.into()],
-        (Openness::Listed, Visibility::Internal) => return vec![INTERNAL.into()],
-        _ => vec![CURATORS.to_owned()],
-    };
-    labels.extend(agent.owner_id.map(account_label));
-    let to_others = visibility == Visibility::Public && openness != Openness::Held;
-    let is_open = to_others || agent.owner_id.is_none();
-    let submitter = agent.submitter.filter(|_| is_open);
-    labels.extend(
-        submitter
-            .filter(|submitter| Some(*submitter) != agent.owner_id)
-            .map(account_label),
-    );
-    if to_others {
-        let known = labels.len();
-        let further = registrants.iter().copied().map(account_label);
-        let further: Vec<String> = further
-            .filter(|label| !labels[..known].contains(label))
-            .collect();
-        labels.extend(further);
-    }
-    labels
-}
-
-/// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
-pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
-    let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
-    let labels = caller.labels();
-    visible_to(agent, Openness::of(false, is_held), &own)
-        .iter()
-        .any(|label| labels.contains(label))
 }
 
 impl App {

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::Caller;
 use super::coverage::Standings;
-use super::documents::visible_to_registrant;
 use super::domain_view::{Sight, is, keeps, source_view};
+use super::openness::visible_to_registrant;
 use super::sources::{kind_of, new_source};
 use crate::api::SourceView;
 use crate::domain::coverage::Coverage;

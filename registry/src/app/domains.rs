@@ -3,10 +3,10 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::documents::{Openness, visible_to};
 use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
+use super::openness::{Openness, visible_to};
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
 use super::{Account, App, AppError, Caller};

@@ -25,6 +25,7 @@ mod ingest;
 mod ledger;
 mod meaning;
 mod offline;
+mod openness;
 mod outage;
 mod ownership;
 mod page;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::documents::{Openness, visible_to};
 use super::error::AppError;
 use super::ledger::{CRAWLER, POLICY, SYSTEM};
+use super::openness::{Openness, visible_to};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle, listed};
 use crate::index::ChangedAgent;
