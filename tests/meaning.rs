@@ -1,6 +1,7 @@
 //! Search by meaning in the whole registry, with an encoder that is scripted: what means the same is written down
 //! here. Encoders of real models have tests of their own.
 
+mod pages;
 mod program;
 
 use std::sync::{Arc, Mutex};

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use a2a_registry::api::Act;
 use a2a_registry::app::{Caller, SearchQuery};
 use serde_json::Value;
 
 use crate::support::both_databases;
+use crate::support::database::Database;
 use crate::support::stage::{Answer, Stage, card};
 
 const AGENTS: usize = 30;
@@ -101,4 +103,61 @@ both_databases! {
         assert_eq!((names(&second), &second["order"]), (before, &"relevance".into()));
         assert_eq!(page(&stage, None).await["total"], AGENTS + 1, "who begins anew finds it");
     }
+
+    /// An act that is not applied yet makes an order of its own: who pages in the order before it misses nobody.
+    async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
+        let stage = crowd(url).await;
+        let first = page(&stage, None).await;
+        let before = names(&page(&stage, next(&first)).await);
+        suspend(&stage, &first, 4).await;
+        let shorter = page(&stage, None).await;
+        assert_eq!(shorter["total"], AGENTS - 1);
+        let second = page(&stage, next(&first)).await;
+        assert_eq!((names(&second), &second["order"]), (before, &"relevance".into()));
+        // Its own pages follow each other too, before and after it is applied.
+        assert_eq!(all_pages(&[&stage], shorter.clone()).await, AGENTS - 1);
+        stage.settle().await;
+        assert_eq!(all_pages(&[&stage], shorter).await, AGENTS - 1);
+    }
+}
+
+/// A replica that does not know of an act yet repeats nobody, and neither does one that knows of it first.
+#[tokio::test]
+async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
+    let database = Database::postgres().await;
+    let here = crowd(database.url()).await;
+    let there = here.beside().await;
+    let before = page(&there, None).await;
+    suspend(&here, &before, 4).await;
+    let first = page(&here, None).await;
+    assert_eq!(first["total"], AGENTS - 1);
+    assert_eq!(all_pages(&[&there], first).await, AGENTS - 1);
+    // The page before showed the suspended one too.
+    assert_eq!(all_pages(&[&here], before).await, AGENTS);
+}
+
+/// Suspends the agent in this place of a page; nothing applies it yet.
+async fn suspend(stage: &Stage, page: &Value, place: usize) {
+    let act = Act {
+        reason: "for a while".into(),
+        hold: None,
+    };
+    let id = page["agents"][place]["id"].as_str().unwrap();
+    let suspended = stage.app.agent_suspend(&stage.admin, id, &act).await;
+    suspended.unwrap();
+}
+
+/// How many agents the pages from this one on show, each once; the next one is of the next process.
+async fn all_pages(stages: &[&Stage], first: Value) -> usize {
+    let mut seen = names(&first);
+    let mut token = next(&first);
+    for stage in stages.iter().cycle() {
+        let Some(at) = token else { break };
+        let page = page(stage, Some(at)).await;
+        seen.extend(names(&page));
+        token = next(&page);
+    }
+    let once: BTreeSet<_> = seen.iter().collect();
+    assert_eq!(once.len(), seen.len(), "none twice: {seen:?}");
+    seen.len()
 }

@@ -9,12 +9,59 @@ use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
 use super::ranking::ranked;
-use super::request::MAX_ORDER;
+use super::request::{MAX_ORDER, Meaning};
 use super::rescore::Rescorer;
+use super::{Index, View};
+
+/// What an order depends on beside what is asked and by whom: who asks the same in the same state finds the same order,
+/// in whichever process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderState {
+    /// The last event applied.
+    applied: i64,
+    /// Which agents are left out because of later ones.
+    excluded: u64,
+    /// What the query means and the vectors it is compared with, where meaning counts.
+    meant: Option<u64>,
+}
+
+impl OrderState {
+    pub(super) fn of(view: &View, meant: Option<u64>) -> Self {
+        Self {
+            applied: view.applied,
+            excluded: view.excluded_digest,
+            meant,
+        }
+    }
+}
+
+impl std::fmt::Display for OrderState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            applied,
+            excluded,
+            meant,
+        } = self;
+        write!(f, "{applied} {excluded:x}")?;
+        meant.map_or(Ok(()), |meant| write!(f, " {meant:x}"))
+    }
+}
+
+impl Index {
+    /// The state that a search with this meaning would find its order in now.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn order_state(&self, meaning: Option<&Meaning>) -> Result<OrderState, IndexError> {
+        let meant = meaning.map(|meaning| meaning.digest(&meaning.vectors.snapshot()));
+        Ok(OrderState::of(&self.0.view()?, meant))
+    }
+}
 
 /// A search with the state it ran on. It keeps that state's segments from being freed, so whoever holds many
 /// of them bounds their number and their time.
 pub struct FrozenOrder {
+    state: OrderState,
     searcher: Searcher,
     query: FilteredQuery,
     order: Order,
@@ -33,6 +80,7 @@ pub struct FrozenPlace {
 
 impl FrozenOrder {
     pub(super) fn new(
+        state: OrderState,
         searcher: Searcher,
         query: FilteredQuery,
         order: Order,
@@ -40,12 +88,18 @@ impl FrozenOrder {
         blend: Option<Blend>,
     ) -> Self {
         Self {
+            state,
             searcher,
             query,
             order,
             rescorer,
             blend,
         }
+    }
+
+    /// The state it was found in.
+    pub fn state(&self) -> OrderState {
+        self.state
     }
 
     /// The first places of the whole order, beginning with those of the first page. Most first pages are never

@@ -64,6 +64,8 @@ pub(super) struct Meant {
     best: f32,
     far: f32,
     cutoff: f32,
+    /// What stands for the query and the vectors.
+    digest: u64,
 }
 
 impl Meant {
@@ -104,6 +106,7 @@ impl Meant {
         }
         let near = snapshot.nearest(&meaning.query, &allowed)?;
         let mut meant = Self::of(&near, meaning.cutoff);
+        meant.digest = meaning.digest(&snapshot);
         let mut chosen = SlotBits::none(snapshot.slots());
         let near = near
             .iter()
@@ -137,7 +140,13 @@ impl Meant {
             best: all.first().copied().unwrap_or(cutoff),
             far: all.get(FAR_RANK).or(all.last()).copied().unwrap_or(cutoff),
             cutoff,
+            digest: 0,
         }
+    }
+
+    /// A number that stands for what it was found by.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// Those of a segment. Of all segments together they are at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).

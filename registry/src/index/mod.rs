@@ -70,7 +70,7 @@ pub use blend::Blended;
 pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
 pub use error::IndexError;
 pub use facets::FacetLimits;
-pub use frozen::{FrozenOrder, FrozenPlace};
+pub use frozen::{FrozenOrder, FrozenPlace, OrderState};
 pub use overlay::ChangedAgent;
 pub use rebuild::Rebuild;
 pub use request::{
@@ -192,6 +192,7 @@ struct View {
     frequent: Arc<Frequent>,
     classes: Arc<Classes>,
     excluded: Arc<Excluded>,
+    excluded_digest: u64,
     applied: i64,
     generation: u64,
     overlay_version: u64,
@@ -456,6 +457,7 @@ impl Inner {
         }
         Ok(View {
             excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
+            excluded_digest: state.overlay.digest(),
             searcher: serving.searcher.clone(),
             frequent: Arc::clone(&serving.frequent),
             classes: Arc::clone(&serving.classes),

@@ -5,6 +5,7 @@
 //! more. What is still allowed is shown as it was until the index has caught up.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use tantivy::index::SegmentId;
@@ -60,6 +61,8 @@ pub(super) struct Overlay {
     /// Changed agents whose documents are not looked up yet.
     unresolved: Vec<Uuid>,
     excluded: Arc<Excluded>,
+    /// What stands for all that is excluded.
+    digest: u64,
     version: u64,
     limit: usize,
     /// While a rebuild runs nothing is forgotten: what it finishes with may be older than what serves now.
@@ -75,6 +78,7 @@ impl Overlay {
             changed: HashMap::new(),
             unresolved: Vec::new(),
             excluded: Arc::default(),
+            digest: 0,
             version: 0,
             limit: limit.max(1),
             keep: false,
@@ -135,6 +139,7 @@ impl Overlay {
     /// Has every agent that the searcher lacks looked up again.
     fn begin_again(&mut self, applied: i64) {
         self.excluded = Arc::default();
+        self.digest = 0;
         let waiting = self.changed.iter();
         self.unresolved = waiting
             .filter(|(_, change)| change.seq > applied)
@@ -150,6 +155,12 @@ impl Overlay {
     /// How often the overlay changed.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// A number that stands for the agents left out and for who still sees each, the same in every process that leaves
+    /// out the same ones; as [`excluded`](Self::excluded) has last worked them out.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// How many agents it holds.
@@ -178,6 +189,7 @@ impl Overlay {
             return Ok(Arc::clone(&self.excluded));
         }
         let mut excluded = (*self.excluded).clone();
+        let mut digest = self.digest;
         for reader in searcher.segment_readers() {
             let terms = reader.inverted_index(fields.id)?;
             for id in &self.unresolved {
@@ -197,6 +209,14 @@ impl Overlay {
                         true => Arc::default(),
                         false => Arc::clone(&change.visible_to),
                     };
+                    // What was deleted is found by nobody, and how long it stays depends on the process.
+                    if reader
+                        .alive_bitset()
+                        .is_none_or(|alive| alive.is_alive(postings.doc()))
+                    {
+                        let one = BuildHasherDefault::<DefaultHasher>::default();
+                        digest ^= one.hash_one((id, &still_seen_by));
+                    }
                     documents.push((postings.doc(), still_seen_by));
                     postings.advance();
                 }
@@ -204,6 +224,7 @@ impl Overlay {
         }
         self.unresolved.clear();
         self.excluded = Arc::new(excluded);
+        self.digest = digest;
         Ok(Arc::clone(&self.excluded))
     }
 }

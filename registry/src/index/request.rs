@@ -1,10 +1,11 @@
 //! What a search asks: text, filters, order, page and facets.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::vectors::Vectors;
+use crate::vectors::{Snapshot, Vectors};
 
 /// The most words of a query that are searched for; the rest is ignored and a hint says so.
 pub const MAX_QUERY_WORDS: usize = 32;
@@ -57,6 +58,20 @@ pub struct Meaning {
     pub cutoff: f32,
     /// Whether words are neither asked for nor scored.
     pub alone: bool,
+}
+
+impl Meaning {
+    /// A number that stands for who is near, and how near, as far as that lies in the query and in these vectors; the same in every
+    /// process that holds the same.
+    pub(super) fn digest(&self, vectors: &Snapshot) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        vectors.digest().hash(&mut hasher);
+        self.query
+            .iter()
+            .for_each(|number| number.to_bits().hash(&mut hasher));
+        self.cutoff.to_bits().hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// Conditions on agents. Values inside one list are alternatives, different lists must all hold; an empty

@@ -16,7 +16,7 @@ use super::explained::Told;
 use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::filtered::FilteredQuery;
-use super::frozen::FrozenOrder;
+use super::frozen::{FrozenOrder, OrderState};
 use super::highlight::Highlighter;
 use super::meaning::Meant;
 use super::query::Asked;
@@ -338,7 +338,9 @@ impl Index {
             facets,
             hints: inner.hints(request, &prepared, total)?,
             frozen: (request.freeze && more).then(|| {
+                let meant = prepared.blend.as_ref().map(|blend| blend.meant.digest());
                 Arc::new(FrozenOrder::new(
+                    OrderState::of(&prepared.view, meant),
                     searcher.clone(),
                     query,
                     order,

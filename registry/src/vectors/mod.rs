@@ -16,6 +16,7 @@ mod quantised;
 mod slots;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,6 +61,8 @@ struct Known {
     slot: u32,
     /// What its vectors were made of, where it has any.
     stamp: u64,
+    /// What stands for it and its vectors; 0 where it has none.
+    digest: u64,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +95,7 @@ impl Vectors {
                 file: Arc::new(file),
                 dimensions,
                 version: 0,
+                digest: 0,
             }),
         })
     }
@@ -167,15 +171,22 @@ impl Vectors {
         shown.file.write(&bytes, state.end)?;
         let mut next = Snapshot::clone(&shown);
         for (id, made) in changes {
-            let known = state.agents_by_id.get(id).map(|known| known.slot);
+            let known = state.agents_by_id.get(id).copied();
             let slot = match (known, made) {
-                (Some(slot), _) => slot,
+                (Some(known), _) => known.slot,
                 (None, Some(_)) => self.add(&mut state, &mut next, *id),
                 // Who has no vectors and gets none needs no slot.
                 (None, None) => continue,
             };
             let stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
-            state.agents_by_id.insert(*id, Known { slot, stamp });
+            let digest = made.as_ref().map_or(0, |(_, vectors)| digest(*id, vectors));
+            next.digest ^= known.map_or(0, |known| known.digest) ^ digest;
+            let known = Known {
+                slot,
+                stamp,
+                digest,
+            };
+            state.agents_by_id.insert(*id, known);
             let (chunk, slot) = split(slot);
             let chunk = Arc::make_mut(&mut next.chunks[chunk]);
             let before = chunk.place(slot);
@@ -232,7 +243,12 @@ impl Vectors {
         }
         // An index holds fewer than 2^31 agents, so the number of one fits.
         let slot = u32::try_from(state.agents_by_id.len()).unwrap_or(NO_SLOT);
-        state.agents_by_id.insert(id, Known { slot, stamp: 0 });
+        let known = Known {
+            slot,
+            stamp: 0,
+            digest: 0,
+        };
+        state.agents_by_id.insert(id, known);
         slot
     }
 
@@ -245,6 +261,11 @@ impl Vectors {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What stands for an agent with these vectors.
+fn digest(id: Uuid, vectors: &AgentVectors) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((id, vectors.as_bytes()))
 }
 
 /// The chunk of a slot, and its place there.

@@ -23,6 +23,7 @@ pub struct Snapshot {
     pub(super) file: Arc<VectorFile>,
     pub(super) dimensions: usize,
     pub(super) version: u64,
+    pub(super) digest: u64,
 }
 
 /// An agent near a query.
@@ -38,6 +39,11 @@ impl Snapshot {
     /// A number that rises with every change of vectors.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// A number that stands for all vectors and whose they are, the same in every process that holds the same ones.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// Slots there are.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Last, Mode, Position, by_words_at_least};
 use crate::app::render::list;
 use crate::app::{App, AppError, Caller, SearchQuery};
-use crate::index::{FrozenOrder, FrozenPlace, IndexError, SearchAnswer, SearchRequest};
+use crate::index::{FrozenOrder, FrozenPlace, IndexError, OrderState, SearchAnswer, SearchRequest};
 
 /// Ids of a relevance order that are frozen with its first page.
 const FROZEN: usize = 1000;
@@ -62,33 +62,48 @@ impl App {
         };
         let order = match self.searches.frozen.get(&key) {
             Some(order) => Some(order),
-            None if key
-                == self.order_key(caller, canonical, position.mode, self.index.applied_seq()) =>
-            {
-                let first = SearchRequest {
-                    limit: 1,
-                    freeze: true,
-                    explain: false,
-                    facets: Vec::new(),
-                    meaning: request
-                        .meaning
-                        .clone()
-                        .filter(|_| position.mode != Mode::Lexical),
-                    ..request.clone()
-                };
-                let (answer, mode) = self
-                    .run(move |index| by_words_at_least(index, first.clone()))
-                    .await?;
-                let again = self.freeze(caller, canonical, &answer, mode);
-                again
-                    .filter(|(again, _)| *again == key)
-                    .map(|(_, order)| order)
+            None => {
+                self.found_again(key, caller, canonical, request, position.mode)
+                    .await?
             }
-            None => None,
         };
         Ok(order
             .filter(|order| offset < order.len())
             .map(|order| (order, offset)))
+    }
+
+    /// The order of this key, where the state of this process is the one it was of.
+    async fn found_again(
+        &self,
+        key: u64,
+        caller: &Caller,
+        canonical: &str,
+        request: &SearchRequest,
+        mode: Mode,
+    ) -> Result<Option<Arc<Frozen>>, AppError> {
+        let meaning = request.meaning.clone().filter(|_| mode != Mode::Lexical);
+        let first = SearchRequest {
+            limit: 1,
+            freeze: true,
+            explain: false,
+            facets: Vec::new(),
+            meaning,
+            ..request.clone()
+        };
+        let meaning = first.meaning.clone();
+        let now = self
+            .run(move |index| index.order_state(meaning.as_ref()))
+            .await?;
+        if self.order_key(caller, canonical, mode, now) != key {
+            return Ok(None);
+        }
+        let (answer, mode) = self
+            .run(move |index| by_words_at_least(index, first.clone()))
+            .await?;
+        let again = self.freeze(caller, canonical, &answer, mode);
+        Ok(again
+            .filter(|(again, _)| *again == key)
+            .map(|(_, order)| order))
     }
 
     /// Keeps the order of a first page, where there is one to keep, under a key that every process gives it.
@@ -100,7 +115,7 @@ impl App {
         mode: Mode,
     ) -> Option<(u64, Arc<Frozen>)> {
         let order = Arc::clone(answer.frozen.as_ref()?);
-        let key = self.order_key(caller, canonical, mode, answer.applied_seq);
+        let key = self.order_key(caller, canonical, mode, order.state());
         let frozen = Arc::new(Frozen {
             order: Mutex::new(Held::Unread(order)),
             total: answer.total,
@@ -110,12 +125,11 @@ impl App {
         Some((key, frozen))
     }
 
-    /// The key of the order that a search has for a caller once these events are applied.
-    fn order_key(&self, caller: &Caller, canonical: &str, mode: Mode, applied: i64) -> u64 {
+    /// The key of the order that a search has for a caller in a state of the index.
+    fn order_key(&self, caller: &Caller, canonical: &str, mode: Mode, state: OrderState) -> u64 {
         let labels = caller.labels().join(" ");
-        let applied = applied.to_string();
         self.signer
-            .number(&[canonical, &labels, mode.as_str(), &applied])
+            .number(&[canonical, &labels, mode.as_str(), &state.to_string()])
     }
 
     /// A page of a frozen order.

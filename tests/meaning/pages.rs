@@ -1,0 +1,107 @@
+//! Pages of an order by meaning: vectors come at their own pace, whatever the events say.
+
+use a2a_registry::api::AgentList;
+use a2a_registry::app::{Caller, SearchQuery};
+use uuid::Uuid;
+
+use super::{Scripted, finish, ids, open, patient};
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::stage::{Stage, card};
+
+/// Agents that are there from the beginning.
+const LATE: std::ops::Range<usize> = 1..6;
+
+/// Cards that speak less and less of money; the first of nothing else.
+async fn banks(stage: &Stage, numbers: std::ops::Range<usize>) -> Vec<Uuid> {
+    let mut banks = Vec::new();
+    for number in numbers {
+        let money = "money ".repeat(LATE.end - number);
+        let about = if number == 0 { money } else { money + "poems" };
+        let domain = format!("bank{number}.agents-test.com");
+        let card = card("Bureau", &about);
+        banks.push(stage.publish_approved(&domain, &card).await.id);
+    }
+    stage.settle().await;
+    banks
+}
+
+async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
+    let query = SearchQuery {
+        q: Some("cash".into()),
+        mode: Some("semantic".into()),
+        page_size: Some(2),
+        page_token: token.cloned(),
+        ..SearchQuery::default()
+    };
+    let bytes = stage.app.search(&Caller::default(), &query).await.unwrap();
+    let list: AgentList = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(list.mode, "semantic");
+    list
+}
+
+/// Everybody that the pages from this one on show, all in the order of the first.
+async fn rest(stages: &[&Stage], first: &AgentList) -> Vec<Uuid> {
+    let mut seen = ids(first);
+    let mut token = first.next_page_token.clone();
+    for stage in stages.iter().cycle() {
+        let Some(next) = token else { break };
+        let list = page(stage, Some(&next)).await;
+        assert_eq!(list.order, "relevance");
+        seen.extend(ids(&list));
+        token = list.next_page_token;
+    }
+    seen
+}
+
+both_databases! {
+    /// A vector that comes between two first pages moves nothing on the pages behind the first of them, though both have
+    /// applied the same events.
+    async fn a_vector_that_comes_later_moves_no_page(url: &str) {
+        let stage = patient(url).await;
+        let late = banks(&stage, LATE).await;
+        let encoder = Scripted::new("first", 0);
+        let mut embedding = open(&stage, &encoder).await;
+        finish(&stage, &mut embedding).await;
+        let [best] = banks(&stage, 0..1).await[..] else { panic!() };
+        let before = page(&stage, None).await;
+        assert_eq!((ids(&before), before.total), (late[..2].to_vec(), 5));
+        finish(&stage, &mut embedding).await;
+        let after = page(&stage, None).await;
+        assert_eq!((ids(&after), after.total), (vec![best, late[0]], 6));
+        assert_eq!(rest(&[&stage], &before).await, late);
+        assert_eq!(rest(&[&stage], &after).await, [vec![best], late].concat());
+    }
+}
+
+/// A process goes on in another's order where both hold the same vectors, and takes no place in another's order for one
+/// in its own where they do not.
+#[tokio::test]
+async fn an_order_by_meaning_is_found_again_by_the_same_vectors() {
+    let database = Database::postgres().await;
+    let here = patient(database.url()).await;
+    let late = banks(&here, LATE).await;
+    let encoder = Scripted::new("shared", 0);
+    let mut embedding = open(&here, &encoder).await;
+    finish(&here, &mut embedding).await;
+    let there = here.beside().await;
+    let mut others = open(&there, &encoder).await;
+    finish(&there, &mut others).await;
+    let first = page(&here, None).await;
+    assert_eq!(rest(&[&there, &here], &first).await, late);
+    let [best] = banks(&here, 0..1).await[..] else {
+        panic!()
+    };
+    there.settle().await;
+    finish(&there, &mut others).await;
+    // The other process has the newest vector already, this one has not.
+    let first = page(&there, None).await;
+    assert_eq!(ids(&first), [best, late[0]]);
+    let second = page(&here, first.next_page_token.as_ref()).await;
+    assert_eq!(second.order, "resumed");
+    finish(&here, &mut embedding).await;
+    assert_eq!(
+        rest(&[&here, &there], &first).await,
+        [vec![best], late].concat()
+    );
+}
