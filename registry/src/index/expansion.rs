@@ -125,7 +125,7 @@ pub(super) fn beginning(
         bytes,
         terms,
         mut cut,
-    } = agents.first_terms(fields.text, MAX_BEGINNING, |terms, found| {
+    } = agents.first_terms(fields.text, None, MAX_BEGINNING, |terms, found| {
         let mut begun = terms.range().ge(&prefix).into_stream()?;
         while begun.advance()
             && begun.key().starts_with(prefix.as_bytes())

@@ -81,7 +81,7 @@ impl Fields {
             created_at: builder.add_i64_field("created_at", FAST),
             updated_at: builder.add_i64_field("updated_at", FAST),
             suggested: ["suggest_name", "suggest_skill", "suggest_tag"]
-                .map(|name| builder.add_text_field(name, STRING)),
+                .map(|name| builder.add_text_field(name, value())),
             exact,
         };
         (builder.build(), fields)

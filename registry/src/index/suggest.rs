@@ -154,14 +154,15 @@ fn values(
     prefix: &str,
     most: usize,
 ) -> Result<Values, IndexError> {
-    let FirstTerms { bytes, terms, .. } = seen.first_terms(field, most, |terms, found| {
-        let mut begun = terms.range().ge(prefix).into_stream()?;
-        while begun.advance()
-            && begun.key().starts_with(prefix.as_bytes())
-            && found(begun.key(), begun.value())?
-        {}
-        Ok(())
-    })?;
+    let FirstTerms { bytes, terms, .. } =
+        seen.first_terms(field, Some(prefix), most, |terms, found| {
+            let mut begun = terms.range().ge(prefix).into_stream()?;
+            while begun.advance()
+                && begun.key().starts_with(prefix.as_bytes())
+                && found(begun.key(), begun.value())?
+            {}
+            Ok(())
+        })?;
     let mut places: Vec<Place> = terms
         .into_iter()
         .filter_map(

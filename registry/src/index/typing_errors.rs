@@ -166,7 +166,7 @@ fn written_nearly(
     for form in forms {
         let term = Term::from_field_text(fields.text, form);
         let automaton = FuzzyTermQuery::new(term, errors, true).automaton()?;
-        let found = agents.first_terms(fields.text, MAX_LOOKED_AT, |terms, found| {
+        let found = agents.first_terms(fields.text, None, MAX_LOOKED_AT, |terms, found| {
             let mut near = terms.search(&automaton).into_stream()?;
             while near.advance() && found(near.key(), near.value())? {}
             Ok(())

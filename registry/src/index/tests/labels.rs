@@ -170,7 +170,7 @@ fn what_is_not_seen_crowds_nothing_out() {
     let seen: Vec<Document> = (0..40)
         .map(|number| named(number, &format!("Ab{number}")))
         .collect();
-    let hidden = (100..2_100).map(|number| Document {
+    let hidden = (100..5_100).map(|number| Document {
         visible_to: vec!["group:x".into()],
         ..named(number, &format!("Aa{number}"))
     });
