@@ -209,11 +209,12 @@ pub struct Liveness {
     pub state: LivenessState,
     /// Why it is not fresh.
     pub reason: Option<String>,
-    /// When the card was last seen.
+    /// When the card was last seen; null in what a search or a lookup finds, because a look that changes nothing moves
+    /// it and the search index does not hear of that.
     pub last_seen: Option<Timestamp>,
     /// When its content last changed.
     pub last_changed: Option<Timestamp>,
-    /// When it will be looked at again.
+    /// When it will be looked at again; null where `last_seen` is for that reason.
     pub next_due: Option<Timestamp>,
 }
 

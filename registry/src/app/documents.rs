@@ -280,7 +280,11 @@ impl App {
     /// # Errors
     /// Where the summary cannot be rendered, which no card can bring about.
     pub(super) fn document(&self, record: &AgentRecord) -> Result<Document, AppError> {
-        let summary = self.summary(record);
+        let mut summary = self.summary(record);
+        // A look that changes nothing is no event, so an index would keep what these were when it last applied one:
+        // older and older, and another moment in every process.
+        summary.liveness.last_seen = None;
+        summary.liveness.next_due = None;
         let hit = serde_json::to_vec(&summary)
             .map_err(|error| AppError::internal(format!("a summary does not render: {error}")))?;
         let card = &record.card;

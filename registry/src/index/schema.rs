@@ -14,7 +14,7 @@ use super::layout::{self, LAYOUT, LayoutTokenizer, Texts};
 use super::request::FacetName;
 
 /// Rises with every change of fields or of what is put into them; an index of another number is built anew.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// What nearly every agent speaks. Who asks for a text means another thing, and would find everybody.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
