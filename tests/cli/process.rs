@@ -242,6 +242,9 @@ async fn the_printed_configuration_is_one_that_can_be_read() {
             .stdout
             .contains(&"listen = \"127.0.0.1:9999\"".to_owned())
     );
+    // What is not set is shown too.
+    let unset = "# metrics_listen = (not set)".to_owned();
+    assert!(again.stdout.contains(&unset), "{again:?}");
 }
 
 #[tokio::test]

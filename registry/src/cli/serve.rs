@@ -137,7 +137,8 @@ impl Roles {
 pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Failure> {
     let config = arguments.server.load()?;
     if arguments.print_config {
-        let text = toml::to_string(&config)
+        let text = config
+            .to_toml()
             .map_err(|error| Failure::new(format!("the configuration cannot be shown: {error}")))?;
         console.write(text.as_bytes())?;
         return Ok(Outcome::Done);

@@ -2,6 +2,7 @@
 
 mod embedding;
 mod load;
+mod print;
 mod reach;
 mod secret;
 mod sections;

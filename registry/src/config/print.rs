@@ -1,0 +1,82 @@
+//! The configuration in force as TOML, with every key there is.
+
+use serde::Serialize;
+use serde::ser::Error as _;
+use toml::ser::Error;
+
+use super::Config;
+
+impl Config {
+    /// Every section with every key, as a file that can be read again. TOML has no word for nothing, so a key that is
+    /// not set stands in a comment.
+    ///
+    /// # Errors
+    /// Where a value cannot be written.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        let Self {
+            server,
+            store,
+            crawler,
+            governance,
+            search,
+            embedding,
+            limits,
+            log,
+        } = self;
+        let sections = [
+            section("server", server)?,
+            section("store", store)?,
+            section("crawler", crawler)?,
+            section("governance", governance)?,
+            section("search", search)?,
+            section("embedding", embedding)?,
+            section("limits", limits)?,
+            section("log", log)?,
+        ];
+        Ok(sections.join("\n"))
+    }
+}
+
+fn section(name: &str, keys: &impl Serialize) -> Result<String, Error> {
+    let all = serde_json::to_value(keys).map_err(Error::custom)?;
+    let all = all.as_object().into_iter().flatten();
+    let mut text = format!("[{name}]\n");
+    for (key, _) in all.filter(|(_, value)| value.is_null()) {
+        text.push_str(&format!("# {key} = (not set)\n"));
+    }
+    Ok(text + &toml::to_string(keys)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn every_key_is_shown_and_what_is_shown_can_be_read() {
+        let mut config = Config::default();
+        config.server.tls_key = Some("key.pem".into());
+        config.log.filter = "info\n[server]\n".into();
+        let text = config.to_toml().unwrap();
+        let shown: toml::Table = toml::from_str(&text).unwrap();
+        let every = serde_json::to_value(&config).unwrap();
+        let mut unset = Vec::new();
+        for (section, keys) in every.as_object().unwrap() {
+            for (key, value) in keys.as_object().unwrap() {
+                assert_eq!(shown[section].get(key).is_none(), value.is_null(), "{key}");
+                if value.is_null() {
+                    assert!(text.contains(&format!("\n# {key} = (not set)\n")), "{text}");
+                    unset.push(key.as_str());
+                }
+            }
+        }
+        unset.sort_unstable();
+        assert_eq!(
+            unset,
+            ["dimensions", "key_file", "metrics_listen", "tls_cert"]
+        );
+        let read: Config = toml::from_str(&text).unwrap();
+        assert_eq!(read.to_toml().unwrap(), text);
+    }
+}
