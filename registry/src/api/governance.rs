@@ -38,7 +38,8 @@ pub struct Review {
     pub signature_verdict: SignatureVerdict,
     /// Where it stands.
     pub state: ReviewState,
-    /// The account that registered the domain.
+    /// The account that was the first to register the card's source, which need not be the domain's owner; null where
+    /// nobody with an account has.
     pub submitter: Option<String>,
     /// The accounts that decided.
     pub deciders: Vec<String>,
