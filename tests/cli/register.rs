@@ -90,3 +90,29 @@ fn done_for(finished: &Finished, url: &str) {
     let found = format!("{url}: found ");
     assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
 }
+
+/// A bare `host:port` means https, and says so as well where the same host is known over plain http.
+#[tokio::test]
+async fn a_bare_name_says_how_plain_http_is_written() {
+    let served = Served::start(&[]).await;
+    let origin = Origin::start();
+    let well_known = "/.well-known/agent-card.json";
+    origin.answer(well_known, Reply::json(card("Own", "own")));
+    let plain = origin.url("");
+    let bare = plain.trim_start_matches("http://");
+    let written = format!("register {}", origin.url(well_known));
+    let told = async || {
+        let said = served.run(&["register", bare]).await;
+        assert_eq!(said.status.code(), Some(1), "{said:#?}");
+        let lines = text(&said.stdout);
+        assert!(
+            lines.contains(&written) && !lines.contains("found"),
+            "{lines}"
+        );
+    };
+    told().await;
+    done(&served.run(&["register", &plain]).await, "found Own");
+    told().await;
+    // A URL is what it says.
+    done(&served.run(&["register", &plain]).await, "found Own");
+}

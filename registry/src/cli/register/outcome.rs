@@ -157,8 +157,15 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
     let stands = |source: &&SourceView| match &url {
         Some(Ok(url)) => asks(source, &normalised(url.clone())),
         Some(Err(_)) => false,
-        // Other card URLs of the domain were named by themselves.
-        None => source.kind != SourceKind::Url.as_str(),
+        // A bare name is asked over https: other card URLs of the domain were named by themselves, and so was what is
+        // asked over plain http. What a catalog names may lie anywhere.
+        None => match source.kind.parse() {
+            Ok(SourceKind::Url) | Err(_) => false,
+            Ok(SourceKind::Entry) => true,
+            Ok(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => {
+                source.url.starts_with("https://")
+            }
+        },
     };
     domain.sources.iter().filter(stands).collect()
 }
