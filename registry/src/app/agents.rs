@@ -15,6 +15,7 @@ use super::{App, AppError, Caller};
 use crate::api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
 };
+use crate::domain::lifecycle::Hold;
 use crate::domain::review::VersionState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
@@ -51,7 +52,7 @@ impl App {
     ) -> Result<Agent, AppError> {
         let owner = self.owns(caller, &record.agent).await?;
         let holds = if caller.may(Permission::SeeAll) || owner {
-            record.holds.iter().filter_map(hold_view).collect()
+            record.holds.iter().map(hold_view).collect()
         } else {
             Vec::new()
         };
@@ -295,12 +296,12 @@ pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: boo
     submitted || is(caller, agent.owner_id)
 }
 
-fn hold_view(row: &crate::store::entity::hold::Model) -> Option<HoldView> {
-    Some(HoldView {
-        hold: row.hold.parse().ok()?,
+fn hold_view(row: &crate::store::entity::hold::Model) -> HoldView {
+    HoldView {
+        hold: Hold::of_row(&row.hold),
         reason: row.reason.clone(),
         since: Timestamp(row.since),
-    })
+    }
 }
 
 fn version_view(row: version::Model, served: Option<Uuid>, binding: &KeyBinding) -> Version {

@@ -52,7 +52,7 @@ impl AgentRecord {
     pub(super) fn hold_kinds(&self) -> Vec<Hold> {
         self.holds
             .iter()
-            .filter_map(|row| row.hold.parse().ok())
+            .map(|row| Hold::of_row(&row.hold))
             .collect()
     }
 

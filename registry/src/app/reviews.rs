@@ -176,6 +176,7 @@ impl App {
         let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
         Ok(AgentState {
             agent: row,
+            // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
             holds: holds
                 .iter()
                 .filter_map(|row| row.hold.parse().ok())

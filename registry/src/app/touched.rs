@@ -94,7 +94,7 @@ async fn changed_agents(write: &Write, ids: &[Uuid]) -> Result<Vec<ChangedAgent>
         holds
             .entry(row.agent_id)
             .or_default()
-            .extend(row.hold.parse::<Hold>());
+            .push(Hold::of_row(&row.hold));
     }
     let held = |id: &Uuid| holds.get(id).map(Vec::as_slice).unwrap_or_default();
     let changed = rows.iter().map(|row| {
