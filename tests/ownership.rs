@@ -289,6 +289,31 @@ both_databases! {
         assert_eq!(house.shown(&acme).await.checks.len(), 20, "older looks are not kept");
     }
 
+    /// Checks that have failed while a clock was ahead keep nobody waiting until its time has come.
+    async fn failed_checks_of_the_future_do_not_count(url: &str) {
+        let house = House::new(url).await;
+        let acme = house.account("acme").await;
+        house.register(&acme, DOMAIN).await;
+        house.stage.advance(Duration::days(365));
+        for _ in 0..5 {
+            house.stage.advance(Duration::seconds(1));
+            house.verify(&acme).await.unwrap();
+        }
+        house.verify(&acme).await.unwrap_err();
+        house.stage.advance(-Duration::days(365));
+        house.verify(&acme).await.unwrap();
+        // What has been looked at was looked at by now.
+        let now = house.stage.now();
+        let future = async || {
+            let checks = house.shown(&acme).await.checks;
+            checks.iter().filter(|check| check.at > now.into()).count()
+        };
+        assert!(future().await > 0);
+        house.stage.store.moments_repair(house.stage.app.now().0).await.unwrap();
+        assert_eq!(future().await, 0);
+        house.verify(&acme).await.unwrap();
+    }
+
     /// Others who say that a domain is theirs, however many, keep nobody from proving that it is not.
     async fn claims_of_others_lock_nobody_out(url: &str) {
         let house = House::new(url).await;

@@ -12,7 +12,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::models;
 use crate::app::{App, AppError, Embedding, Step};
-use crate::domain::timestamp::HOUR;
 use crate::embed::Embedder;
 
 /// How often the database is asked for events of other processes where nothing has called.
@@ -22,7 +21,7 @@ const LOOKED_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 /// How often vectors of models that nobody uses any more are looked for.
-const FORGOTTEN_EVERY: i64 = HOUR;
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(3600);
 /// Agents between two lines in the log while a model comes to all of them.
 const TOLD_EVERY: u64 = 1000;
 
@@ -156,8 +155,8 @@ async fn take_over(app: &Arc<App>, wanted: &Arc<dyn Embedder>, former: Option<Ar
             Ok(false) => {}
             Err(error) => failed(error).await,
         }
-        let again = app.now().plus(FORGOTTEN_EVERY);
-        embed(app, &mut embedding, |_| app.now() >= again).await;
+        let again = app.uptime() + FORGOTTEN_EVERY;
+        embed(app, &mut embedding, |_| app.uptime() >= again).await;
     }
 }
 

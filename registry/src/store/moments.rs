@@ -58,7 +58,7 @@ impl Store {
 }
 
 /// Sources before domains: a visit finds its sources due.
-fn repairs(now: i64) -> [Repair; 5] {
+fn repairs(now: i64) -> [Repair; 6] {
     // Replicas' clocks differ, and another one may have written since this moment was read.
     let present = now + SKEW;
     let microseconds =
@@ -138,11 +138,13 @@ fn repairs(now: i64) -> [Repair; 5] {
 
     let (changes, broken) = past(&["proved_at", "held_at", "absent_since"]);
     let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
+    let (changes, broken) = past(&["at"]);
+    let checks = Repair::of("proof_checks", "TRUE", &changes, &broken);
     let (change, late) = at_most("expires_at", expires);
     let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
     let (changes, broken) = past(&["gone_since", "last_seen_at"]);
     let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
-    [sources, domains, proofs, challenges, agents]
+    [sources, domains, proofs, checks, challenges, agents]
 }
 
 impl Repair {

@@ -1,5 +1,7 @@
 //! Challenges, proofs and what looking for them has found.
 
+use std::ops::RangeInclusive;
+
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -10,6 +12,7 @@ use uuid::Uuid;
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
 use super::{Handle, StoreError, Write};
+use crate::domain::timestamp::Timestamp;
 
 /// Looks that are kept of a domain.
 const KEPT_CHECKS: u64 = 20;
@@ -85,7 +88,7 @@ pub async fn enrolled_of(
         .await?)
 }
 
-/// The moments at which an account has asked for checks of a domain since `since`, each once, oldest first;
+/// The moments within `within` at which an account has asked for checks of a domain, each once, oldest first;
 /// checks that have found a proof are left out.
 ///
 /// # Errors
@@ -94,12 +97,13 @@ pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
     actor: &str,
-    since: i64,
+    within: RangeInclusive<Timestamp>,
 ) -> Result<Vec<i64>, StoreError> {
     let rows = proof_check::Entity::find()
         .filter(proof_check::Column::DomainId.eq(domain))
         .filter(proof_check::Column::Actor.eq(actor))
-        .filter(proof_check::Column::At.gt(since))
+        .filter(proof_check::Column::At.gt(within.start().0))
+        .filter(proof_check::Column::At.lte(within.end().0))
         .order_by_asc(proof_check::Column::At)
         .all(on.connection())
         .await?;

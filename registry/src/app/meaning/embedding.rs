@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -29,7 +30,7 @@ const USED_EVERY: i64 = 10 * MINUTE;
 /// For so long a model that another process uses is not dropped.
 const DROPPED_AFTER: i64 = HOUR;
 /// How long to wait after a calibration that came to nothing.
-const CALIBRATED_AGAIN: i64 = 10 * MINUTE;
+const CALIBRATED_AGAIN: Duration = Duration::from_secs(600);
 
 /// A model on its way to every agent.
 #[derive(Debug)]
@@ -42,8 +43,8 @@ pub struct Embedding {
     /// Agents to which something has happened up to another event, and that event.
     waiting: Vec<Uuid>,
     up_to: i64,
-    /// When it may be calibrated (again).
-    calibrate_from: i64,
+    /// From when on it may be calibrated (again), as a time since this process started.
+    calibrate_from: Duration,
 }
 
 /// What a step has come to.
@@ -116,7 +117,7 @@ impl App {
             applied: row.applied_seq,
             waiting: Vec::new(),
             up_to: row.applied_seq,
-            calibrate_from: i64::MIN,
+            calibrate_from: Duration::ZERO,
             embedder,
             vectors,
             row,
@@ -134,8 +135,8 @@ impl App {
             return self.walk(embedding).await;
         }
         let enough = embedding.vectors.agents() >= calibration::FEWEST;
-        if enough && embedding.row.cutoff.is_none() && embedding.calibrate_from <= self.now().0 {
-            embedding.calibrate_from = self.now().plus(CALIBRATED_AGAIN).0;
+        if enough && embedding.row.cutoff.is_none() && embedding.calibrate_from <= self.uptime() {
+            embedding.calibrate_from = self.uptime() + CALIBRATED_AGAIN;
             if self.calibrate(embedding).await? {
                 self.embedding_serve(embedding);
             }

@@ -239,8 +239,9 @@ impl App {
     /// Whether the account may have a domain checked once more.
     async fn check_attempts(&self, account: &Account, row: &domain::Model) -> Result<(), AppError> {
         let now = self.now();
-        let since = now.plus(-HOUR).0;
-        let failed = ownership::failed_checks(&self.store, row.id, &account.name, since).await?;
+        // Not those that a clock which was ahead has dated beyond the present: they would count for as long as it was.
+        let hour = now.plus(-HOUR)..=now;
+        let failed = ownership::failed_checks(&self.store, row.id, &account.name, hour).await?;
         if (failed.len() as u64) < FAILED_CHECKS {
             return Ok(());
         }
