@@ -17,12 +17,16 @@ const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 /// How often memory is given back that nothing is kept in any more.
 const GIVING_BACK: Duration = Duration::from_secs(60);
 
-/// Derives everything old again, page by page, and then keeps house.
+/// Derives everything old again, page by page, and then keeps house; gives memory back all the while.
 pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()> {
     let app = Arc::clone(app);
     tokio::spawn(async move {
-        derive(&app, &cancel).await;
-        tokio::join!(keep_house(&app, &cancel), give_back(&app, &cancel));
+        let derived = async {
+            derive(&app, &cancel).await;
+            keep_house(&app, &cancel).await;
+        };
+        // Deriving may take long, or fail for as long as something is in its way.
+        tokio::join!(derived, give_back(&app, &cancel));
     })
 }
 
