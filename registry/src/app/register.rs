@@ -111,9 +111,10 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&regarded);
-        self.after_act(&touched).await;
+        self.after_write(&touched);
         self.wake.visits.notify_one();
         self.wake.checks.notify_one();
+        self.searchable(&[&regarded, &touched]).await;
         let mut view = self.domain_view(caller, row.id).await?;
         let all = view.sources.len();
         view.sources.retain(|source| source.own);

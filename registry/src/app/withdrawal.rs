@@ -278,6 +278,7 @@ impl App {
         write.commit().await?;
         self.after_write(&touched);
         self.after_write(&regarded);
+        self.searchable(&[&touched, &regarded]).await;
         Ok(())
     }
 

@@ -261,9 +261,14 @@ impl App {
     /// index of this process has it, so that whoever searches next finds it as it is now.
     pub(crate) async fn after_act(&self, touched: &Touched) {
         self.after_write(touched);
-        if let Some(seq) = touched.seq
-            && touched.changed.iter().any(|agent| agent.listed)
-        {
+        self.searchable(&[touched]).await;
+    }
+
+    /// Ends once the index of this process has every agent that was listed after one of these writes.
+    pub(crate) async fn searchable(&self, written: &[&Touched]) {
+        let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
+        let listing = written.iter().filter(lists);
+        if let Some(seq) = listing.filter_map(|touched| touched.seq).max() {
             self.index_reaches(seq).await;
         }
     }

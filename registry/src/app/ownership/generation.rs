@@ -35,7 +35,7 @@ impl App {
             .begin_generation(&write, &mut row, &followers, why, &[])
             .await?;
         write.commit().await?;
-        self.after_write(&touched);
+        self.after_act(&touched).await;
         self.wake.checks.notify_one();
         self.domain_view(caller, row.id).await
     }

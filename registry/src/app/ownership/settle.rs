@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::app::covering::Covering;
 use crate::app::error::AppError;
 use crate::app::ingest::SPACING;
-use crate::app::ledger::{Ledger, SYSTEM};
+use crate::app::ledger::{Ledger, SYSTEM, Touched};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::Hold;
@@ -107,14 +107,14 @@ impl App {
         &self,
         row: &domain::Model,
         looked: &Looked,
-    ) -> Result<(), AppError> {
+    ) -> Result<Touched, AppError> {
         let recorded = |found: &Found| {
             found.look == Look::Held
                 && found.method == Method::Dns
                 && Some(found.account) == row.owner_id
         };
         if !looked.found.iter().any(recorded) {
-            return Ok(());
+            return Ok(Touched::default());
         }
         let write = self.store.write().await?;
         self.domain_locked(&write, row).await?;
@@ -126,7 +126,7 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&touched);
-        Ok(())
+        Ok(touched)
     }
 
     /// One more look for a proof that stands; says whether it covers other hosts now, or none.

@@ -184,9 +184,11 @@ impl App {
         let touched = ledger.write(&write).await?;
         write.commit().await?;
         self.after_write(&succeeded);
-        self.after_act(&touched).await;
+        self.after_write(&touched);
         self.wake.visits.notify_one();
-        self.accept_keys_of(&row, looked).await
+        let accepted = self.accept_keys_of(&row, looked).await?;
+        self.searchable(&[&succeeded, &touched, &accepted]).await;
+        Ok(())
     }
 
     /// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
