@@ -1,5 +1,7 @@
 //! The search index of a running registry: what an act leaves in it, and files that go missing under it.
 
+mod following;
+
 use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -136,7 +136,8 @@ impl AgentRecord {
 }
 
 impl App {
-    /// The records of these agents, in no order; those that never had a card are left out.
+    /// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
+    /// this build cannot read.
     ///
     /// # Errors
     /// Where the database fails.
@@ -186,12 +187,15 @@ impl App {
             let Some(version) = shown_version(&agent).and_then(|id| cards.remove(&id)) else {
                 continue;
             };
-            let card = serde_json::from_str(&version.model).map_err(|error| {
-                AppError::internal(format!(
-                    "the model of version {} is broken: {error}",
-                    version.id
-                ))
-            })?;
+            let card = match serde_json::from_str(&version.model) {
+                Ok(card) => card,
+                // A newer build may have written it. It costs nobody but its own agent.
+                Err(error) => {
+                    let (agent, version) = (agent.id, version.id);
+                    tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
+                    continue;
+                }
+            };
             let domain = agent.domain_id;
             let sources = sources.remove(&agent.id).unwrap_or_default();
             let mut registrants: Vec<Uuid> = sources
@@ -351,53 +355,6 @@ impl App {
             created_at: record.agent.created_at,
             updated_at: record.version.observed_at,
         })
-    }
-
-    /// The documents of these agents, and the agents that leave the index.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn documents(&self, ids: &[Uuid]) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
-        let rows = agents::agents_by_ids(&self.store, ids).await?;
-        let living = rows
-            .into_iter()
-            .filter(|row| row.retired_at.is_none())
-            .collect();
-        let records = self.records(&self.store, living).await?;
-        let documents = records
-            .iter()
-            .map(|record| self.document(record))
-            .collect::<Result<Vec<_>, _>>()?;
-        let kept: std::collections::HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
-        let gone = ids
-            .iter()
-            .copied()
-            .filter(|id| !kept.contains(id))
-            .collect();
-        Ok((documents, gone))
-    }
-
-    /// The documents of the next agents by id, and the id to go on after; `None` at the end.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn documents_walk(
-        &self,
-        after: Option<Uuid>,
-        limit: u64,
-    ) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
-        let rows = agents::agents_walk(&self.store, after, limit).await?;
-        let last = rows.last().map(|row| row.id);
-        let living = rows
-            .into_iter()
-            .filter(|row| row.retired_at.is_none())
-            .collect();
-        let records = self.records(&self.store, living).await?;
-        let documents = records
-            .iter()
-            .map(|record| self.document(record))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok((documents, last))
     }
 }
 

@@ -1,14 +1,19 @@
 //! The index follows the events: from the database, in order, in groups, and anew where it must.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::documents::shown_version;
+use super::touched::changed_agents;
 use super::{App, AppError};
 use crate::domain::timestamp::SECOND;
-use crate::index::{ChangedAgent, Document, IndexError};
-use crate::store::events;
+use crate::index::{Document, IndexError, Rebuild};
+use crate::store::entity::agent;
+use crate::store::{agents, events};
 
 /// Events applied in one commit.
 const EVENTS: u64 = 2000;
@@ -16,6 +21,8 @@ const EVENTS: u64 = 2000;
 const APPLIED_WITHIN: Duration = Duration::from_secs(2);
 /// Agents read at a time while the index is built anew.
 const WALK: u64 = 1000;
+/// How often the database is asked what others have done while the index is built anew.
+const HEARD_EVERY: Duration = Duration::from_millis(500);
 
 /// Why the index does not follow.
 #[derive(Debug, thiserror::Error)]
@@ -58,30 +65,126 @@ impl App {
     /// # Errors
     /// Where the database or the index fails; the same events are tried again next time.
     pub async fn index_next(&self) -> Result<bool, IndexingError> {
-        let rows = events::events_after(&self.store, self.index.applied_seq(), EVENTS).await?;
-        self.heard_database();
-        let Some(last) = rows.last() else {
+        if self.index.is_missing() {
+            self.hear_all().await?;
+            return Err(IndexingError::Broken("there is none".into()));
+        }
+        let Some((agents, seq)) = self.hear(self.index.applied_seq()).await? else {
+            self.heard_database();
             return Ok(false);
+        };
+        let (documents, _) = self.documents(&agents).await?;
+        // Only now: a database that cannot say what has become of the agents is as good as silent.
+        self.heard_database();
+        let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
+        let leaving: Vec<Uuid> = agents
+            .into_iter()
+            .filter(|id| !found.contains(id))
+            .collect();
+        let index = self.index.clone();
+        let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
+        if applied.is_err() {
+            // What it does not take in it must not go on showing to whom that is forbidden.
+            self.hear_all().await?;
+        }
+        applied?;
+        self.wake.applied.send_replace(self.index.applied_seq());
+        Ok(true)
+    }
+
+    /// Hears of the next events after `after`: whatever is kept in memory about their agents is forgotten, and from
+    /// now on searches show none of them to anybody who may not see it any more. Answers the agents and the last event.
+    async fn hear(&self, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
+        let rows = events::events_after(&self.store, after, EVENTS).await?;
+        let Some(last) = rows.last() else {
+            return Ok(None);
         };
         let seq = last.seq;
         let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
         agents.sort_unstable();
         agents.dedup();
         self.changes.note(&agents);
+        match changed_agents(&self.store, &agents).await {
+            Ok(changed) => self.index.note(&changed, seq),
+            Err(error) => {
+                // Who may see them still is not known, so nobody does until it is.
+                self.index.note_forbidden(&agents, seq);
+                return Err(error.into());
+            }
+        }
+        self.noted.fetch_max(seq, Ordering::AcqRel);
         self.wake.events.send_if_modified(|known| {
             let newer = seq > *known;
             *known = seq.max(*known);
             newer
         });
-        let (documents, gone) = self.documents(&agents).await?;
-        let left = documents.iter().map(still_seen);
-        let gone_for_all = gone.iter().copied().map(ChangedAgent::forbidden);
-        let changed: Vec<ChangedAgent> = left.chain(gone_for_all).collect();
-        self.index.note(&changed, seq);
-        let index = self.index.clone();
-        blocking(move || index.apply(documents, &gone, seq)).await?;
-        self.wake.applied.send_replace(self.index.applied_seq());
-        Ok(true)
+        Ok(Some((agents, seq)))
+    }
+
+    /// Hears of every event that it has not heard of yet.
+    async fn hear_all(&self) -> Result<(), IndexingError> {
+        while self
+            .hear(self.noted.load(Ordering::Acquire))
+            .await?
+            .is_some()
+        {}
+        self.heard_database();
+        Ok(())
+    }
+
+    /// Hears of events again and again, for as long as the index itself does not follow them.
+    async fn hear_meanwhile(&self) -> Infallible {
+        loop {
+            if let Err(error) = self.hear_all().await {
+                tracing::error!(%error, "what others do is not heard of");
+            }
+            tokio::select! {
+                () = self.wake.foreign.notified() => {}
+                () = tokio::time::sleep(HEARD_EVERY) => {}
+            }
+        }
+    }
+
+    /// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn documents(
+        &self,
+        ids: &[Uuid],
+    ) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
+        let rows = agents::agents_by_ids(&self.store, ids).await?;
+        let living: Vec<agent::Model> = rows
+            .into_iter()
+            .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
+            .collect();
+        let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
+        let gone = ids.iter().copied();
+        let gone = gone.filter(|id| !there.contains(id)).collect();
+        Ok((self.documents_of(living).await?, gone))
+    }
+
+    /// The documents of the next agents by id, and the id to go on after; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(super) async fn documents_walk(
+        &self,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
+        let rows = agents::agents_walk(&self.store, after, limit).await?;
+        let last = rows.last().map(|row| row.id);
+        let living = rows
+            .into_iter()
+            .filter(|row| row.retired_at.is_none())
+            .collect();
+        Ok((self.documents_of(living).await?, last))
+    }
+
+    async fn documents_of(&self, rows: Vec<agent::Model>) -> Result<Vec<Document>, AppError> {
+        let records = self.records(&self.store, rows).await?;
+        records.iter().map(|record| self.document(record)).collect()
     }
 
     /// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
@@ -112,18 +215,19 @@ impl App {
         let fresh = last.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
         if !fresh {
             let index = self.index.clone();
+            let rebuilt = index.rebuilt();
             // Whoever asked may go away meanwhile; what was found is remembered by the index.
             let asked = tokio::task::spawn_blocking(move || index.check()).await;
             *last = Some(now);
             match asked {
                 Ok(Err(IndexError::NeedsRebuild { .. })) => *last = None,
                 Ok(_) => {}
-                Err(error) => self.index.report_damage(error.to_string()),
+                Err(error) => self.index.report_damage(error.to_string(), rebuilt),
             }
         }
         drop(last);
         if self.index.damage().is_some() {
-            self.wake.reindex.notify_one();
+            self.wake.damage.notify_one();
             return Err("is damaged and is being rebuilt".to_owned());
         }
         if self.index.is_missing() {
@@ -141,7 +245,7 @@ impl App {
             tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
         }
         if self.index.damage().is_some() {
-            self.wake.reindex.notify_one();
+            self.wake.damage.notify_one();
         }
     }
 
@@ -163,11 +267,22 @@ impl App {
     ) -> Result<Option<usize>, IndexingError> {
         // What happens from here on is applied once more afterwards, which is harmless.
         let from = events::highest_seq(&self.store).await?;
-        let mut rebuild = self.index.begin_rebuild()?;
+        let rebuild = self.index.begin_rebuild()?;
+        tokio::select! {
+            built = self.build_from(rebuild, from, cancelled) => built,
+            never = self.hear_meanwhile() => match never {},
+        }
+    }
+
+    async fn build_from(
+        &self,
+        mut rebuild: Rebuild,
+        from: i64,
+        cancelled: impl Fn() -> bool,
+    ) -> Result<Option<usize>, IndexingError> {
         let mut count = 0;
         let mut walked = self.documents_walk(None, WALK).await?;
         while let (documents, Some(last)) = walked {
-            self.heard_database();
             if cancelled() {
                 return Ok(None);
             }
@@ -194,15 +309,5 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
         Err(error) => Err(IndexingError::Failed(error.to_string())),
-    }
-}
-
-/// Who may see an agent of which this document is, once it is applied and meanwhile.
-fn still_seen(document: &Document) -> ChangedAgent {
-    let listed = ["approved", "deprecated"].contains(&document.lifecycle.as_str());
-    ChangedAgent {
-        id: document.id,
-        visible_to: document.visible_to.clone(),
-        listed,
     }
 }

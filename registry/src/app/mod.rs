@@ -47,7 +47,7 @@ mod touched;
 mod urn;
 mod withdrawal;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -99,6 +99,8 @@ pub struct App {
     meanings: meaning::Meanings,
     signer: page::Signer,
     heard: health::Heard,
+    /// The last event that everything kept in memory was told of.
+    noted: AtomicI64,
     disk: health::Disk,
     /// When the index was last asked whether it can be read.
     index_asked: tokio::sync::Mutex<Option<Timestamp>>,
@@ -122,8 +124,10 @@ pub struct Wake {
     pub applied: watch::Sender<i64>,
     /// Whether the index of this process follows the events.
     pub following: AtomicBool,
-    /// The index is to be built anew.
+    /// An admin wants the index to be built anew. Nothing else tells of that, so whoever waits need not look.
     pub reindex: Notify,
+    /// The index may be damaged.
+    pub damage: Notify,
     /// Versions are to be derived again.
     pub derive: Notify,
 }

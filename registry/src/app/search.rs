@@ -311,7 +311,7 @@ impl App {
         })
         .await;
         if self.index.damage().is_some() {
-            self.wake.reindex.notify_one();
+            self.wake.damage.notify_one();
         }
         match outcome {
             Ok(answer) => Ok(answer?),

@@ -1,6 +1,6 @@
 //! Putting the registry together.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -110,6 +110,13 @@ impl App {
         })?;
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
+        // Nothing is kept in memory yet that an earlier event could have made wrong, beside the index.
+        let noted = match index.is_missing() {
+            true => events::highest_seq(&store)
+                .await
+                .map_err(|error| StartError(format!("the database failed: {error}")))?,
+            false => index.applied_seq(),
+        };
         let outage = Outage::kept(&store, clock.now().into())
             .await
             .map_err(|error| StartError(format!("the database failed: {error}")))?;
@@ -124,6 +131,7 @@ impl App {
             searches: SearchCache::new(config.search.cache_megabytes),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: Heard::new(clock.monotonic()),
+            noted: AtomicI64::new(noted),
             disk: Disk::default(),
             index_asked: tokio::sync::Mutex::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
@@ -136,6 +144,7 @@ impl App {
                 applied: watch::Sender::new(0),
                 following: AtomicBool::new(false),
                 reindex: Notify::new(),
+                damage: Notify::new(),
                 derive: Notify::new(),
             },
             fetcher: OnceLock::new(),

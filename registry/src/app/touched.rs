@@ -10,9 +10,9 @@ use super::openness::{Openness, visible_to};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle, listed};
 use crate::index::ChangedAgent;
-use crate::store::Write;
 use crate::store::agents::{agents_by_ids, holds_of};
 use crate::store::events::NewEvent;
+use crate::store::{Handle, Write};
 
 /// What a written ledger touched.
 #[derive(Debug, Clone, Default)]
@@ -82,15 +82,18 @@ impl Touched {
     }
 }
 
-/// Who may see these agents, as a write leaves them.
-async fn changed_agents(write: &Write, ids: &[Uuid]) -> Result<Vec<ChangedAgent>, AppError> {
-    let rows = agents_by_ids(write, ids).await?;
+/// Who may see these agents, as the rows are; inside a write, as it leaves them.
+pub(super) async fn changed_agents(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<ChangedAgent>, AppError> {
+    let rows = agents_by_ids(on, ids).await?;
     let missing = ids
         .iter()
         .filter(|id| rows.iter().all(|row| row.id != **id));
     let missing: Vec<Uuid> = missing.copied().collect();
     let mut holds: BTreeMap<Uuid, Vec<Hold>> = BTreeMap::new();
-    for row in holds_of(write, ids).await? {
+    for row in holds_of(on, ids).await? {
         holds
             .entry(row.agent_id)
             .or_default()

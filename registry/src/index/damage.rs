@@ -59,20 +59,31 @@ impl Index {
         &self,
         search: impl Fn(&Self) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
-        let once = || match guarded(|| search(self)) {
-            Err(error) if error.may_be_damage() => Err(error),
-            answer => Ok(answer),
+        let once = || {
+            let rebuilt = self.rebuilt();
+            match guarded(|| search(self)) {
+                Err(error) if error.may_be_damage() => Err((error, rebuilt)),
+                answer => Ok(answer),
+            }
         };
-        once().or_else(|_| once()).unwrap_or_else(|error| {
-            self.report_damage(error.to_string());
-            Err(error)
-        })
+        once()
+            .or_else(|_| once())
+            .unwrap_or_else(|(error, rebuilt)| {
+                self.report_damage(error.to_string(), rebuilt);
+                Err(error)
+            })
     }
 
-    /// Remembers that the index is damaged; the first report counts.
-    pub fn report_damage(&self, reason: String) {
+    /// How often the index was built anew since it was opened.
+    pub fn rebuilt(&self) -> u64 {
+        lock(&self.0.view).rebuilt
+    }
+
+    /// Remembers that the index is damaged; the first report counts. `rebuilt` is what [`rebuilt`](Self::rebuilt) said
+    /// before anything was read: what another rebuild has replaced since is nobody's damage any more.
+    pub fn report_damage(&self, reason: String, rebuilt: u64) {
         let mut view = lock(&self.0.view);
-        if view.damage.is_none() {
+        if view.damage.is_none() && view.rebuilt == rebuilt {
             tracing::error!(reason, "the search index is damaged");
             view.damage = Some(reason);
         }
@@ -90,19 +101,20 @@ impl Index {
     /// # Errors
     /// [`IndexError::NeedsRebuild`] without an index; what is wrong with it.
     pub fn check(&self) -> Result<(), IndexError> {
-        let view = self.0.view();
-        if let Err(IndexError::Behind { .. }) = view {
-            // It can be read, and says for itself when it is too far behind.
-            return Ok(());
-        }
-        let searcher = view?.searcher;
         let turn = self.0.questions.fetch_add(1, Ordering::AcqRel);
         let fields = &self.0.fields;
-        self.asked(|_| {
+        let outcome = self.asked(|index| {
+            // Taken anew each time: a rebuild removes the files of what it replaces.
+            let searcher = index.0.view()?.searcher;
             question(&searcher, fields, turn)?;
             missing_file(&searcher)?;
             some_checksums(searcher.index(), turn)
-        })
+        });
+        match outcome {
+            // It can be read, and says for itself when it is too far behind.
+            Err(IndexError::Behind { .. }) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// The files whose checksum is not the one that they were written with, the first ones until `stop` says so. Reads
@@ -111,6 +123,7 @@ impl Index {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
+        let rebuilt = self.rebuilt();
         let searcher = self.0.view()?.searcher;
         let index = searcher.index();
         let damaged = guarded(|| {
@@ -128,18 +141,21 @@ impl Index {
             Ok(damaged)
         })?;
         if let Some(first) = damaged.first() {
-            self.report_damage(format!("the checksum of {} is wrong", first.display()));
+            self.report_damage(
+                format!("the checksum of {} is wrong", first.display()),
+                rebuilt,
+            );
         }
         Ok(damaged)
     }
 
     /// Counts commits that fail, for as long as nothing but the index itself can be the cause.
-    pub(super) fn note_commit(&self, outcome: &Result<(), IndexError>) {
+    pub(super) fn note_commit(&self, outcome: &Result<(), IndexError>, rebuilt: u64) {
         let failed = &self.0.failed_commits;
         match outcome {
             Err(error) if error.may_be_damage() && !is_of_the_disk(error) => {
                 if failed.fetch_add(1, Ordering::AcqRel) + 1 >= FAILED_COMMITS {
-                    self.report_damage(format!("it takes no commits: {error}"));
+                    self.report_damage(format!("it takes no commits: {error}"), rebuilt);
                 }
             }
             _ => failed.store(0, Ordering::Release),

@@ -175,6 +175,8 @@ struct ViewState {
     reason: String,
     /// What is wrong with what serves.
     damage: Option<String>,
+    /// How often another one was put in its place by a rebuild.
+    rebuilt: u64,
 }
 
 struct Serving {
@@ -273,6 +275,7 @@ impl Index {
                 overlay,
                 reason,
                 damage: None,
+                rebuilt: 0,
             }),
             live: Mutex::new(live),
             rebuilding: AtomicBool::new(false),
@@ -296,8 +299,9 @@ impl Index {
         deletes: &[Uuid],
         seq: i64,
     ) -> Result<(), IndexError> {
+        let rebuilt = self.rebuilt();
         let outcome = damage::guarded(|| self.commit(upserts, deletes, seq));
-        self.note_commit(&outcome);
+        self.note_commit(&outcome, rebuilt);
         outcome
     }
 
@@ -429,9 +433,7 @@ impl Inner {
     /// searcher with an overlay that has forgotten what it must not show.
     fn publish(&self, serving: Serving) {
         let mut view = lock(&self.view);
-        view.overlay.follow(serving.applied);
-        view.generation += 1;
-        let old = view.serving.replace(serving);
+        let old = view.serve(serving);
         drop(view);
         drop(old);
     }
@@ -469,6 +471,13 @@ impl Inner {
 }
 
 impl ViewState {
+    /// Puts another state in the place of the one that serves, and answers that.
+    fn serve(&mut self, serving: Serving) -> Option<Serving> {
+        self.overlay.follow(serving.applied);
+        self.generation += 1;
+        self.serving.replace(serving)
+    }
+
     fn applied(&self) -> i64 {
         self.serving
             .as_ref()

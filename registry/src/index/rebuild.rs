@@ -88,10 +88,13 @@ impl Rebuild {
         );
         let mut view = lock(&inner.view);
         view.overlay.keep(false);
+        // Together with what serves: whoever reads the count before a view of the index knows whose damage it finds.
         view.damage = None;
+        view.rebuilt += 1;
+        let before = view.serve(serving);
         drop(view);
+        drop(before);
         inner.failed_commits.store(0, Ordering::Release);
-        inner.publish(serving);
         if let Some(Live { generation, writer }) = old {
             drop(writer);
             generation.remove();

@@ -116,6 +116,24 @@ fn a_missing_file_is_noticed_under_way_and_at_the_start() {
     }
 }
 
+#[test]
+fn what_a_rebuild_has_replaced_meanwhile_is_nobodys_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = damageable(dir.path());
+    let before = index.rebuilt();
+    let failed = index.asked(|index| {
+        mend(index);
+        Err::<(), _>(IndexError::Damaged("its files are gone".to_owned()))
+    });
+    assert!(failed.is_err());
+    assert_eq!(index.damage(), None);
+    index.report_damage("its files are gone".to_owned(), before);
+    assert_eq!(index.damage(), None);
+    // What serves now is damaged by what is found of it.
+    index.report_damage("its files are gone".to_owned(), index.rebuilt());
+    assert!(index.damage().is_some());
+}
+
 /// What is changed in a file is an error, or another answer, and noticed; or it changes nothing that anybody is told.
 #[test]
 fn whatever_is_changed_in_a_file_is_noticed() {

@@ -1,0 +1,262 @@
+//! What others do, as an index that cannot follow shows it: nobody finds what is withheld since.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use a2a_registry::api::{Act, AgentPatch};
+use a2a_registry::app::{Caller, ErrorKind};
+use a2a_registry::domain::event::EventKind;
+use a2a_registry::domain::lifecycle::ShownLifecycle;
+use a2a_registry::store::Handle as _;
+use a2a_registry::store::entity::hold;
+use a2a_registry::store::events::NewEvent;
+use sea_orm::ConnectionTrait as _;
+use time::Duration;
+use tokio::runtime::Builder;
+use uuid::Uuid;
+
+use crate::support::DEADLINE;
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::serving::eventually;
+use crate::support::stage::{Stage, card};
+
+/// A kind of hold that no build knows yet.
+const LATER: &str = "quarantined";
+
+/// That many agents that anybody finds.
+async fn agents(stage: &Stage, count: usize) -> Vec<Uuid> {
+    let mut ids = Vec::new();
+    for number in 0..count {
+        let domain = format!("d{number}.agents-test.com");
+        let card = card(&format!("Agent {number}"), "flights");
+        ids.push(stage.publish_approved(&domain, &card).await.id);
+    }
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&ids));
+    ids
+}
+
+fn set(ids: &[Uuid]) -> BTreeSet<Uuid> {
+    ids.iter().copied().collect()
+}
+
+fn event(stage: &Stage, agent: Option<Uuid>) -> NewEvent {
+    NewEvent {
+        at: stage.app.now(),
+        kind: EventKind::AgentUpdated,
+        subject: "a test".into(),
+        agent_id: agent,
+        actor: "another process".into(),
+        data: serde_json::json!({}),
+    }
+}
+
+/// Another process appends these events, which follow what it has written.
+async fn append(stage: &Stage, events: Vec<NewEvent>) -> i64 {
+    let write = stage.store.write().await.unwrap();
+    let seq = write.events_append(events).await.unwrap().unwrap();
+    write.commit().await.unwrap();
+    seq
+}
+
+/// Another process holds an agent back.
+async fn hold_back(stage: &Stage, agent: Uuid, kind: &str) -> i64 {
+    let write = stage.store.write().await.unwrap();
+    let row = hold::Model {
+        agent_id: agent,
+        hold: kind.into(),
+        reason: "a test".into(),
+        actor: "another process".into(),
+        since: stage.app.now().0,
+    };
+    write.holds_set(vec![row]).await.unwrap();
+    let events = vec![event(stage, Some(agent))];
+    let seq = write.events_append(events).await.unwrap().unwrap();
+    write.commit().await.unwrap();
+    seq
+}
+
+async fn sql(stage: &Stage, statement: &str) {
+    let on = stage.store.connection();
+    on.execute_unprepared(statement).await.unwrap();
+}
+
+/// What the index of this process shows anybody of an agent, whatever keeps its other searches waiting.
+fn is_in_index(stage: &Stage, number: usize) -> bool {
+    let key = format!("host:d{number}.agents-test.com");
+    let found = stage.app.index().lookup(&key, &["public".into()], 5);
+    !found.unwrap().is_empty()
+}
+
+/// Why anybody gets no card of an agent; `None` where it is given.
+async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
+    let id = agent.to_string();
+    let card = stage.app.agent_card(&Caller::default(), &id, None).await;
+    card.err().map(|error| error.kind)
+}
+
+both_databases! {
+    /// One agent that this build cannot read is not found, and keeps nothing else from being as it is.
+    async fn what_cannot_be_read_costs_itself_only(url: &str) {
+        let stage = Stage::new(url).await;
+        let ids = agents(&stage, 3).await;
+        let change = |value: &str| format!("UPDATE versions SET model = {value} WHERE agent_id = ");
+        // Both databases take a UUID from a subselect, whatever they keep it as.
+        let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
+        sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
+        append(&stage, vec![event(&stage, Some(ids[0]))]).await;
+        hold_back(&stage, ids[1], "operator").await;
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+        // Nor does a rebuild stop at it.
+        assert_eq!(stage.app.index_anew(|| false).await.unwrap(), Some(2));
+        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+        sql(&stage, &format!("{}{first}", change("substr(model, 2)"))).await;
+        append(&stage, vec![event(&stage, Some(ids[0]))]).await;
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, set(&[ids[0], ids[2]]));
+        stage.index_equals_database().await;
+    }
+
+    /// Where the database says that agents have changed, but not how, it counts as silent, and nobody is shown what may
+    /// be withheld.
+    async fn what_has_become_of_agents_is_not_guessed(url: &str) {
+        let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
+        let ids = agents(&stage, 3).await;
+        hold_back(&stage, ids[0], "operator").await;
+        sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
+        stage.app.index_next().await.unwrap_err();
+        assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
+        sql(&stage, "ALTER TABLE holds RENAME TO holds_elsewhere").await;
+        append(&stage, vec![event(&stage, Some(ids[1]))]).await;
+        stage.app.index_next().await.unwrap_err();
+        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+        stage.advance(Duration::minutes(2));
+        stage.app.index_next().await.unwrap_err();
+        assert_eq!(refusal(&stage, ids[2]).await, Some(ErrorKind::Unavailable));
+        sql(&stage, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
+        sql(&stage, "ALTER TABLE versions_elsewhere RENAME TO versions").await;
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
+        stage.index_equals_database().await;
+    }
+
+    /// An index that takes nothing in hears of every event all the same, however many there are.
+    async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
+        let stage = Stage::new(url).await;
+        let ids = agents(&stage, 2).await;
+        assert_eq!(refusal(&stage, ids[0]).await, None);
+        for entry in fs::read_dir(stage.app.config().index_dir()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                fs::remove_dir_all(path).unwrap();
+            }
+        }
+        append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
+        hold_back(&stage, ids[0], "operator").await;
+        stage.app.index_next().await.unwrap_err();
+        assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
+        assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
+    }
+
+    /// A hold of a kind that only a later build knows withholds its agent everywhere, and no act of this one lifts it.
+    async fn a_hold_of_a_later_kind_withholds(url: &str) {
+        let stage = Stage::new(url).await;
+        let ids = agents(&stage, 2).await;
+        let [held, other] = [ids[0], ids[1]];
+        let name = held.to_string();
+        let withheld = async || {
+            assert_eq!(stage.found_by_anyone().await, set(&[other]));
+            assert_eq!(stage.served(held).await, None);
+            let shown = stage.app.agent_show(&Caller::default(), &name).await;
+            assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
+        };
+        hold_back(&stage, held, LATER).await;
+        // What this process does meanwhile tells its index who may see the agent since.
+        let labels = [("round".to_owned(), "one".to_owned())];
+        let patch = AgentPatch {
+            labels: Some(labels.into()),
+            ..AgentPatch::default()
+        };
+        stage.app.agent_patch(&stage.admin, &name, &patch).await.unwrap();
+        withheld().await;
+        stage.index_equals_database().await;
+        withheld().await;
+        let act = Act {
+            reason: "a test".into(),
+            hold: None,
+        };
+        let resumed = stage.app.agent_resume(&stage.admin, &name, &act).await;
+        assert_eq!(resumed.unwrap_err().kind, ErrorKind::Conflict);
+        let suspended = stage.app.agent_suspend(&stage.admin, &name, &act).await.unwrap();
+        assert_eq!(suspended.holds.len(), 2);
+        let resumed = stage.app.agent_resume(&stage.admin, &name, &act).await.unwrap();
+        assert_eq!(resumed.hit.summary.lifecycle, ShownLifecycle::Suspended);
+        withheld().await;
+        stage.index_equals_database().await;
+        assert_eq!(stage.holds(held).await, [LATER]);
+        let write = stage.store.write().await.unwrap();
+        assert!(write.hold_lift(held, LATER).await.unwrap());
+        write.commit().await.unwrap();
+        append(&stage, vec![event(&stage, Some(held))]).await;
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, set(&ids));
+    }
+}
+
+/// What others do while an index is built anew has its effect meanwhile, and the database counts as heard of.
+async fn a_rebuild_keeps_nothing_from_view(url: &str) {
+    let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
+    let ids = agents(&stage, 2).await;
+    assert_eq!(refusal(&stage, ids[0]).await, None);
+    // The rebuild does not go on before the one thread for work that blocks is free again.
+    let (free, freed) = std::sync::mpsc::channel::<()>();
+    let occupied = tokio::task::spawn_blocking(move || freed.recv());
+    let app = stage.app.clone();
+    let rebuild = tokio::spawn(async move { app.index_anew(|| false).await });
+    eventually("the rebuild has begun", async || {
+        let entries = fs::read_dir(stage.app.config().index_dir()).unwrap();
+        let folders = entries.filter(|entry| entry.as_ref().unwrap().path().is_dir());
+        (folders.count() == 2).then_some(())
+    })
+    .await;
+    stage.advance(Duration::minutes(2));
+    let mut heard = stage.app.event_signal();
+    let seq = hold_back(&stage, ids[0], "operator").await;
+    let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
+    heard.expect("an event is heard of").unwrap();
+    assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
+    eventually("the database is heard of", async || {
+        let refused = refusal(&stage, ids[0]).await;
+        (refused == Some(ErrorKind::NotFound)).then_some(())
+    })
+    .await;
+    drop(free);
+    occupied.await.unwrap().unwrap_err();
+    assert!(rebuild.await.unwrap().unwrap().is_some());
+    assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
+    stage.index_equals_database().await;
+}
+
+fn with_one_thread_that_blocks(test: impl Future<Output = ()>) {
+    let mut runtime = Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(1);
+    runtime.enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn a_rebuild_keeps_nothing_from_view_on_sqlite() {
+    with_one_thread_that_blocks(async {
+        let database = Database::sqlite();
+        a_rebuild_keeps_nothing_from_view(database.url()).await;
+    });
+}
+
+#[test]
+fn a_rebuild_keeps_nothing_from_view_on_postgres() {
+    with_one_thread_that_blocks(async {
+        let database = Database::postgres().await;
+        a_rebuild_keeps_nothing_from_view(database.url()).await;
+    });
+}
