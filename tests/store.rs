@@ -196,7 +196,7 @@ both_databases! {
             Err(error) => error,
             Ok(write) => write.setting_put("a", "b").await.unwrap_err(),
         };
-        assert!(error.is_read_only(), "{error}");
+        assert_eq!(error.kind(), &a2a_registry::store::StoreErrorKind::ReadOnly, "{error}");
         assert_eq!(setting_get(&store, "a").await.unwrap(), None);
         store.ping().await.unwrap();
         assert!(stage.served(agent.id).await.is_none());

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use super::{CARD, House, card};
 use crate::support::database::Database;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Serving, Setup, eventually, seq};
+use crate::support::serving::{Answer, Serving, Setup, eventually, seq};
 
 /// Writes are refused with that problem, everything that reads goes on.
 async fn only_reads(house: &House, slug: &str) {
@@ -189,6 +189,67 @@ async fn database_read_only_at_start() {
     // Nothing is lost: with the right to write it serves as before.
     let again = setup.start().await;
     assert_eq!(again.api.search("q=fernweh").await["total"], 1);
+}
+
+/// A table that cannot be read is no silence of the database: trying again will not help, so callers are told of a
+/// mistake, the log has its cause with the request's id, and readiness agrees with what callers see.
+async fn table_missing(database: Database) {
+    let house = House::with(|setup| {
+        setup
+            .database(database.url())
+            .configure("[log]\nformat = \"json\"")
+    })
+    .await;
+    let mut options = sea_orm::ConnectOptions::new(database.url());
+    options.max_connections(1).sqlx_logging(false);
+    let operator = sea_orm::Database::connect(options).await.unwrap();
+    let rename = async |from: &str, to: &str| {
+        operator
+            .execute_unprepared(&format!("ALTER TABLE {from} RENAME TO {to}"))
+            .await
+            .unwrap();
+    };
+    rename("agents", "agents_away").await;
+    let api = house.api();
+    let path = format!("/v1/agents/{}", house.agent);
+    let asked = api
+        .request(reqwest::Method::GET, &path)
+        .header("x-request-id", "req-broken");
+    let told = Answer::to(asked).await;
+    told.problem(500, "internal");
+    assert!(!told.headers.contains_key("retry-after"));
+    assert!(!told.text().contains("agents_away"), "{}", told.text());
+    let ready = api.get("/readyz").await.problem(503, "not-ready");
+    let database = ready["checks"].as_array().unwrap().iter();
+    let check = database
+        .filter(|check| check["name"] == "database")
+        .collect::<Vec<_>>();
+    assert_eq!(check[0]["ok"], false, "{ready}");
+    rename("agents_away", "agents").await;
+    house.is_intact().await;
+    assert_eq!(api.get("/readyz").await.status, 200);
+    operator.close().await.unwrap();
+
+    let ended = house.registry.stop().await;
+    let lines: Vec<Value> = ended
+        .stderr
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|line: &Value| line.to_string().contains("req-broken"))
+        .filter(|line| line["level"] == "ERROR")
+        .collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].to_string().contains("agents"), "{}", lines[0]);
+}
+
+#[tokio::test]
+async fn table_missing_sqlite() {
+    table_missing(Database::sqlite()).await;
+}
+
+#[tokio::test]
+async fn table_missing_postgres() {
+    table_missing(Database::postgres().await).await;
 }
 
 /// The folder of the index goes away while it serves: the next change brings it back.

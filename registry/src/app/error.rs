@@ -1,7 +1,7 @@
 //! What can go wrong, free of any transport: a kind, a text for the caller, a text for the log.
 
 use crate::index::IndexError;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 
 /// What kind of failure this is. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,21 +96,27 @@ impl AppError {
 
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
-        let (kind, public) = if error.is_read_only() {
-            (
-                ErrorKind::ReadOnly,
-                "The database takes no writes at present; nothing was changed. Try again later.",
-            )
-        } else {
-            (
-                ErrorKind::Unavailable,
+        let public = match error.kind() {
+            StoreErrorKind::Away => Self::unavailable(
                 "The database did not answer; nothing was changed. Try again later.",
-            )
+                5,
+            ),
+            StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
+                retry_after: Some(5),
+                ..Self::new(
+                    ErrorKind::ReadOnly,
+                    "The database takes no writes at present; nothing was changed. Try again later.",
+                )
+            },
+            StoreErrorKind::Conflict => Self::new(
+                ErrorKind::Conflict,
+                "Somebody else changed the same at the same time; nothing of yours was changed. Look at it and try again.",
+            ),
+            StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
         };
         Self {
-            internal: Some(error.0),
-            retry_after: Some(5),
-            ..Self::new(kind, public)
+            internal: Some(error.to_string()),
+            ..public
         }
     }
 }

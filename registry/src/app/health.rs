@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::error::AppError;
 use crate::domain::timestamp::{SECOND, Timestamp};
-use crate::store::events;
+use crate::store::{StoreErrorKind, agents, events};
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
@@ -131,15 +131,16 @@ impl App {
         }
     }
 
-    /// Whether the database gives a sign of life.
+    /// Whether the database answers a question of the kind that callers ask.
     async fn database(&self) -> Result<String, String> {
-        match self.store.ping().await {
-            Ok(()) => Ok("answers".into()),
-            Err(error) => {
-                tracing::warn!(%error, "the database does not answer");
-                Err("does not answer".into())
-            }
-        }
+        let Err(error) = agents::agents_walk(&self.store, None, 1).await else {
+            return Ok("answers".into());
+        };
+        tracing::warn!(%error, "the database does not answer");
+        Err(match error.kind() {
+            StoreErrorKind::Away => "does not answer".into(),
+            _ => "answers, but agents cannot be read from it".into(),
+        })
     }
 
     /// Whether the index can be read, and how far it is behind.

@@ -53,7 +53,7 @@ impl From<AppError> for IndexingError {
 
 impl From<crate::store::StoreError> for IndexingError {
     fn from(error: crate::store::StoreError) -> Self {
-        Self::Failed(error.0)
+        Self::Failed(error.to_string())
     }
 }
 

@@ -296,7 +296,7 @@ async fn replace(
         ledger
             .write(&write)
             .await
-            .map_err(|error| StoreError(error.internal.unwrap_or(error.public)))?;
+            .map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))?;
     }
     write.commit().await?;
     Ok(true)

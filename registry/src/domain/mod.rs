@@ -11,6 +11,6 @@ pub mod role;
 pub mod signature;
 pub mod source;
 pub mod succession;
-mod text_enum;
+pub mod text_enum;
 pub mod timestamp;
 pub mod urn;

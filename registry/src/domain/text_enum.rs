@@ -1,5 +1,13 @@
 //! One way to write an enum that is text in the database, in JSON and on the command line.
 
+use std::str::FromStr;
+
+/// An enum that has one fixed text for each of its values.
+pub trait TextEnum: Copy + FromStr {
+    /// The text that stands for this value everywhere.
+    fn text(self) -> &'static str;
+}
+
 /// Defines an enum whose variants have one fixed text each. The text is taken as a token: wrapped as a `literal` it
 /// would be hidden from the derive that writes the `OpenAPI` schema, which would show the variants' own names.
 macro_rules! text_enum {
@@ -18,6 +26,12 @@ macro_rules! text_enum {
             /// The text that stands for this value everywhere.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl $crate::domain::text_enum::TextEnum for $name {
+            fn text(self) -> &'static str {
+                self.as_str()
             }
         }
 

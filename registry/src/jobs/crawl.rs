@@ -96,7 +96,7 @@ struct Visits {
 #[async_trait]
 impl Frontier for Visits {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
-        let failed = |error: StoreError| OwnerError(error.0);
+        let failed = |error: StoreError| OwnerError(error.to_string());
         let mut leased = self
             .app
             .visits_lease(limit, self.lease_us)
@@ -137,7 +137,7 @@ impl Frontier for Visits {
         self.app
             .visits_give_back(&held, pause)
             .await
-            .map_err(|error| OwnerError(error.0))
+            .map_err(|error| OwnerError(error.to_string()))
     }
 }
 

@@ -10,9 +10,11 @@ use sea_orm::sqlx::sqlite::SqliteConnectOptions;
 use sea_orm::sqlx::{self, Connection as _, Executor as _, PgConnection};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
-    DbErr, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::MigratorTrait;
+
+use super::StoreError;
 
 /// The PostgreSQL advisory lock under which migrations run.
 const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
@@ -62,35 +64,6 @@ const CONNECT_AGAIN: Duration = Duration::from_millis(250);
 const END_IDLE_WRITES: &str = "SET idle_in_transaction_session_timeout = '30s'";
 /// Who keeps others from migrating is idle for as long as that takes.
 const KEEP_IDLE: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
-
-/// What went wrong in the database. The text is for the log, never for a caller.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct StoreError(pub String);
-
-impl From<DbErr> for StoreError {
-    fn from(error: DbErr) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl StoreError {
-    /// Whether the database refuses to write while it may still read: a read-only file or a full disk.
-    pub fn is_read_only(&self) -> bool {
-        let text = self.0.to_ascii_lowercase();
-        [
-            "readonly database",
-            "read-only",
-            "disk is full",
-            "no space left on device",
-            // SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE: the file may not grow, as under a quota.
-            "(code: 778)",
-            "(code: 4874)",
-        ]
-        .iter()
-        .any(|sign| text.contains(sign))
-    }
-}
 
 /// `PRAGMA synchronous` on SQLite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -278,13 +251,13 @@ impl Store {
 /// Makes one connection to PostgreSQL and ends it. The pool says of every failure only that it has waited in vain; this
 /// says which it was. A server that is about to start is waited for.
 async fn is_there(url: &str) -> Result<(), StoreError> {
-    let mut refused = StoreError("it does not answer".into());
+    let mut refused = StoreError::away("it does not answer");
     let connected = tokio::time::timeout(PATIENCE, async {
         loop {
             match PgConnection::connect(url).await {
                 Ok(connection) => return Ok(connection),
-                Err(sqlx::Error::Io(error)) => refused = StoreError(error.to_string()),
-                Err(error) => return Err(StoreError(error.to_string())),
+                Err(sqlx::Error::Io(error)) => refused = StoreError::away(error.to_string()),
+                Err(error) => return Err(StoreError::from(error)),
             }
             tokio::time::sleep(CONNECT_AGAIN).await;
         }

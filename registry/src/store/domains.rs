@@ -221,9 +221,9 @@ impl Write {
             .try_insert()
             .exec_without_returning(self.connection())
             .await?;
-        domain_by_name(self, &name)
-            .await?
-            .ok_or_else(|| StoreError(format!("the domain {name} vanished while it was added")))
+        domain_by_name(self, &name).await?.ok_or_else(|| {
+            StoreError::other(format!("the domain {name} vanished while it was added"))
+        })
     }
 
     /// Adds a source; its key is given by the database.

@@ -19,10 +19,9 @@ impl Store {
         if !self.is_postgres() {
             return Ok(None);
         }
-        let failed = |error: sea_orm::sqlx::Error| StoreError(error.to_string());
         let pool = self.postgres_pool();
-        let mut listener = PgListener::connect_with(pool).await.map_err(failed)?;
-        listener.listen(CHANNEL).await.map_err(failed)?;
+        let mut listener = PgListener::connect_with(pool).await?;
+        listener.listen(CHANNEL).await?;
         Ok(Some(Listener(listener)))
     }
 
@@ -57,8 +56,6 @@ impl Listener {
     /// Where the connection is lost; listen again then.
     pub async fn heard(&mut self) -> Result<(), StoreError> {
         let heard = self.0.recv().await;
-        heard
-            .map(|_| ())
-            .map_err(|error| StoreError(error.to_string()))
+        heard.map(|_| ()).map_err(StoreError::from)
     }
 }

@@ -64,6 +64,8 @@ impl Store {
             .await?;
         let value = setting_get(&write, key).await?;
         write.commit().await?;
-        value.ok_or_else(|| StoreError(format!("setting {key} vanished while it was written")))
+        value.ok_or_else(|| {
+            StoreError::other(format!("setting {key} vanished while it was written"))
+        })
     }
 }

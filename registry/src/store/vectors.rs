@@ -100,7 +100,7 @@ impl Store {
             .await?;
         let kept = model(&write, &id).await?;
         write.commit().await?;
-        kept.ok_or_else(|| StoreError(format!("model {id} vanished while it was written")))
+        kept.ok_or_else(|| StoreError::other(format!("model {id} vanished while it was written")))
     }
 
     /// Notes that a model is used, in a write of its own.
