@@ -191,8 +191,8 @@ async fn sentence_encoders_are_installed_and_shown() {
     assert_eq!(model["id"].as_str().map(str::len), Some(64), "{shown}");
 
     ended(&install("/no/model").await, 2, "/no/model");
-    let (_other, path) = file("no archive");
-    ended(&install(&path).await, 2, &path);
+    let (_other, path) = file("no folder");
+    ended(&install(&path).await, 2, "is no folder");
     ended(
         &install(folder.path().to_str().unwrap()).await,
         2,

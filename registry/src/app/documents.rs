@@ -285,8 +285,7 @@ impl App {
     /// Where the summary cannot be rendered, which no card can bring about.
     pub(super) fn document(&self, record: &AgentRecord) -> Result<Document, AppError> {
         let mut summary = self.summary(record);
-        // A look that changes nothing is no event, so an index would keep what these were when it last applied one:
-        // older and older, and another moment in every process.
+        // A look that changes nothing is no event: these would only age here, differently in every process.
         summary.liveness.last_seen = None;
         summary.liveness.next_due = None;
         let hit = serde_json::to_vec(&summary)

@@ -28,8 +28,8 @@ pub enum ModelCommand {
 /// What `model install` takes.
 #[derive(Args, Debug, Clone)]
 pub struct InstallArgs {
-    /// A BERT as sentence-transformers lays it out: a folder, a .tar or a .tar.gz
-    #[arg(value_name = "FOLDER|ARCHIVE")]
+    /// The folder of a BERT as sentence-transformers lays it out
+    #[arg(value_name = "FOLDER")]
     source: PathBuf,
     #[command(flatten)]
     local: LocalArgs,
@@ -148,7 +148,7 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure
     }
     if models.is_empty() {
         console.line(
-            "no sentence encoder is installed; a2a-registry model install FOLDER|ARCHIVE installs one",
+            "no sentence encoder is installed; a2a-registry model install FOLDER installs one",
         )?;
         return Ok(outcome);
     }

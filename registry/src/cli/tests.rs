@@ -45,7 +45,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry agent retire a.example --reason gone",
         "a2a-registry token create ci --account ci --role publisher --expires-in-days 30",
         "a2a-registry token reset-admin --data-dir d",
-        "a2a-registry model install m.tar.gz --data-dir d",
+        "a2a-registry model install m --data-dir d",
         "a2a-registry model status --config f.toml --json",
         "a2a-registry migrate --database postgres://127.0.0.1/r",
         "a2a-registry reindex",
@@ -65,7 +65,7 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
         ("a2a-registry agent suspend a.example", "--reason"),
         ("a2a-registry register", "NAME|URL"),
         ("a2a-registry lint", "FILE|URL|-"),
-        ("a2a-registry model install", "FOLDER|ARCHIVE"),
+        ("a2a-registry model install", "FOLDER"),
         ("a2a-registry review approve x --reason y", "x"),
         (
             "a2a-registry token create n --role king",

@@ -53,9 +53,9 @@ pub enum ModelError {
     /// It loads, and what comes out of it is no vector.
     #[error("a sentence was tried and gave no vector ({0}); choose another model")]
     Trial(String),
-    /// An archive that is not to be trusted, or cannot be read as one.
-    #[error("{0}; give a .tar or .tar.gz of a model's folder, or the folder itself")]
-    Archive(String),
+    /// It is no folder.
+    #[error("{0} is no folder; unpack a model that was packed, and give its folder")]
+    NoFolder(PathBuf),
     /// The data folder cannot be written.
     #[error("{path} cannot be written ({error}); check the data folder and its disk")]
     Unwritable {

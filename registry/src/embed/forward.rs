@@ -1,8 +1,7 @@
 //! The network itself: tokens through the layers of a BERT.
 //!
-//! All of it stays on the thread that asks: candle, which reads the weights, would split its products and whatever lies
-//! between them over threads of its own that nobody can bound or stop. The products are in [`super::product`], and what
-//! lies between in [`super::rows`].
+//! All of it stays on the thread that asks: how many texts are read at once is bounded in one place, [`super::pool`]. The
+//! products are in [`super::product`], and what lies between in [`super::rows`].
 //!
 //! The texts of a batch stand one after the other without any padding: the dense layers go over the tokens of all of
 //! them at once, and attention over each text by itself. So no text can tell what else is in its batch, and none pays

@@ -9,7 +9,6 @@ use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::Path;
 
-use super::archive;
 use super::encoder::{folder_name, load};
 use super::error::ModelError;
 use super::folder::{Links, ModelFiles};
@@ -33,16 +32,16 @@ pub struct Installation {
     pub was_current: bool,
 }
 
-/// Checks the model in a folder, a `.tar` or a `.tar.gz`, copies it into the data folder, which is made where it does
-/// not exist, and makes it the one in use. This blocks for as long as all that takes. Links are followed in a folder and
-/// refused in an archive.
+/// Checks the model in a folder, in which links are followed, copies it into the data folder, which is made where it does
+/// not exist, and makes it the one in use. This blocks for as long as all that takes.
 ///
 /// # Errors
 /// In one sentence that says what to do; then nothing has changed.
 pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
-    let is_folder = std::fs::metadata(source)
-        .map_err(ModelError::unreadable(source))?
-        .is_dir();
+    let facts = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
+    if !facts.is_dir() {
+        return Err(ModelError::NoFolder(source.to_owned()));
+    }
     let models = models_folder(data_dir);
     make_private(&models).map_err(ModelError::unwritable(&models))?;
     let _lock = lock(&models)?;
@@ -51,19 +50,7 @@ pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelErro
         .prefix(UNFINISHED)
         .tempdir_in(&models)
         .map_err(ModelError::unwritable(&models))?;
-    let files = if is_folder {
-        ModelFiles::read(source, &folder_name(source), Links::Follow)?
-    } else {
-        let unpacked = workshop.path().join("unpacked");
-        std::fs::create_dir(&unpacked).map_err(ModelError::unwritable(&unpacked))?;
-        let within = archive::unpack(source, &unpacked)?;
-        let known_as = if within == unpacked {
-            stem(source)
-        } else {
-            folder_name(&within)
-        };
-        ModelFiles::read(&within, &known_as, Links::Refuse)?
-    };
+    let files = ModelFiles::read(source, &folder_name(source), Links::Follow)?;
     let was_current = current(data_dir)
         .ok()
         .flatten()
@@ -180,16 +167,6 @@ fn lock(models: &Path) -> Result<File, ModelError> {
         Err(TryLockError::WouldBlock) => Err(ModelError::Installing(models.to_owned())),
         Err(TryLockError::Error(error)) => Err(ModelError::unwritable(&path)(error)),
     }
-}
-
-/// An archive's name without its endings.
-fn stem(archive: &Path) -> String {
-    let name = archive
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let endings = [".tar.gz", ".tgz", ".tar"];
-    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending));
-    stem.unwrap_or(&name).to_owned()
 }
 
 /// Makes sure that a rename within the folder outlives a power failure.

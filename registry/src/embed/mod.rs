@@ -7,7 +7,6 @@
 //! files say, `tokens`, `forward` and `pooling` go from a text to its vector, `pool` keeps that to threads of its own,
 //! and `install` and `installed` keep models in the data folder.
 
-mod archive;
 mod config;
 mod encoder;
 mod endpoint;
@@ -27,7 +26,6 @@ mod weights;
 
 use async_trait::async_trait;
 
-pub use archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES};
 pub use config::MAX_DIMENSIONS;
 pub use encoder::{Encoder, EncoderOptions, MAX_THREADS, MAX_WAITING};
 pub use endpoint::{Endpoint, OpenError};

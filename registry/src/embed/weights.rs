@@ -1,19 +1,25 @@
 //! `model.safetensors`: the weights by name, each of the shape the sizes ask for and all of them numbers.
 
-use candle_core::{DType, Device, Tensor};
-use candle_nn::VarBuilder;
+use half::{bf16, f16};
+use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensors};
 
-use super::error::{ModelError, first_line};
+use super::error::ModelError;
 use super::folder::WEIGHTS;
 
 /// The prefixes under which the weights of a BERT are stored: by itself, and as a part of something else.
 const PREFIXES: [&str; 2] = ["", "bert."];
 /// A weight that every BERT has.
 const ANY: &str = "embeddings.word_embeddings.weight";
+/// The length of the header, which a file begins with.
+const LENGTH_BYTES: usize = 8;
 
 /// A file of weights.
 pub(super) struct Weights {
-    stored: VarBuilder<'static>,
+    bytes: Vec<u8>,
+    /// Where the numbers begin.
+    begin: usize,
+    stored: Metadata,
     prefix: &'static str,
 }
 
@@ -23,21 +29,27 @@ impl Weights {
     /// # Errors
     /// Where it is no such file or holds no BERT.
     pub fn open(bytes: Vec<u8>) -> Result<Self, ModelError> {
-        let stored = VarBuilder::from_buffered_safetensors(bytes, DType::F32, &Device::Cpu)
+        // It checks that every part lies within the file and is as long as its shape says.
+        let (header, stored) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| ModelError::malformed(WEIGHTS, error))?;
         let prefix = PREFIXES
             .into_iter()
-            .find(|prefix| stored.contains_tensor(&format!("{prefix}{ANY}")))
+            .find(|prefix| stored.info(&format!("{prefix}{ANY}")).is_some())
             .ok_or_else(|| ModelError::mismatch(WEIGHTS, format!("it holds no {ANY}")))?;
-        Ok(Self { stored, prefix })
+        Ok(Self {
+            begin: LENGTH_BYTES + header,
+            bytes,
+            stored,
+            prefix,
+        })
     }
 
     /// The numbers of a matrix of so many rows and columns, row after row.
     ///
     /// # Errors
-    /// Where it is missing, of another shape, or holds what is no number.
+    /// Where it is missing, of another shape or kind, or holds what is no number.
     pub fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>, ModelError> {
-        numbers(name, &self.get(name, &[rows, columns])?)
+        self.numbers(name, &[rows, columns])
     }
 
     /// So many numbers.
@@ -45,46 +57,80 @@ impl Weights {
     /// # Errors
     /// As [`Self::table`].
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
-        numbers(name, &self.get(name, &[length])?)
+        self.numbers(name, &[length])
     }
 
     /// Whether it holds something of this name.
     pub fn holds(&self, name: &str) -> bool {
-        self.stored
-            .contains_tensor(&format!("{}{name}", self.prefix))
+        self.info(name).is_some()
     }
 
-    fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, ModelError> {
-        if !self.holds(name) {
-            return Err(ModelError::mismatch(
-                WEIGHTS,
-                format!("it holds no {name}, which config.json asks for"),
-            ));
+    fn info(&self, name: &str) -> Option<&TensorInfo> {
+        self.stored.info(&format!("{}{name}", self.prefix))
+    }
+
+    fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let wrong = |what: String| ModelError::mismatch(WEIGHTS, what);
+        let info = self
+            .info(name)
+            .ok_or_else(|| wrong(format!("it holds no {name}, which config.json asks for")))?;
+        if info.shape != shape {
+            return Err(wrong(format!(
+                "{name} is not of the shape {shape:?} but {:?}",
+                info.shape
+            )));
         }
-        let stored = format!("{}{name}", self.prefix);
-        self.stored.get(shape, &stored).map_err(|error| {
-            ModelError::mismatch(
-                WEIGHTS,
-                format!(
-                    "{name} is not of the shape {shape:?} ({})",
-                    first_line(&error.to_string())
-                ),
-            )
-        })
+        let (from, to) = info.data_offsets;
+        let stored = self.bytes.get(self.begin + from..self.begin + to);
+        let stored = stored.ok_or_else(|| wrong(format!("{name} is cut short")))?;
+        let numbers = numbers(info.dtype, stored)
+            .ok_or_else(|| wrong(format!("{name} is of the kind {:?}", info.dtype)))?;
+        if numbers.iter().all(|number| number.is_finite()) {
+            Ok(numbers)
+        } else {
+            Err(wrong(format!("{name} holds what is no number")))
+        }
     }
 }
 
-fn numbers(name: &str, tensor: &Tensor) -> Result<Vec<f32>, ModelError> {
-    let numbers = tensor
-        .flatten_all()
-        .and_then(|flat| flat.to_vec1::<f32>())
-        .map_err(|error| ModelError::malformed(WEIGHTS, error))?;
-    if numbers.iter().all(|number| number.is_finite()) {
-        Ok(numbers)
-    } else {
-        Err(ModelError::mismatch(
-            WEIGHTS,
-            format!("{name} holds what is no number"),
-        ))
+/// These bytes as numbers; nothing where they are of a kind that no encoder is published with.
+fn numbers(kind: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
+    Some(match kind {
+        Dtype::F32 => each(bytes, f32::from_le_bytes),
+        Dtype::F16 => each(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+        Dtype::BF16 => each(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+        Dtype::F64 => each(bytes, |bytes| f64::from_le_bytes(bytes) as f32),
+        _ => return None,
+    })
+}
+
+fn each<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks::<N>();
+    numbers.iter().map(|bytes| read(*bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_kind_are_read() {
+        let expected = [1.5, -0.25];
+        let both = |bytes: [Vec<u8>; 2]| bytes.concat();
+        for (kind, bytes) in [
+            (
+                Dtype::F32,
+                both(expected.map(|x: f32| x.to_le_bytes().to_vec())),
+            ),
+            (
+                Dtype::F64,
+                both(expected.map(|x| f64::from(x).to_le_bytes().to_vec())),
+            ),
+            (Dtype::F16, vec![0x00, 0x3e, 0x00, 0xb4]),
+            (Dtype::BF16, vec![0xc0, 0x3f, 0x80, 0xbe]),
+        ] {
+            assert_eq!(numbers(kind, &bytes).unwrap(), expected, "{kind:?}");
+        }
+        assert_eq!(numbers(Dtype::I64, &[0; 16]), None);
     }
 }

@@ -167,9 +167,9 @@ fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
 }
 
 fn of_sqlite(code: u32) -> Option<StoreErrorKind> {
-    /// SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE: the file may not grow, as under a quota.
+    /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file may not grow, as under a quota.
     const MAY_NOT_GROW: [u32; 2] = [778, 4_874];
-    /// SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE and _ROWID. Every other broken constraint is a mistake of ours.
+    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Every other broken constraint is a mistake of ours.
     const THERE_ALREADY: [u32; 3] = [1_555, 2_067, 2_579];
     if MAY_NOT_GROW.contains(&code) {
         return Some(StoreErrorKind::Full);

@@ -88,34 +88,6 @@ fn the_last_one_installed_is_in_use_and_the_others_stay() {
 }
 
 #[test]
-fn archives_are_installed() {
-    let folder = tempfile::tempdir().unwrap();
-    let copy = Altered::new();
-    copy.set("config.json", "_name_or_path", json!(null));
-    let plain = folder.path().join("nice.model.tar");
-    let mut builder = tar::Builder::new(File::create(&plain).unwrap());
-    builder.append_dir_all("", copy.path()).unwrap();
-    builder.finish().unwrap();
-    let packed = folder.path().join("nice.tgz");
-    let packer =
-        flate2::write::GzEncoder::new(File::create(&packed).unwrap(), flate2::Compression::fast());
-    let mut builder = tar::Builder::new(packer);
-    builder.append_dir_all("top folder", copy.path()).unwrap();
-    builder.into_inner().unwrap().finish().unwrap();
-
-    for (archive, name) in [(&plain, "nice.model"), (&packed, "top folder")] {
-        let data = tempfile::tempdir().unwrap();
-        let model = install(data.path(), archive).unwrap().model;
-        assert_eq!(model.about.as_ref().unwrap().name, name);
-        // The name is known although nothing in the model's own files tells it.
-        let encoder = model.open(EncoderOptions::default()).unwrap();
-        assert_eq!(encoder.model().name, name);
-        assert_eq!(encoder.model().id, copy.open().model().id);
-        assert_eq!(listing(data.path()).len(), 3);
-    }
-}
-
-#[test]
 fn what_is_refused_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
     let first = install(data.path(), &tiny()).unwrap().model;
@@ -125,7 +97,7 @@ fn what_is_refused_changes_nothing() {
     let lacking = Altered::new();
     lacking.remove("tokenizer.json");
     let text = data.path().join("text");
-    std::fs::write(&text, "no archive").unwrap();
+    std::fs::write(&text, "no folder").unwrap();
     for source in [
         &wrong.path(),
         &lacking.path(),

@@ -1,7 +1,6 @@
 //! Tests of the sentence encoder on the tiny model of `tests/models`, and on what can be wrong with a model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod archive;
 mod checks;
 mod encoder;
 mod identity;
