@@ -1,6 +1,7 @@
 //! Looks for proofs are leased like visits, and as polite (model.md section 8).
 
 use a2a_crawler::pace::Pace;
+use a2a_registry::domain::ownership::OptOut;
 use a2a_registry::store::Store;
 use a2a_registry::store::checks::{CheckWish, DueCheck};
 use a2a_registry::store::domains::domains_by_ids;
@@ -144,7 +145,7 @@ both_databases! {
         let check = look(&store, NOW).await.unwrap();
         let write = store.write().await.unwrap();
         write.domain_want(ids[0], NOW).await.unwrap();
-        let opted_out = domain::Model { opted_out_by: Some("owner".into()), ..row(&store, ids[0]).await };
+        let opted_out = domain::Model { opted_out_by: Some(OptOut::Owner.into()), ..row(&store, ids[0]).await };
         write.domain_update(&opted_out).await.unwrap();
         write.domain_rest(ids[0]).await.unwrap();
         write.commit().await.unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_registry::api::Vouch;
+use a2a_registry::domain::source::SourceState;
 use a2a_registry::store::entity::{domain, proof, source};
 use a2a_registry::store::{Handle as _, domains};
 use sea_orm::EntityTrait as _;
@@ -87,7 +88,7 @@ async fn everything_is_near(stage: &Stage) {
     for row in source::Entity::find().all(on).await.unwrap() {
         // A catalog that is not there rests for a week.
         let most = now
-            + if row.liveness == "absent" {
+            + if row.liveness == SourceState::Absent {
                 7 * day
             } else {
                 day

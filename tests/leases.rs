@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_crawler::pace::Pace;
+use a2a_registry::domain::ownership::DomainState;
+use a2a_registry::domain::source::{SourceKind, SourceState};
 use a2a_registry::store::entity::{domain, source as source_entity};
 use a2a_registry::store::frontier::LeaseWish;
 use a2a_registry::store::planned;
@@ -23,7 +25,7 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         id: 0,
         name: format!("d{number}.agents-test.com"),
         scheme: "https".into(),
-        state: "unverified".into(),
+        state: DomainState::Unverified.into(),
         generation: 1,
         account_id: None,
         nominated_from: None,
@@ -51,7 +53,7 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
     source_entity::Model {
         id: 0,
         domain_id,
-        kind: "url".into(),
+        kind: SourceKind::Url.into(),
         url: url.into(),
         identifier: None,
         catalog_id: None,
@@ -78,7 +80,7 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         cause_since: None,
         cause_latest: None,
         cause_looks: 0,
-        liveness: "new".into(),
+        liveness: SourceState::New.into(),
         liveness_reason: None,
         created_at: due,
         ended_at: None,

@@ -28,7 +28,7 @@ use a2a_registry::api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, NewToken, Recrawl, Registration, Transfer,
 };
 use a2a_registry::app::{AppError, Caller, ErrorKind};
-use a2a_registry::domain::lifecycle::Visibility;
+use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
 use a2a_registry::domain::role::Role;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
@@ -206,7 +206,7 @@ both_databases! {
 
         house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
         let agent = house.stage.agent(DOMAIN).await;
-        assert_eq!(agent.lifecycle, "pending");
+        assert_eq!(agent.lifecycle, Lifecycle::Pending);
         let looked = house.verify(&acme).await.unwrap();
         assert!(looked.contains(&("absent".into(), STANDING.into())), "{looked:?}");
         assert_eq!(house.state().await, "unverified");
@@ -223,7 +223,7 @@ both_databases! {
         assert_eq!(view.proofs[0].method, "dns");
         assert!(view.next_check.is_some());
         // The shipped policy approves what waited, and the ladder is one step higher.
-        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         let hit = house.stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
         assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
         house.stage.index_equals_database().await;
@@ -695,7 +695,7 @@ both_databases! {
         let view = app.domain_new_generation(&house.stage.admin, DOMAIN, &why("sold")).await.unwrap();
         assert_eq!((view.generation, view.state.as_str(), view.proofs.len()), (2, "unverified", 0));
         assert_eq!(house.stage.served(agent).await, None);
-        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
         assert!(view.not_listed.iter().any(|reason| reason.contains("waits for its first approval")), "{view:#?}");
         house.stage.index_equals_database().await;
         // The very content that a person had approved waits again, also after the next look.

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use a2a_registry::app::{App, ErrorKind};
 use a2a_registry::config::Config;
+use a2a_registry::domain::coverage::Standing;
 use a2a_registry::domain::ids::SystemEntropy;
+use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState, Visibility};
+use a2a_registry::domain::review::VersionState;
+use a2a_registry::domain::signature::SignatureState;
 use a2a_registry::store::entity::{agent, body, token, version};
 use a2a_registry::store::settings::setting_get;
 use a2a_registry::store::versions::{VERSIONS_PER_AGENT, body_by_digest};
@@ -39,9 +43,9 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         domain: "bytes.agents-test.com".into(),
         slot: format!("slot {id}"),
         urn: None,
-        lifecycle: "pending".into(),
+        lifecycle: Lifecycle::Pending.into(),
         deprecation: None,
-        visibility: "public".into(),
+        visibility: Visibility::Public.into(),
         labels: "{}".into(),
         pins: String::new(),
         claimed_by: None,
@@ -50,7 +54,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         approved_version: None,
         newest_version: None,
         tls: true,
-        liveness: "fresh".into(),
+        liveness: LivenessState::Fresh.into(),
         liveness_reason: None,
         last_seen_at: None,
         last_changed_at: None,
@@ -70,7 +74,7 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         digest: digest.into(),
         content_digest: digest.into(),
         signing: String::new(),
-        signature: "unsigned".into(),
+        signature: SignatureState::Unsigned.into(),
         key_sets: "[]".into(),
         thumbprints: String::new(),
         verdicts: "[]".into(),
@@ -81,10 +85,10 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         derivation: 1,
         observed_at: 0,
         change_class: None,
-        state: "pending".into(),
+        state: VersionState::Pending.into(),
         ever_approved: false,
         repeats: 0,
-        standing: "nomination".into(),
+        standing: Standing::Nomination.into(),
     }
 }
 
@@ -391,7 +395,7 @@ both_databases! {
             retired.unwrap();
             ingested.unwrap();
             let row = stage.agents().await.into_iter().find(|row| row.id == agent.id).unwrap();
-            assert_eq!(row.lifecycle, "retired");
+            assert_eq!(row.lifecycle, Lifecycle::Retired);
             assert!(row.retired_at.is_some());
             let living = stage.agents().await.into_iter().filter(|row| row.domain == domain && row.retired_at.is_none());
             assert_eq!(living.count(), 0, "no other agent took its slot");

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use a2a_registry::api::{Act, AgentPatch};
-use a2a_registry::app::{Caller, ErrorKind};
+use a2a_registry::app::{Caller, ErrorKind, PageRequest, SearchQuery};
 use a2a_registry::domain::event::EventKind;
-use a2a_registry::domain::lifecycle::ShownLifecycle;
-use a2a_registry::store::Handle as _;
+use a2a_registry::domain::lifecycle::{Hold, ShownLifecycle};
 use a2a_registry::store::entity::hold;
 use a2a_registry::store::events::NewEvent;
+use a2a_registry::store::{Handle as _, Kept, domains};
 use sea_orm::ConnectionTrait as _;
 use time::Duration;
 use tokio::runtime::Builder;
@@ -61,11 +61,11 @@ async fn append(stage: &Stage, events: Vec<NewEvent>) -> i64 {
 }
 
 /// Another process holds an agent back.
-async fn hold_back(stage: &Stage, agent: Uuid, kind: &str) -> i64 {
+async fn hold_back(stage: &Stage, agent: Uuid, kind: Kept<Hold>) -> i64 {
     let write = stage.store.write().await.unwrap();
     let row = hold::Model {
         agent_id: agent,
-        hold: kind.into(),
+        hold: kind,
         reason: "a test".into(),
         actor: "another process".into(),
         since: stage.app.now().0,
@@ -106,7 +106,7 @@ both_databases! {
         let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
         sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
         append(&stage, vec![event(&stage, Some(ids[0]))]).await;
-        hold_back(&stage, ids[1], "operator").await;
+        hold_back(&stage, ids[1], Hold::Operator.into()).await;
         stage.settle().await;
         assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
         // Nor does a rebuild stop at it.
@@ -124,7 +124,7 @@ both_databases! {
     async fn what_has_become_of_agents_is_not_guessed(url: &str) {
         let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
         let ids = agents(&stage, 3).await;
-        hold_back(&stage, ids[0], "operator").await;
+        hold_back(&stage, ids[0], Hold::Operator.into()).await;
         sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
         stage.app.index_next().await.unwrap_err();
         assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
@@ -154,7 +154,7 @@ both_databases! {
             }
         }
         append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
-        hold_back(&stage, ids[0], "operator").await;
+        hold_back(&stage, ids[0], Hold::Operator.into()).await;
         stage.app.index_next().await.unwrap_err();
         assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
         assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
@@ -172,7 +172,7 @@ both_databases! {
             let shown = stage.app.agent_show(&Caller::default(), &name).await;
             assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
         };
-        hold_back(&stage, held, LATER).await;
+        hold_back(&stage, held, Kept::Unknown(LATER.into())).await;
         // What this process does meanwhile tells its index who may see the agent since.
         let labels = [("round".to_owned(), "one".to_owned())];
         let patch = AgentPatch {
@@ -196,12 +196,66 @@ both_databases! {
         withheld().await;
         stage.index_equals_database().await;
         assert_eq!(stage.holds(held).await, [LATER]);
-        let write = stage.store.write().await.unwrap();
-        assert!(write.hold_lift(held, LATER).await.unwrap());
-        write.commit().await.unwrap();
+        sql(&stage, &format!("DELETE FROM holds WHERE hold = '{LATER}'")).await;
         append(&stage, vec![event(&stage, Some(held))]).await;
         stage.settle().await;
         assert_eq!(stage.found_by_anyone().await, set(&ids));
+    }
+
+    /// Where an agent or its domain stands, or who may find it, as only a later build knows it: nobody is shown the agent,
+    /// and nobody else is missed.
+    async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
+        let stage = Stage::new(url).await;
+        let ids = agents(&stage, 4).await;
+        for (number, change) in [
+            "UPDATE agents SET lifecycle = 'moonlit' WHERE domain = 'd0.agents-test.com'",
+            "UPDATE agents SET visibility = 'moonlit' WHERE domain = 'd1.agents-test.com'",
+            "UPDATE domains SET state = 'moonlit' WHERE name = 'd2.agents-test.com'",
+        ].into_iter().enumerate() {
+            sql(&stage, change).await;
+            append(&stage, vec![event(&stage, Some(ids[number]))]).await;
+        }
+        stage.settle().await;
+        let seen = async || {
+            for caller in [&Caller::default(), &stage.admin] {
+                let found = stage.found(caller, &SearchQuery::default()).await;
+                assert_eq!(found.total, 1);
+                assert_eq!(found.agents.iter().map(|hit| hit.summary.id).collect::<Vec<_>>(), ids[3..]);
+                for id in &ids {
+                    let name = id.to_string();
+                    let is_shown = *id == ids[3];
+                    let app = &stage.app;
+                    let shown = app.agent_show(caller, &name).await.map(|_| ());
+                    let versions = app.agent_versions(caller, &name, &PageRequest::default()).await.map(|_| ());
+                    let card = app.agent_card(caller, &name, None).await.map(|_| ());
+                    for answer in [shown, versions, card] {
+                        let refused = answer.err().map(|error| error.kind);
+                        assert_eq!(refused, (!is_shown).then_some(ErrorKind::NotFound), "{name}");
+                    }
+                }
+            }
+        };
+        seen().await;
+        // An index that is built anew goes on as well.
+        assert_eq!(stage.app.index_anew(|| false).await.unwrap(), Some(1));
+        seen().await;
+
+        let domains = stage.app.domain_list(&stage.admin, &PageRequest::default()).await.unwrap();
+        let named: Vec<&str> = domains.domains.iter().map(|domain| domain.domain.as_str()).collect();
+        assert_eq!(named, ["d0.agents-test.com", "d1.agents-test.com", "d3.agents-test.com"]);
+        let broken = stage.app.domain_show(&stage.admin, "d2.agents-test.com").await.unwrap_err();
+        assert_eq!(broken.kind, ErrorKind::Internal);
+        let row = domains::domain_by_name(&stage.store, "d2.agents-test.com").await.unwrap().unwrap();
+        let told = format!("domains.state of {} holds \"moonlit\"", row.id);
+        assert_eq!(broken.internal, Some(told));
+
+        // Nothing of it was lost: once it is as this build knows it, it is shown again.
+        sql(&stage, "UPDATE agents SET lifecycle = 'approved', visibility = 'public'").await;
+        sql(&stage, "UPDATE domains SET state = 'unverified'").await;
+        append(&stage, ids.iter().map(|id| event(&stage, Some(*id))).collect()).await;
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, set(&ids));
+        stage.index_equals_database().await;
     }
 }
 
@@ -223,7 +277,7 @@ async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     .await;
     stage.advance(Duration::minutes(2));
     let mut heard = stage.app.event_signal();
-    let seq = hold_back(&stage, ids[0], "operator").await;
+    let seq = hold_back(&stage, ids[0], Hold::Operator.into()).await;
     let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
     heard.expect("an event is heard of").unwrap();
     assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));

@@ -6,6 +6,7 @@ use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry::api::{NewToken, Registration as Wish};
 use a2a_registry::app::Caller;
 use a2a_registry::config::Registration;
+use a2a_registry::domain::lifecycle::LivenessState;
 use a2a_registry::domain::role::Role;
 use a2a_registry::store::domains;
 use a2a_registry::store::entity::source;
@@ -45,7 +46,7 @@ async fn states(stage: &Stage) -> BTreeSet<String> {
         .agents()
         .await
         .into_iter()
-        .map(|row| row.liveness)
+        .map(|row| row.liveness.text().to_owned())
         .collect()
 }
 
@@ -140,7 +141,8 @@ async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
         hostile(&url) || calm.contains(&url)
     });
     stage.app.ingest(&group).await.unwrap();
-    stage.agent(&name(0)).await.liveness
+    let agent = stage.agent(&name(0)).await;
+    agent.liveness.text().to_owned()
 }
 
 fn is_hostile(url: &str) -> bool {
@@ -206,7 +208,7 @@ both_databases! {
         stage.look(&name(0), Answer::Fails(Gone)).await;
         stage.advance(Duration::hours(2));
         stage.look(&name(0), Answer::Fails(Gone)).await;
-        assert_eq!(stage.agent(&name(0)).await.liveness, "gone");
+        assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
         stage.advance(Duration::days(29));
         assert_eq!(stage.app.crawl_braked_since(), None);
 
@@ -221,9 +223,9 @@ both_databases! {
         let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
         let attempts = domains::attempts_of(&stage.store, &[sources[0].id]).await.unwrap();
         assert!(attempts.len() > 8 && attempts[0].outcome == "not_found");
-        let left: Vec<_> = stage.agents().await.into_iter().filter(|row| row.liveness != "fresh").collect();
+        let left: Vec<_> = stage.agents().await.into_iter().filter(|row| row.liveness != LivenessState::Fresh).collect();
         assert_eq!(left.len(), 1);
-        assert_eq!((left[0].liveness.as_str(), left[0].retired_at), ("gone", None));
+        assert_eq!((left[0].liveness.text(), left[0].retired_at), ("gone", None));
         let readiness = stage.app.readiness().await;
         let crawler = readiness.checks.iter().find(|check| check.name == "crawler").unwrap();
         assert!(crawler.ok && crawler.detail.contains("frozen since"), "{crawler:?}");
@@ -239,7 +241,7 @@ both_databases! {
         assert_eq!(stage.app.crawl_braked_since(), None);
         stage.advance(Duration::hours(2));
         stage.visit(answer).await;
-        assert_eq!(stage.agent(&name(1)).await.liveness, "stale");
+        assert_eq!(stage.agent(&name(1)).await.liveness, LivenessState::Stale);
         assert!(stage.agents().await.iter().any(|row| row.retired_at.is_some()), "{}", name(0));
         stage.index_equals_database().await;
     }
@@ -290,7 +292,7 @@ both_databases! {
             false => Answer::NotModified,
         }).await;
         assert_eq!(stage.app.crawl_braked_since(), None);
-        let stale = stage.agents().await.iter().filter(|row| row.liveness == "stale").count();
+        let stale = stage.agents().await.iter().filter(|row| row.liveness == LivenessState::Stale).count();
         assert_eq!(stale, DOMAINS / 10);
         assert_eq!(states(&stage).await.len(), 2);
         stage.visit(|_| Answer::NotModified).await;

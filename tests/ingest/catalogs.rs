@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
 use a2a_registry::api::{Act, DomainView, Registration, SourceView};
 use a2a_registry::app::ErrorKind;
+use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry::store::entity::source;
 use time::Duration;
 
@@ -43,7 +44,7 @@ impl House {
     }
 
     fn answer(&self, source: &source::Model) -> Answer {
-        let catalog = match source.kind.as_str() {
+        let catalog = match source.kind.text() {
             "ard" => &self.ard,
             "ai_catalog" => &self.ai_catalog,
             _ => {
@@ -90,7 +91,7 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
                 .agent_show(&stage.admin, &row.id.to_string())
                 .await
                 .unwrap();
-            all.push((shown.hit.summary.name, row.liveness));
+            all.push((shown.hit.summary.name, row.liveness.text().to_owned()));
         }
     }
     all.sort();
@@ -127,7 +128,7 @@ both_databases! {
         assert_eq!(of_kind(&view, "ard")[0].state, "fresh");
         assert_eq!(of_kind(&view, "ard")[0].last_attempt.as_ref().unwrap().outcome, "catalog");
         for row in stage.agents().await {
-            assert_eq!(row.lifecycle, "pending", "naming is not approving");
+            assert_eq!(row.lifecycle, Lifecycle::Pending, "naming is not approving");
             stage.approve(row.id).await;
         }
         stage.index_equals_database().await;
@@ -199,7 +200,7 @@ both_databases! {
         stage.index_equals_database().await;
         live(&stage, &house.naming(&[("renamed", "/b.json")]), Duration::days(5)).await;
         assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
-        assert_eq!(stage.agent(DOMAIN).await.liveness, "fresh");
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
         stage.index_equals_database().await;
     }
 
@@ -296,7 +297,7 @@ both_databases! {
         live(&stage, &house, Duration::hours(1)).await;
         let house = house.naming(&both[..1]);
         // The other one answers 304 as long as it may.
-        let answer = |source: &source::Model| match source.kind.as_str() {
+        let answer = |source: &source::Model| match source.kind.text() {
             "ai_catalog" if !source.full_wanted => Answer::NotModified,
             _ => house.answer(source),
         };
@@ -429,10 +430,10 @@ both_databases! {
         stage.app.register(&stage.admin, &what).await.unwrap();
         let house = House::with(&["/a.json", "/b.json"]);
         live(&stage, &house.clone().naming(&[("a", "/a.json")]), Duration::hours(1)).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         live(&stage, &house.naming(&[("a", "/a.json"), ("b", "/b.json")]), Duration::days(3)).await;
-        let lifecycles: Vec<String> = stage.agents().await.into_iter().map(|row| row.lifecycle).collect();
-        assert_eq!(lifecycles, ["approved", "pending"]);
+        let lifecycles: Vec<_> = stage.agents().await.into_iter().map(|row| row.lifecycle).collect();
+        assert_eq!(lifecycles, [Lifecycle::Approved, Lifecycle::Pending]);
     }
 
     /// A retired agent does not come back because a catalog still names it.

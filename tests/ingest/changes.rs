@@ -1,6 +1,8 @@
 //! A card that changes after its agent was approved (model.md sections 2 and 5).
 
+use a2a_registry::domain::lifecycle::Lifecycle;
 use a2a_registry::domain::review::ReviewState::{Open, Rejected, Superseded, Withdrawn};
+use a2a_registry::domain::review::{ChangeClass, VersionState};
 use a2a_registry::store::versions::{VERSIONS_PER_AGENT, body_by_digest};
 
 use crate::support::both_databases;
@@ -49,8 +51,8 @@ both_databases! {
         assert_eq!(stage.open_review(agent.id).await.unwrap().previous, Some(a2a_card::digest(&first)));
         stage.approve(agent.id).await;
         assert_eq!(stage.served(agent.id).await, Some(third));
-        let states: Vec<String> = stage.versions(agent.id).await.into_iter().map(|row| row.state).collect();
-        assert_eq!(states, ["approved", "superseded", "approved"]);
+        let states: Vec<_> = stage.versions(agent.id).await.into_iter().map(|row| row.state).collect();
+        assert_eq!(states, [VersionState::Approved, VersionState::Superseded, VersionState::Approved]);
         stage.index_equals_database().await;
     }
 
@@ -63,7 +65,7 @@ both_databases! {
         let bad = card("Changing", "Bad");
         stage.look(DOMAIN, Answer::Card(bad.clone())).await;
         stage.reject(agent.id).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&first));
         stage.look(DOMAIN, Answer::Card(reordered(&bad))).await;
         stage.look(DOMAIN, Answer::Card(first.clone())).await;
@@ -71,7 +73,7 @@ both_databases! {
         assert_eq!(stage.open_review(agent.id).await, None);
         assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, Rejected);
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&first));
-        assert_eq!(stage.versions(agent.id).await.last().unwrap().state, "rejected");
+        assert_eq!(stage.versions(agent.id).await.last().unwrap().state, VersionState::Rejected);
         stage.index_equals_database().await;
     }
 
@@ -88,9 +90,8 @@ both_databases! {
         assert_eq!(stage.open_review(agent.id).await, None);
         assert_eq!(stage.agent(DOMAIN).await.approved_version, served);
         assert_eq!(stage.served(agent.id).await, Some(first));
-        let classes: Vec<Option<String>> =
-            stage.versions(agent.id).await.into_iter().map(|row| row.change_class).collect();
-        assert_eq!(classes, [None, Some("high".into()), Some("none".into())]);
+        let classes: Vec<_> = stage.versions(agent.id).await.into_iter().map(|row| row.change_class).collect();
+        assert_eq!(classes, [None, Some(ChangeClass::High.into()), Some(ChangeClass::None.into())]);
         stage.index_equals_database().await;
     }
 

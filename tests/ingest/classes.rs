@@ -38,7 +38,7 @@ both_databases! {
         assert_eq!(diff(&stage, agent.id).await, Low);
         let view = stage.app.agent_show(&stage.admin, &agent.id.to_string()).await.unwrap();
         assert_eq!(view.decision.rules, ["low-change"]);
-        assert_eq!(stage.versions(agent.id).await[1].change_class.as_deref(), Some("low"));
+        assert_eq!(stage.versions(agent.id).await[1].change_class, Some(Low.into()));
         stage.index_equals_database().await;
     }
 

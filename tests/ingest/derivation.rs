@@ -4,6 +4,7 @@ use a2a_registry::config::Config;
 use a2a_registry::domain::admission::DomainPattern;
 use a2a_registry::domain::event::EventKind;
 use a2a_registry::domain::review::VersionState;
+use a2a_registry::domain::signature::SignatureState;
 use a2a_registry::store::Handle as _;
 use a2a_registry::store::decisions::decisions_on;
 use a2a_registry::store::entity::version;
@@ -54,7 +55,7 @@ both_databases! {
         for change in [
             version::ActiveModel { findings: Set("[]".into()), has_error: Set(true), ..Default::default() },
             version::ActiveModel { model: Set(fresh[0].model.replace("Derived", "Misread")), ..Default::default() },
-            version::ActiveModel { signature: Set("unknown".into()), ..Default::default() },
+            version::ActiveModel { signature: Set(SignatureState::Unknown.into()), ..Default::default() },
             version::ActiveModel { content_digest: Set("sha256:old".into()), ..Default::default() },
         ] {
             let before = derived(&stage).await;
@@ -118,7 +119,7 @@ both_databases! {
         write.commit().await.unwrap();
         let row = stage.versions(agent.id).await.remove(0);
         assert_eq!(row.derivation, 7);
-        assert_eq!(row.state, VersionState::Approved.as_str());
+        assert_eq!(row.state, VersionState::Approved);
         assert!(row.ever_approved);
     }
 }

@@ -6,7 +6,7 @@ use a2a_registry::api::ReviewDecision;
 use a2a_registry::api::{Act, Deprecate, Registration, Vouch};
 use a2a_registry::app::{Caller, ErrorKind};
 use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::lifecycle::Hold;
+use a2a_registry::domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry::domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry::domain::timestamp::{DAY, Timestamp};
 
@@ -39,7 +39,7 @@ both_databases! {
         let stage = Stage::new(url).await;
         let bytes = card("Waiter", "Waits");
         let agent = stage.publish(DOMAIN, &bytes).await;
-        assert_eq!(agent.lifecycle, "pending");
+        assert_eq!(agent.lifecycle, Lifecycle::Pending);
         assert_eq!(agent.approved_version, None);
         let review = stage.open_review(agent.id).await.unwrap();
         assert_eq!(review.digest, a2a_card::digest(&bytes));
@@ -75,7 +75,7 @@ both_databases! {
         let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
         let agent = stage.publish(DOMAIN, &first).await;
         stage.reject(agent.id).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
         stage.index_equals_database().await;
 
         stage.look(DOMAIN, Answer::Card(first.clone())).await;
@@ -84,23 +84,23 @@ both_databases! {
         let versions = stage.versions(agent.id).await;
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0].repeats, 2);
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
         assert_eq!(stage.reviews(agent.id).await.len(), 1);
 
         let second = card("Refused", "Sells apples");
         stage.look(DOMAIN, Answer::Card(second.clone())).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
         assert_eq!(stage.open_review(agent.id).await.unwrap().digest, a2a_card::digest(&second));
 
         stage.look(DOMAIN, Answer::Card(first.clone())).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "rejected");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
         let states: Vec<_> = stage.reviews(agent.id).await.into_iter().map(|(_, state)| state).collect();
         assert_eq!(states, [Rejected, Superseded]);
         stage.index_equals_database().await;
 
         stage.look(DOMAIN, Answer::Card(second)).await;
         stage.approve(agent.id).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         stage.index_equals_database().await;
     }
 
@@ -121,15 +121,15 @@ both_databases! {
             config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
         }).await;
         let agent = stage.publish(DOMAIN, &card("Allowed", "May")).await;
-        assert_eq!(agent.lifecycle, "approved");
+        assert_eq!(agent.lifecycle, Lifecycle::Approved);
         let shown = stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
         assert_eq!(shown.decision.rules, ["allow_domains"]);
 
         let broken = stage.publish("two.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
         assert!(stage.versions(broken.id).await[0].has_error);
-        assert_eq!(broken.lifecycle, "pending");
+        assert_eq!(broken.lifecycle, Lifecycle::Pending);
         let foreign = stage.publish("other-test.com", &card("Foreign", "May not")).await;
-        assert_eq!(foreign.lifecycle, "pending");
+        assert_eq!(foreign.lifecycle, Lifecycle::Pending);
         stage.index_equals_database().await;
     }
 
@@ -137,7 +137,7 @@ both_databases! {
     async fn approve_all_approves(url: &str) {
         let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
         let agent = stage.publish(DOMAIN, br#"{"name": "Broken", "skills": []}"#).await;
-        assert_eq!(agent.lifecycle, "approved");
+        assert_eq!(agent.lifecycle, Lifecycle::Approved);
         assert!(stage.open_review(agent.id).await.is_none());
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
@@ -156,8 +156,8 @@ both_databases! {
             assert_eq!(view.state, "verified");
             assert_eq!(view.proofs.len(), 1);
         }
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
-        assert_eq!(stage.agent("three.agents-test.com").await.lifecycle, "pending");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+        assert_eq!(stage.agent("three.agents-test.com").await.lifecycle, Lifecycle::Pending);
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([waiting.id, before.id]));
         assert!(stage.open_review(broken.id).await.is_some());
@@ -165,7 +165,7 @@ both_databases! {
         stage.register("four.agents-test.com").await;
         stage.app.domain_vouch(&stage.admin, "four.agents-test.com", &vouch).await.unwrap();
         stage.visit(|_| Answer::Card(card("Later", "Comes later"))).await;
-        assert_eq!(stage.agent("four.agents-test.com").await.lifecycle, "approved");
+        assert_eq!(stage.agent("four.agents-test.com").await.lifecycle, Lifecycle::Approved);
     }
 
     /// `register` with `approve` takes the submitter's word for the first card, now or when it waits
@@ -180,7 +180,7 @@ both_databases! {
         stage.app.register(&stage.admin, &what(DOMAIN)).await.unwrap();
         stage.visit(|_| Answer::Card(card("Trusted", "At once"))).await;
         let agent = stage.agent(DOMAIN).await;
-        assert_eq!(agent.lifecycle, "approved");
+        assert_eq!(agent.lifecycle, Lifecycle::Approved);
         stage.look(DOMAIN, Answer::Card(card("Trusted", "Not this"))).await;
         assert!(stage.open_review(agent.id).await.is_some());
         assert_eq!(stage.served(agent.id).await, Some(card("Trusted", "At once")));
@@ -188,7 +188,7 @@ both_databases! {
         let waiting = stage.publish("two.agents-test.com", &card("Waiting", "Waits")).await;
         stage.app.register(&stage.admin, &what("two.agents-test.com")).await.unwrap();
         assert_eq!(stage.reviews(waiting.id).await[0].1, Approved);
-        assert_eq!(stage.agent("two.agents-test.com").await.lifecycle, "approved");
+        assert_eq!(stage.agent("two.agents-test.com").await.lifecycle, Lifecycle::Approved);
         stage.index_equals_database().await;
     }
 

@@ -4,6 +4,8 @@ use a2a_crawler::Attempt;
 use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid};
 use a2a_registry::api::{Recrawl, SourceDay};
 use a2a_registry::app::BODY_RETENTION;
+use a2a_registry::domain::lifecycle::LivenessState;
+use a2a_registry::domain::source::SourceKind;
 use a2a_registry::store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
@@ -64,7 +66,7 @@ both_databases! {
             stage.look_lightly(DOMAIN, |_| answer.clone()).await;
         }
         assert_eq!(days(&stage).await, first);
-        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale", "for everything else they count");
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale, "for everything else they count");
         assert!(next_due(&stage).await <= due, "what was planned is not put off");
         let due = next_due(&stage).await;
 
@@ -131,22 +133,22 @@ both_databases! {
         assert!(agent.tls);
         stage.look(DOMAIN, Answer::Fails(TlsInvalid)).await;
         let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.tls, row.liveness.as_str()), (false, "stale"));
+        assert_eq!((row.tls, row.liveness.text()), (false, "stale"));
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
         stage.advance(Duration::hours(25));
         let asked = std::cell::Cell::new(false);
         stage.visit(|source| {
-            asked.set(asked.get() || (source.kind == "well_known" && source.full_wanted));
+            asked.set(asked.get() || (source.kind == SourceKind::WellKnown && source.full_wanted));
             Answer::Fails(TlsInvalid)
         }).await;
         assert!(asked.get(), "a 304 would not do");
-        assert_eq!(stage.agent(DOMAIN).await.liveness, "gone");
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
         stage.index_equals_database().await;
         assert!(stage.found_by_anyone().await.is_empty());
         stage.look(DOMAIN, Answer::Card(bytes)).await;
         let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.tls, row.liveness.as_str()), (true, "fresh"));
+        assert_eq!((row.tls, row.liveness.text()), (true, "fresh"));
         stage.index_equals_database().await;
     }
 
@@ -160,7 +162,7 @@ both_databases! {
             stage.look(DOMAIN, Answer::Fails(NotACard)).await;
         }
         let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, "stale");
+        assert_eq!(row.liveness, LivenessState::Stale);
         assert!(row.liveness_reason.unwrap().contains("no card"));
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
         stage.index_equals_database().await;

@@ -2,6 +2,8 @@
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry::app::{Caller, SearchQuery};
+use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState};
+use a2a_registry::domain::source::SourceKind;
 use time::Duration;
 
 use crate::support::both_databases;
@@ -31,7 +33,7 @@ both_databases! {
         stage.index_equals_database().await;
         stage.look(DOMAIN, Answer::Fails(NotFound)).await;
         let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, "stale");
+        assert_eq!(row.liveness, LivenessState::Stale);
         assert!(row.liveness_reason.unwrap().starts_with("the origin answers 404 since"));
         stage.index_equals_database().await;
         let hit = stage.found(&Caller::default(), &SearchQuery::default()).await.agents.remove(0);
@@ -39,11 +41,11 @@ both_databases! {
 
         let began = stage.now();
         let mut looks = 1;
-        while stage.agent(DOMAIN).await.liveness == "stale" {
+        while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
             next_visit(&stage, Answer::Fails(NotFound)).await;
             looks += 1;
             let lasted = stage.now() - began;
-            let gone = stage.agent(DOMAIN).await.liveness == "gone";
+            let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
             assert_eq!(gone, lasted >= Duration::hours(24) && looks >= 3, "{looks} looks in {lasted}");
         }
         stage.index_equals_database().await;
@@ -54,8 +56,8 @@ both_databases! {
 
         next_visit(&stage, Answer::Card(bytes)).await;
         let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.liveness.as_str(), row.liveness_reason, row.gone_since), ("fresh", None, None));
-        assert_eq!(row.lifecycle, "approved");
+        assert_eq!((row.liveness.text(), row.liveness_reason, row.gone_since), ("fresh", None, None));
+        assert_eq!(row.lifecycle, Lifecycle::Approved);
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await.len(), 1);
     }
@@ -76,7 +78,7 @@ both_databases! {
         let row = stage.agents().await.remove(0);
         let days = Duration::microseconds(row.retired_at.unwrap() - gone);
         assert!(days >= Duration::days(30) && days < Duration::days(31), "after {days}");
-        assert_eq!(row.lifecycle, "retired");
+        assert_eq!(row.lifecycle, Lifecycle::Retired);
         assert_eq!(stage.open_review(agent.id).await, None);
         stage.index_equals_database().await;
         stage.advance(Duration::days(2));
@@ -93,10 +95,10 @@ both_databases! {
         let stage = Stage::new(url).await;
         let agent = stage.publish_approved(DOMAIN, &card("Steady", "Stays")).await;
         stage.look(DOMAIN, Answer::Fails(Timeout)).await;
-        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale");
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
         stage.look(DOMAIN, Answer::NotModified).await;
         let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, "fresh");
+        assert_eq!(row.liveness, LivenessState::Fresh);
         let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
         assert_eq!(row.last_seen_at, Some(now));
         assert_eq!(stage.versions(agent.id).await.len(), 1);
@@ -115,11 +117,11 @@ both_databases! {
         for _ in 0..3 {
             stage.advance(Duration::days(25));
             let answer = |source: &a2a_registry::store::entity::source::Model| {
-                if source.kind == "well_known" { Answer::Fails(NotFound) } else { Answer::NotModified }
+                if source.kind == SourceKind::WellKnown { Answer::Fails(NotFound) } else { Answer::NotModified }
             };
             stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry::api::Recrawl::default()).await.unwrap();
             stage.visit(answer).await;
-            assert_eq!(stage.agent(DOMAIN).await.liveness, "fresh");
+            assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
         }
         stage.settle().await;
         let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
@@ -127,7 +129,7 @@ both_databases! {
         assert_eq!(flaps, 0, "it was never anything but fresh");
         // The last good source fails too, long after the first one: gone, not retired at once.
         stage.look(DOMAIN, Answer::Fails(NotFound)).await;
-        assert_eq!(stage.agent(DOMAIN).await.liveness, "stale");
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
         stage.index_equals_database().await;
     }
 
@@ -157,7 +159,7 @@ both_databases! {
         stage.publish_approved(DOMAIN, &card("Weary", "Wants rest")).await;
         stage.register_url(&other).await;
         stage.advance(Duration::days(2));
-        let asked = stage.visit(|source| match source.kind.as_str() {
+        let asked = stage.visit(|source| match source.kind.text() {
             "well_known" => Answer::Rests(2 * 3600),
             _ => Answer::Card(card("Weary", "Lies beside it")),
         });

@@ -6,6 +6,7 @@ use a2a_registry::api::Registration;
 use a2a_registry::app::ErrorKind;
 use a2a_registry::config::Config;
 use a2a_registry::domain::admission::DomainPattern;
+use a2a_registry::domain::lifecycle::Lifecycle;
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card};
@@ -79,7 +80,7 @@ both_databases! {
         let stage = stage.restart(|config| config.governance.approve_all = true).await;
         let flag = stage.publish("flag-test.com", &card("By the flag", "Goes")).await;
         let allowed = stage.publish("allowed-test.com", &card("Allowed later", "Stays")).await;
-        assert_eq!(flag.lifecycle, "approved");
+        assert_eq!(flag.lifecycle, Lifecycle::Approved);
         stage.look("flag-test.com", Answer::Card(card("By the flag", "Changed"))).await;
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await.len(), 3);
@@ -91,7 +92,7 @@ both_databases! {
             config.governance.allow_domains = pattern("allowed-test.com");
         }).await;
         let row = stage.agent("flag-test.com").await;
-        assert_eq!((row.lifecycle.as_str(), row.approved_version), ("pending", None));
+        assert_eq!((row.lifecycle.text(), row.approved_version), ("pending", None));
         assert_eq!(stage.served(flag.id).await, None);
         let asked = stage.open_review(flag.id).await.unwrap();
         assert_eq!(asked.digest, a2a_card::digest(&card("By the flag", "Changed")));
@@ -101,7 +102,7 @@ both_databases! {
 
         stage.approve(flag.id).await;
         let stage = stage.restart(|_| ()).await;
-        assert_eq!(stage.agent("flag-test.com").await.lifecycle, "approved", "a person's word stays");
+        assert_eq!(stage.agent("flag-test.com").await.lifecycle, Lifecycle::Approved, "a person's word stays");
         stage.index_equals_database().await;
     }
     /// What waits for a curator is asked of the rules again where those have changed since the last start:
@@ -117,13 +118,13 @@ both_databases! {
         let allow = |config: &mut Config| config.governance.allow_domains = pattern("*.agents-test.com");
         let stage = stage.restart(allow).await;
         assert_eq!(stage.served(known.id).await, Some(new));
-        assert_eq!(stage.agent("first.agents-test.com").await.lifecycle, "approved");
+        assert_eq!(stage.agent("first.agents-test.com").await.lifecycle, Lifecycle::Approved);
         assert_eq!(stage.open_review(first.id).await, None);
         assert!(stage.open_review(other.id).await.is_some());
         stage.index_equals_database().await;
 
         let stage = stage.restart(|config| config.governance.approve_all = true).await;
-        assert_eq!(stage.agent("other-test.com").await.lifecycle, "approved");
+        assert_eq!(stage.agent("other-test.com").await.lifecycle, Lifecycle::Approved);
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([known.id, first.id, other.id]));
     }

@@ -2,6 +2,8 @@
 
 use a2a_registry::api::{Act, Registration};
 use a2a_registry::app::{ErrorKind, LookupQuery};
+use a2a_registry::domain::lifecycle::Lifecycle;
+use a2a_registry::domain::source::SourceKind;
 use a2a_registry::store::{domains, entity::source};
 
 use crate::support::both_databases;
@@ -49,8 +51,8 @@ both_databases! {
         ] {
             stage.register_url(&same).await;
         }
-        let kinds: Vec<String> = sources(&stage).await.into_iter().map(|row| row.kind).collect();
-        assert_eq!(kinds, ["well_known", "ard", "ai_catalog"]);
+        let kinds: Vec<_> = sources(&stage).await.into_iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, [SourceKind::WellKnown, SourceKind::Ard, SourceKind::AiCatalog]);
         for same in ["/%7Ebot/./card.json", "/~bot/card.json", "/x/../%7ebot/card.json"] {
             stage.register_url(&format!("https://{DOMAIN}{same}")).await;
         }
@@ -75,20 +77,20 @@ both_databases! {
         let own = card("Twofold", "Is its own now");
         stage.advance(time::Duration::days(2));
         stage.visit(|source| {
-            Answer::Card(if source.kind == "url" { own.clone() } else { both.clone() })
+            Answer::Card(if source.kind == SourceKind::Url { own.clone() } else { both.clone() })
         }).await;
         let rows = stage.agents().await;
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].id, agent.id);
-        assert_eq!(rows[0].lifecycle, "approved");
-        assert_eq!((rows[1].slot.as_str(), rows[1].lifecycle.as_str()),
+        assert_eq!(rows[0].lifecycle, Lifecycle::Approved);
+        assert_eq!((rows[1].slot.as_str(), rows[1].lifecycle.text()),
             (format!("https://{DOMAIN}/second.json").as_str(), "pending"));
         stage.index_equals_database().await;
 
         // Where the older slot changes instead, the further source is what parts.
         stage.advance(time::Duration::days(2));
         stage.visit(|source| {
-            Answer::Card(if source.kind == "url" { own.clone() } else { card("Twofold", "Moved on") })
+            Answer::Card(if source.kind == SourceKind::Url { own.clone() } else { card("Twofold", "Moved on") })
         }).await;
         assert_eq!(stage.agents().await.len(), 2);
         stage.index_equals_database().await;
@@ -214,7 +216,7 @@ both_databases! {
         stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
         let missing = stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
-        assert_eq!(stage.agents().await[0].lifecycle, "retired");
+        assert_eq!(stage.agents().await[0].lifecycle, Lifecycle::Retired);
         assert_eq!(stage.open_review(first.id).await, None);
         assert_eq!(stage.served(first.id).await, None, "before the index has heard of it");
         stage.index_equals_database().await;
@@ -224,7 +226,7 @@ both_databases! {
         stage.advance(time::Duration::minutes(2));
         let second = stage.publish(DOMAIN, &bytes).await;
         assert_ne!(second.id, first.id);
-        assert_eq!(second.lifecycle, "pending", "the old approval was the old agent's");
+        assert_eq!(second.lifecycle, Lifecycle::Pending, "the old approval was the old agent's");
         stage.approve(second.id).await;
         assert_eq!(stage.served(second.id).await, Some(bytes));
         assert_eq!(stage.served(first.id).await, None);

@@ -397,7 +397,7 @@ both_databases! {
         }
         let keys = String::from_utf8(signer.found().answer.unwrap()).unwrap();
         crate::ingest::derivation::age(&stage, version::ActiveModel {
-            signature: Set("invalid".into()),
+            signature: Set(SignatureState::Invalid.into()),
             key_sets: Set(json!([{"url": JKU, "keys": keys}]).to_string()),
             ..Default::default()
         }).await;

@@ -1,6 +1,7 @@
 //! What an older release has taken in is attributed and decided anew at the next start.
 
 use a2a_registry::api::Registration;
+use a2a_registry::domain::lifecycle::Lifecycle;
 use a2a_registry::store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
 };
@@ -90,7 +91,7 @@ async fn told(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> 
         .await
         .unwrap();
     all.into_iter()
-        .filter(|event| event.kind == kind && event.subject == agent.to_string())
+        .filter(|event| event.kind.text() == kind && event.subject == agent.to_string())
         .map(|event| serde_json::from_str(&event.data).unwrap())
         .collect()
 }
@@ -152,14 +153,14 @@ both_databases! {
         let stage = stage.restart(|_| ()).await;
         let strangers = Some(stranger.account.as_ref().unwrap().id);
         let now = row(&stage, rule).await;
-        assert_eq!((now.lifecycle.as_str(), now.approved_version, &now.urn), ("pending", None, &None));
+        assert_eq!((now.lifecycle.text(), now.approved_version, &now.urn), ("pending", None, &None));
         assert_eq!(now.submitter, strangers);
         let now = row(&stage, person).await;
-        assert_eq!((now.lifecycle.as_str(), &now.urn, now.submitter), ("approved", &None, strangers));
+        assert_eq!((now.lifecycle.text(), &now.urn, now.submitter), ("approved", &None, strangers));
         // Whose event is gone is the domain's own account's, whom the proof then covers.
         let now = row(&stage, untold).await;
         assert_eq!(now.submitter, owner.account.as_ref().map(|account| account.id));
-        assert_eq!(now.lifecycle, "approved");
+        assert_eq!(now.lifecycle, Lifecycle::Approved);
         let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
         for (id, name) in [(rule, "stolen"), (person, "given")] {
             let withdrawn = told(id, "agent.updated").await;
@@ -187,13 +188,13 @@ both_databases! {
         // Once more changes nothing.
         let stage = stage.restart(|_| ()).await;
         let again = row(&stage, person).await;
-        assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
+        assert_eq!((again.lifecycle.text(), again.urn), ("approved", None));
 
         // The owner takes one over; the name that was taken back is not given out again.
         let house = House { stage, names };
         house.stage.app.register(&owner, &at("/rule.json")).await.unwrap();
         let named = row(&house.stage, rule).await;
-        assert_eq!(named.lifecycle, "approved");
+        assert_eq!(named.lifecycle, Lifecycle::Approved);
         assert!(named.urn.is_some_and(|given| given != urn("stolen")));
         let missing = house.stage.app.agent_show(&house.stage.admin, &urn("stolen")).await;
         assert!(missing.is_err());

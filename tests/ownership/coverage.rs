@@ -12,6 +12,7 @@ use a2a_registry::config::{Config, Registration as WhoRegisters};
 use a2a_registry::domain::admission::DomainPattern;
 use a2a_registry::domain::coverage::Coverage;
 use a2a_registry::domain::role::Role;
+use a2a_registry::domain::source::SourceKind;
 use a2a_registry::store::entity::source;
 use time::Duration;
 
@@ -65,13 +66,13 @@ impl Scene<'_> {
 
     fn answer(&self, source: &source::Model) -> Answer {
         let path = source.url.split_once(&self.domain).unwrap().1;
-        let asked = match source.kind.as_str() {
+        let asked = match source.kind.text() {
             "well_known" => WELL_KNOWN,
             _ => path,
         };
         let bytes = || card("Travel", &self.domain);
         let entries = vec![("x".to_owned(), self.card_url())];
-        match source.kind.as_str() {
+        match source.kind.text() {
             "ard" if self.catalog_elsewhere => {
                 Answer::CatalogOf(entries, "https://evil.agents-elsewhere.com/ard.json".into())
             }
@@ -241,7 +242,7 @@ impl Scene<'_> {
             .unwrap();
         (
             sources[0].coverage,
-            row.lifecycle,
+            row.lifecycle.text().to_owned(),
             shown.decision.rules.join(" "),
             shown.hit.summary.trust.level.unwrap_or_default(),
             row.urn.is_some(),
@@ -357,16 +358,16 @@ both_databases! {
         };
         let first = of_slot("well-known").await;
         assert_ne!(first.id, nominated.id);
-        assert_eq!((first.lifecycle.as_str(), first.urn.is_some()), ("approved", true));
+        assert_eq!((first.lifecycle.text(), first.urn.is_some()), ("approved", true));
         assert_eq!(stage.served(first.id).await, Some(own.clone()));
         // The copy changes, as little as it may.
         let other = card("Travel", "Books flights of somebody else");
         stage.look_at(domain, |source| {
-            Answer::Card(if source.kind == "url" { other.clone() } else { own.clone() })
+            Answer::Card(if source.kind == SourceKind::Url { other.clone() } else { own.clone() })
         }).await;
         assert_eq!(stage.served(first.id).await, Some(own));
         let copy = stage.agents().await.into_iter().find(|row| row.id == nominated.id).unwrap();
-        assert_eq!((copy.lifecycle.as_str(), copy.urn), ("pending", None));
+        assert_eq!((copy.lifecycle.text(), copy.urn), ("pending", None));
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, [first.id].into());
     }

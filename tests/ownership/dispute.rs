@@ -4,7 +4,7 @@ use a2a_registry::api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
 use a2a_registry::app::{AppError, Caller, ErrorKind, PageRequest};
-use a2a_registry::domain::lifecycle::Visibility;
+use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -114,7 +114,7 @@ both_databases! {
         let house = &disputed.house;
         let view = house.shown(&house.stage.admin).await;
         assert_eq!((view.contact, view.keys.len(), view.generation), (None, 0, 1));
-        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, "approved");
+        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         // A stranger has no part in it, and is not told whose agent that is.
         let stranger = house.account("stranger").await;
         for refused in disputed.writes(&stranger).await {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use a2a_registry::api::NewGeneration;
 use a2a_registry::app::Caller;
+use a2a_registry::domain::ownership::DomainState;
 use a2a_registry::store::entity::version_source;
 use a2a_registry::store::{Handle as _, Store, Write, domains};
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
@@ -47,7 +48,7 @@ async fn ending(house: &House, domain: &str) -> Write {
     let write = house.stage.store.write().await.unwrap();
     let row = domains::domain_by_name(&write, domain).await.unwrap();
     let mut row = row.unwrap();
-    row.state = "unverified".into();
+    row.state = DomainState::Unverified.into();
     row.owner_id = None;
     write.domain_update(&row).await.unwrap();
     write
@@ -83,7 +84,8 @@ async fn became(house: &House) -> (String, bool, String) {
     let agent = house.stage.agent(DOMAIN).await;
     let mut versions = house.stage.versions(agent.id).await;
     let standing = versions.remove(0).standing;
-    (agent.lifecycle, agent.urn.is_some(), standing)
+    let [lifecycle, standing] = [agent.lifecycle.text(), standing.text()].map(str::to_owned);
+    (lifecycle, agent.urn.is_some(), standing)
 }
 
 fn nominated() -> (String, bool, String) {

@@ -107,7 +107,7 @@ both_databases! {
             (own.clone(), format!("https://{DOMAIN}/own.json")),
             ("urn:air:elsewhere.agents-test.com:x".into(), format!("https://{DOMAIN}/other.json")),
         ];
-        let answer = |source: &source::Model| match source.kind.as_str() {
+        let answer = |source: &source::Model| match source.kind.text() {
             "ard" => Answer::Catalog(entries.to_vec(), Read::Whole),
             "ai_catalog" | "well_known" => Answer::Fails(NotFound),
             _ => Answer::Card(card(&format!("At {}", source.url), "Books flights")),

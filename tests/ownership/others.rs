@@ -3,7 +3,7 @@
 use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry::domain::coverage::Coverage;
-use a2a_registry::domain::lifecycle::Visibility;
+use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
 use a2a_registry::store::domains;
 use time::Duration;
 
@@ -121,7 +121,7 @@ both_databases! {
         stage.app.register(&owner, &at("/secret.json")).await.unwrap();
         let named = vec![("named".to_owned(), url("/named.json"))];
         for _ in 0..2 {
-            stage.look_at(DOMAIN, |source| match source.kind.as_str() {
+            stage.look_at(DOMAIN, |source| match source.kind.text() {
                 "ard" => Answer::Catalog(named.clone(), Read::Whole),
                 "ai_catalog" => Answer::NotModified,
                 _ => Answer::Card(card(&source.url, "Is the owner's")),
@@ -276,7 +276,7 @@ both_databases! {
         let (id, agent) = house.source_of("/second.json").await;
         app.source_withdraw(&second, DOMAIN, &id).await.unwrap();
         let row = house.stage.agents().await.into_iter().find(|row| row.id == agent).unwrap();
-        assert_eq!(row.lifecycle, "retired");
+        assert_eq!(row.lifecycle, Lifecycle::Retired);
         assert_eq!(house.stage.open_review(agent).await, None);
         house.stage.index_equals_database().await;
     }
@@ -296,10 +296,10 @@ both_databases! {
             let all = house.stage.agents().await;
             all.into_iter().find(|row| row.id == id).unwrap().lifecycle
         };
-        assert_eq!(lifecycle(of_second).await, "retired", "its own");
-        assert_eq!(lifecycle(of_first).await, "pending", "another's");
+        assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
+        assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
         app.domain_delete(&first, DOMAIN).await.unwrap();
-        assert_eq!(lifecycle(of_first).await, "retired");
+        assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
         let missing = app.domain_show(&house.stage.admin, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         house.stage.index_equals_database().await;
@@ -313,7 +313,7 @@ both_databases! {
         let view = house.register(&owner, DOMAIN).await;
         let app = &house.stage.app;
         app.register(&stranger, &at("/nominated.json")).await.unwrap();
-        house.stage.visit(|source| Answer::Card(match source.kind.as_str() {
+        house.stage.visit(|source| Answer::Card(match source.kind.text() {
             "url" => card("Nominated", "By somebody"),
             _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
         })).await;

@@ -1,5 +1,6 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
+use a2a_registry::domain::lifecycle::Lifecycle;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -142,7 +143,7 @@ both_databases! {
         let view = house.shown(&acme).await;
         assert_eq!((view.state.as_str(), view.proofs[0].method.as_str()), ("verified", "http"));
         let agent = house.stage.agent(DOMAIN).await;
-        assert_eq!(agent.lifecycle, "approved");
+        assert_eq!(agent.lifecycle, Lifecycle::Approved);
         assert!(agent.urn.is_some());
         let hit = house.stage.app.agent_show(&acme, &agent.id.to_string()).await.unwrap();
         assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));

@@ -110,7 +110,7 @@ both_databases! {
         let view = house.shown(&house.stage.admin).await;
         assert_eq!((view.generation, view.proofs.len(), view.owner, view.known_by), (2, 0, None, None));
         let now = house.stage.agent(DOMAIN).await;
-        assert_eq!((now.lifecycle.as_str(), now.approved_version, now.owner_id), ("pending", None, None));
+        assert_eq!((now.lifecycle.text(), now.approved_version, now.owner_id), ("pending", None, None));
         assert_eq!(now.urn, agent.urn, "a name is never given twice");
         assert_eq!(house.stage.served(agent.id).await, None);
         house.stage.index_equals_database().await;

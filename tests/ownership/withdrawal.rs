@@ -14,7 +14,7 @@ use crate::support::stage::{Answer, Read, card};
 
 /// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
 fn site(source: &source::Model, named: &[&str]) -> Answer {
-    match source.kind.as_str() {
+    match source.kind.text() {
         "ard" => {
             let entries = named.iter().map(|path| ((*path).to_owned(), url(path)));
             Answer::Catalog(entries.collect(), Read::Whole)
@@ -42,10 +42,8 @@ impl House {
 
     async fn lifecycle(&self, agent: Uuid) -> String {
         let all = self.stage.agents().await;
-        all.into_iter()
-            .find(|row| row.id == agent)
-            .unwrap()
-            .lifecycle
+        let row = all.into_iter().find(|row| row.id == agent).unwrap();
+        row.lifecycle.text().to_owned()
     }
 
     /// Every source with what became of its agent.
@@ -205,7 +203,7 @@ both_databases! {
         let (id, before) = house.source_of("/a.json").await;
         app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
         for _ in 0..2 {
-            house.stage.look_lightly(DOMAIN, |source| match source.kind.as_str() {
+            house.stage.look_lightly(DOMAIN, |source| match source.kind.text() {
                 "ard" if !source.full_wanted => Answer::NotModified,
                 _ => site(source, &["/a.json"]),
             }).await;

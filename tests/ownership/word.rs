@@ -2,6 +2,7 @@
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry::api::{NewGeneration, Registration};
+use a2a_registry::domain::lifecycle::Lifecycle;
 use a2a_registry::domain::review::ReviewState;
 use time::Duration;
 
@@ -34,14 +35,14 @@ both_databases! {
             stage.app.register(&stage.admin, &whole()).await.unwrap();
             if comes_before {
                 stage.look(DOMAIN, Answer::Card(card("Travel", "Books flights"))).await;
-                assert_eq!(stage.agent(DOMAIN).await.lifecycle, "approved");
+                assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
             }
             stage.advance(Duration::minutes(1));
             let sold = NewGeneration { reason: "sold".into() };
             stage.app.domain_new_generation(&stage.admin, DOMAIN, &sold).await.unwrap();
             stage.look(DOMAIN, Answer::Card(card("Travel", "Of another owner"))).await;
             let agent = stage.agent(DOMAIN).await;
-            assert_eq!(agent.lifecycle, "pending", "{comes_before}");
+            assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
             assert!(stage.open_review(agent.id).await.is_some());
             stage.index_equals_database().await;
             stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
@@ -60,10 +61,10 @@ both_databases! {
         let broken = serde_json::to_vec(&broken).unwrap();
         stage.look(DOMAIN, Answer::Signed(broken, signer.found())).await;
         let agent = stage.agent(DOMAIN).await.id;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
         stage.reject(agent).await;
         stage.look(DOMAIN, Answer::Card(card("Travel", "Whatever comes"))).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
         assert_eq!(stage.served(agent).await, None);
     }
 
@@ -73,13 +74,13 @@ both_databases! {
         let stage = &house.stage;
         stage.app.register(&stage.admin, &whole()).await.unwrap();
         for named in ["/a.json", "/b.json", "/b.json"] {
-            stage.look_at(DOMAIN, |source| match source.kind.as_str() {
+            stage.look_at(DOMAIN, |source| match source.kind.text() {
                 "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
                 "entry" if source.url == url("/b.json") => Answer::Card(card("Other", "Is elsewhere")),
                 _ => Answer::Fails(NotFound),
             }).await;
         }
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, "pending");
+        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
         stage.index_equals_database().await;
     }
 
@@ -105,7 +106,7 @@ both_databases! {
         let (_, other) = house.source_of("/copy.json").await;
         assert_ne!(other, own);
         let row = stage.agents().await.into_iter().find(|row| row.id == other).unwrap();
-        assert_eq!(row.lifecycle, "pending");
+        assert_eq!(row.lifecycle, Lifecycle::Pending);
         let states: Vec<ReviewState> = stage.reviews(other).await.into_iter().map(|one| one.1).collect();
         assert_eq!(states, [ReviewState::Open]);
         assert!(stage.served(own).await.is_some());

@@ -5,6 +5,7 @@ use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
     Validators, Verdict,
 };
+use a2a_registry::domain::source::SourceKind;
 use a2a_registry::store::entity::source;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -54,7 +55,7 @@ fn of_catalog(source: &source::Model, answer: Answer) -> Answer {
 
 /// Where a source's card lies.
 pub fn card_url(source: &source::Model) -> String {
-    if source.kind == "well_known" {
+    if source.kind == SourceKind::WellKnown {
         format!(
             "{}/.well-known/agent-card.json",
             source.url.trim_end_matches('/')
@@ -66,7 +67,7 @@ pub fn card_url(source: &source::Model) -> String {
 
 /// The result of asking a source once.
 pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> SourceOutcome {
-    let answer = if matches!(source.kind.as_str(), "ard" | "ai_catalog") {
+    let answer = if source.kind.known().is_some_and(SourceKind::is_catalog) {
         of_catalog(source, answer)
     } else {
         answer

@@ -11,7 +11,7 @@ use a2a_registry::api::{AgentList, DomainView, Recrawl, Registration, Review, Re
 use a2a_registry::app::{App, Caller, ErrorKind, LookupQuery, PageRequest, SearchQuery, Started};
 use a2a_registry::config::Config;
 use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::domain::lifecycle::{LivenessState, ShownLifecycle};
+use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry::domain::review::ReviewState;
 use a2a_registry::store::entity::{agent, domain, hold, source, version};
 use a2a_registry::store::{
@@ -283,7 +283,9 @@ impl Stage {
     /// What holds an agent back.
     pub async fn holds(&self, agent: Uuid) -> Vec<String> {
         let rows: Vec<hold::Model> = agents::holds_of(&self.store, &[agent]).await.unwrap();
-        rows.into_iter().map(|row| row.hold).collect()
+        rows.into_iter()
+            .map(|row| row.hold.text().to_owned())
+            .collect()
     }
 
     /// Every review about an agent, oldest first, as (digest, state).
@@ -394,11 +396,12 @@ impl Stage {
         let mut found_by_anyone = BTreeSet::new();
         for row in &living {
             let free = self.holds(row.id).await.is_empty();
-            let lasting = matches!(row.lifecycle.as_str(), "approved" | "deprecated");
+            let lasting =
+                row.lifecycle == Lifecycle::Approved || row.lifecycle == Lifecycle::Deprecated;
             if free && lasting {
                 assert!(self.served(row.id).await.is_some(), "{row:?} is served");
                 listed.insert(row.id);
-                if row.liveness != "gone" {
+                if row.liveness != LivenessState::Gone {
                     found_by_anyone.insert(row.id);
                 }
             } else {

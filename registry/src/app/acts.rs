@@ -105,7 +105,7 @@ impl App {
         };
         self.owners_act(caller, agent, &what.reason, |ledger, state, account| {
             expect(state, Lifecycle::Approved, "deprecated")?;
-            state.agent.lifecycle = Lifecycle::Deprecated.as_str().into();
+            state.agent.lifecycle = Lifecycle::Deprecated.into();
             let data = json!({
                 "reason": deprecation.message,
                 "replacement": deprecation.replacement,
@@ -139,7 +139,7 @@ impl App {
     ) -> Result<Agent, AppError> {
         self.owners_act(caller, agent, &act.reason, |ledger, state, account| {
             expect(state, Lifecycle::Deprecated, "taken back")?;
-            state.agent.lifecycle = Lifecycle::Approved.as_str().into();
+            state.agent.lifecycle = Lifecycle::Approved.into();
             state.agent.deprecation = None;
             ledger.touch(state);
             let data = json!({"reason": act.reason});
@@ -248,14 +248,12 @@ impl App {
 
 /// Whether an agent stands where an act begins.
 fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
-    if state.agent.lifecycle == wanted.as_str() {
+    let now = state.agent.lifecycle()?;
+    if now == wanted {
         return Ok(());
     }
     Err(AppError::new(
         ErrorKind::Conflict,
-        format!(
-            "Only what is {wanted} can be {done}; this agent is {}.",
-            state.agent.lifecycle
-        ),
+        format!("Only what is {wanted} can be {done}; this agent is {now}."),
     ))
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::documents::AgentRecord;
 use super::domain_view::is;
-use super::openness::{Openness, visible_to, visible_to_registrant};
+use super::openness::{Openness, is_listed, visible_to, visible_to_registrant};
 use super::ownership::is_nobodys;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
@@ -15,8 +15,6 @@ use super::{App, AppError, Caller};
 use crate::api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
 };
-use crate::domain::lifecycle::Hold;
-use crate::domain::review::VersionState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{agent, version};
@@ -72,11 +70,7 @@ impl App {
 
     async fn decision(&self, record: &AgentRecord) -> Result<Decision, AppError> {
         let rows = decisions::decisions_on(&self.store, &[record.agent.id]).await?;
-        let state = record
-            .version
-            .state
-            .parse()
-            .unwrap_or(VersionState::Pending);
+        let state = record.known.state;
         let made = rows
             .into_iter()
             .rev()
@@ -133,7 +127,7 @@ impl App {
         let binding = self.key_binding(row.domain_id).await?;
         let versions = rows
             .into_iter()
-            .map(|row| version_view(row, served, &binding))
+            .filter_map(|row| version_view(row, served, &binding))
             .collect();
         Ok(VersionList {
             versions,
@@ -227,8 +221,10 @@ impl App {
         };
         let row = row.ok_or_else(missing)?;
         let holds = agents::holds_of(&self.store, &[row.id]).await?;
-        let listed =
-            matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
+        if !self.is_of_known_domain(&row).await? {
+            return Err(missing());
+        }
+        let listed = is_listed(&row, &holds);
         let is_held = !holds.is_empty();
         let allowed = visible_to(&row, Openness::of(listed, is_held), &[]);
         let labels = caller.labels();
@@ -238,6 +234,18 @@ impl App {
         } else {
             Err(missing())
         }
+    }
+
+    /// Whether it is known what an agent's domain is. Where it is not, which is logged, nobody is shown the agent.
+    pub(super) async fn is_of_known_domain(&self, agent: &agent::Model) -> Result<bool, AppError> {
+        let rows = domains::domains_by_ids(&self.store, &[agent.domain_id]).await?;
+        let Some(row) = rows.first() else {
+            return Ok(false);
+        };
+        let state = row.state().inspect_err(|error| {
+            tracing::error!(agent = %agent.id, %error, "an agent is not shown");
+        });
+        Ok(state.is_ok())
     }
 
     /// Whether the caller sees an agent that is not listed because it has registered a source of it.
@@ -253,7 +261,7 @@ impl App {
         let sources = domains::sources_of(&self.store, &[agent.domain_id]).await?;
         let feeding: Vec<i64> = sources
             .iter()
-            .filter(|source| source.agent_id == Some(agent.id))
+            .filter(|source| source.agent_id == Some(agent.id) && source.kind.known().is_some())
             .map(|source| source.id)
             .collect();
         let registrants = coverage::registrants_of(&self.store, &feeding).await?;
@@ -298,21 +306,32 @@ pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: boo
 
 fn hold_view(row: &crate::store::entity::hold::Model) -> HoldView {
     HoldView {
-        hold: Hold::of_row(&row.hold),
+        hold: row.shown(),
         reason: row.reason.clone(),
         since: Timestamp(row.since),
     }
 }
 
-fn version_view(row: version::Model, served: Option<Uuid>, binding: &KeyBinding) -> Version {
-    Version {
+/// A version as it is shown; `None`, which is logged, for one of which this build does not know what was decided on it.
+fn version_view(
+    row: version::Model,
+    served: Option<Uuid>,
+    binding: &KeyBinding,
+) -> Option<Version> {
+    let known = row
+        .state()
+        .and_then(|state| Ok((state, row.change_class()?)));
+    let (state, change_class) = known
+        .inspect_err(|error| tracing::error!(%error, "a version is left out"))
+        .ok()?;
+    Some(Version {
         signature_verdict: binding.verdict(Some(&row)),
         served: served == Some(row.id),
         digest: row.digest,
         content_digest: row.content_digest,
         observed_at: Timestamp(row.observed_at),
-        state: row.state.parse().unwrap_or(VersionState::Pending),
-        change_class: row.change_class.and_then(|class| class.parse().ok()),
+        state,
+        change_class,
         wire_family: row.wire_family,
-    }
+    })
 }

@@ -14,7 +14,7 @@ use super::coverage::origin_of;
 use super::covering::Covering;
 use super::error::AppError;
 use super::ledger::{AgentState, Ledger, SYSTEM, Touched};
-use super::sources::{kind_of, slot_of};
+use super::sources::slot_of;
 use crate::domain::event::EventKind;
 use crate::domain::source::SourceKind;
 use crate::store::entity::{
@@ -130,7 +130,11 @@ async fn name_registrants(
         .map(|known| known.source_id)
         .collect();
     let unknown = |source: &&source::Model| {
-        !known.contains(&source.id) && kind_of(source) != SourceKind::Entry
+        !known.contains(&source.id)
+            && source
+                .kind
+                .known()
+                .is_some_and(|kind| kind != SourceKind::Entry)
     };
     let sources: Vec<&source::Model> = sources.iter().filter(unknown).collect();
     if sources.is_empty() {
@@ -187,7 +191,8 @@ fn tells_of(event: &event::Model, source: &source::Model) -> bool {
     let of_domain = |kind: SourceKind| kind == SourceKind::WellKnown || kind.is_catalog();
     match kind {
         Some(kind) if of_domain(kind) => {
-            of_domain(kind_of(source)) && origin_of(text("url")) == origin_of(&source.url)
+            source.kind.known().is_some_and(of_domain)
+                && origin_of(text("url")) == origin_of(&source.url)
         }
         _ => text("url") == source.url,
     }

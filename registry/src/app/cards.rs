@@ -9,7 +9,7 @@ use moka::sync::Cache;
 use uuid::Uuid;
 
 use super::housekeeping::KEPT_UNUSED;
-use super::openness::{Openness, visible_to};
+use super::openness::{Openness, is_listed, visible_to};
 use super::{App, AppError, Caller};
 use crate::domain::role::Permission;
 use crate::store::{agents, versions};
@@ -167,8 +167,10 @@ impl App {
             .pop()
             .ok_or_else(missing)?;
         let holds = agents::holds_of(&self.store, &[id]).await?;
-        let listed =
-            matches!(row.lifecycle.as_str(), "approved" | "deprecated") && holds.is_empty();
+        if !self.is_of_known_domain(&row).await? {
+            return Err(missing());
+        }
+        let listed = is_listed(&row, &holds);
         let approved = row.approved_version.ok_or_else(missing)?;
         let version = versions::version_keys(&self.store, &[approved])
             .await?

@@ -6,12 +6,11 @@ use url::Url;
 use uuid::Uuid;
 
 use super::error::AppError;
-use super::sources::kind_of;
 use crate::domain::coverage::{DomainFacts, Registrant, SourceFacts, Standing, standing};
 use crate::domain::ownership::DomainState;
 use crate::domain::source::SourceKind;
 use crate::store::entity::{domain, proof, source, source_registrant, version_source};
-use crate::store::{Handle, coverage, domains};
+use crate::store::{Handle, Kept, coverage, domains};
 
 /// Who stands behind the sources of some domains, and behind the versions of cards that they gave.
 #[derive(Debug, Default)]
@@ -75,12 +74,13 @@ impl Standings {
         by: &source_registrant::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> Standing {
-        let Some(domain) = self.domains.get(&row.domain_id) else {
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        else {
             return Standing::Nomination;
         };
         let origin = origin_of(&row.url);
         let facts = SourceFacts {
-            kind: kind_of(row),
+            kind,
             answered_by: &origin,
             origin: origin.clone(),
             is_named: false,
@@ -101,7 +101,9 @@ impl Standings {
         answered_by: &str,
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> Standing {
-        let Some(domain) = self.domains.get(&row.domain_id) else {
+        // Nobody's word is known to stand behind a source of a kind that only a later build knows.
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        else {
             return Standing::Nomination;
         };
         if row.ended_at.is_some() {
@@ -109,7 +111,7 @@ impl Standings {
         }
         // Whoever asks for the same URL of the same domain stands for the same thing.
         let asks_for_cards =
-            |one: &source::Model| matches!(kind_of(one), SourceKind::Url | SourceKind::Entry);
+            |one: &source::Model| one.kind == SourceKind::Url || one.kind == SourceKind::Entry;
         let same = |one: &&source::Model| {
             one.domain_id == row.domain_id
                 && one.ended_at.is_none()
@@ -125,7 +127,7 @@ impl Standings {
                 })
         };
         let facts = SourceFacts {
-            kind: kind_of(row),
+            kind,
             origin: origin_of(&row.url),
             answered_by,
             is_named: alike.clone().any(named_by_own),
@@ -159,8 +161,7 @@ pub(super) fn origin_of(url: &str) -> String {
 
 /// The account whose proof of a domain holds.
 fn owner_of(row: &domain::Model) -> Option<Uuid> {
-    row.owner_id
-        .filter(|_| row.state == DomainState::Verified.as_str())
+    row.owner_id.filter(|_| row.state == DomainState::Verified)
 }
 
 fn domain_facts(
@@ -196,6 +197,6 @@ fn domain_facts(
 fn registrant(row: &source_registrant::Model) -> Registrant {
     Registrant {
         account: row.account_id,
-        role: row.role.as_deref().and_then(|role| role.parse().ok()),
+        role: row.role.as_ref().and_then(Kept::known),
     }
 }

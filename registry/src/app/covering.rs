@@ -212,12 +212,13 @@ async fn part_sources(
 }
 
 /// Whether all agents of a domain are withheld for what the domain is. Nothing of them is decided then: what was approved
-/// is approved still once that ends, unless it has another owner by then.
+/// is approved still once that ends, unless it has another owner by then. Nobody is shown an agent whose domain's state
+/// is not known, so nothing is decided of it either.
 fn is_withheld(row: &domain::Model) -> bool {
-    matches!(
-        row.state.parse(),
-        Ok(DomainState::Lapsed | DomainState::Disputed | DomainState::OptedOut)
-    )
+    match row.state.known() {
+        Some(DomainState::Unverified | DomainState::Verified) => false,
+        Some(DomainState::Lapsed | DomainState::Disputed | DomainState::OptedOut) | None => true,
+    }
 }
 
 /// Whether nothing but a rule that trusts the domain has brought an agent what it serves: such an approval ends with what

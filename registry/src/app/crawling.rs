@@ -15,7 +15,7 @@ use super::ingest::SPACING;
 use super::outage::Outage;
 use crate::config::CrawlerConfig;
 use crate::domain::ids::random_number;
-use crate::domain::source::ABSENT;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, source};
 use crate::store::frontier::LeaseWish;
@@ -114,6 +114,7 @@ impl App {
         let leased = self.store.visits_lease(&wish).await?;
         let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
         let mut sources = domains::sources_of(&self.store, &ids).await?;
+        sources.retain(is_known);
         sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
         let mut visits = Vec::with_capacity(leased.len());
         for domain in leased {
@@ -125,7 +126,8 @@ impl App {
                 .collect();
             // No visit is made for catalogs that are not there, unless somebody waits for it.
             let awaited = domain.visit_interval_us.is_none();
-            let nothing = |source: &source::Model| !awaited && source.liveness == ABSENT;
+            let nothing =
+                |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
             if due.iter().all(nothing) {
                 self.store.visits_end(domain.id).await?;
                 continue;
@@ -227,4 +229,12 @@ impl App {
         self.stream.counted_at.store(now.0, Ordering::Release);
         Ok(())
     }
+}
+
+/// Whether it is known how a source is asked. One of a kind that only a later build knows is not, and no visit is made
+/// for it.
+fn is_known(source: &source::Model) -> bool {
+    let kind = source.kind.of("sources", "kind", source.id);
+    kind.inspect_err(|error| tracing::warn!(%error, "a source is not asked"))
+        .is_ok()
 }

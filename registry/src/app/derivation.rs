@@ -225,7 +225,7 @@ impl App {
             return Ok(());
         }
         let of = |id: Option<Uuid>| judged.iter().find(|(row, _)| Some(row.id) == id);
-        let invalid = |row: &version::Model| row.signature == SignatureState::Invalid.as_str();
+        let invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
         let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
         let broken = of(approved).filter(|(_, now)| invalid(now));
         let unseen = match broken {
@@ -249,8 +249,10 @@ impl App {
             }
         }
         let mended = |(before, now): &(version::Model, version::Model)| {
-            let rejected = before.state == VersionState::Rejected.as_str();
-            rejected && before.signing != now.signing && !invalid(now)
+            let rejected = before.state == VersionState::Rejected;
+            rejected
+                && before.signing != now.signing
+                && !now.signature.may_be(SignatureState::Invalid)
         };
         if let Some((row, _)) = of(newest).filter(|pair| mended(pair)) {
             ledger.set_state(row.id, VersionState::Pending);

@@ -20,12 +20,44 @@ use crate::domain::coverage::{Coverage, Standing};
 use crate::domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
+use crate::domain::ownership::DomainState;
+use crate::domain::review::VersionState;
 use crate::domain::signature::SignatureState;
 use crate::domain::source::SourceKind;
 use crate::domain::timestamp::Timestamp;
 use crate::index::{Document, SkillText};
 use crate::store::entity::{agent, hold, source, version};
-use crate::store::{Handle, agents, coverage, domains, versions};
+use crate::store::{Handle, Kept, StoreError, agents, coverage, domains, versions};
+
+/// What the rows of an agent say it is, all of it known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    lifecycle: Lifecycle,
+    visibility: Visibility,
+    liveness: LivenessState,
+    /// What was decided on the version shown.
+    pub(super) state: VersionState,
+    /// Whose word stands behind that.
+    standing: Standing,
+    domain: DomainState,
+}
+
+impl Known {
+    fn of(
+        agent: &agent::Model,
+        version: &version::Model,
+        domain: &Kept<DomainState>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            lifecycle: agent.lifecycle()?,
+            visibility: agent.visibility()?,
+            liveness: agent.liveness()?,
+            state: version.state()?,
+            standing: version.standing()?,
+            domain: domain.of("domains", "state", agent.domain_id)?,
+        })
+    }
+}
 
 /// An agent with everything that is shown of it.
 #[derive(Debug, Clone)]
@@ -34,7 +66,7 @@ pub(super) struct AgentRecord {
     /// The version shown: the approved one, or the newest where none is.
     pub(super) version: version::Model,
     pub(super) card: AgentCard,
-    pub(super) domain_state: String,
+    pub(super) known: Known,
     /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
     /// proof (model.md section 4).
     binding: KeyBinding,
@@ -45,29 +77,21 @@ pub(super) struct AgentRecord {
 }
 
 impl AgentRecord {
-    pub(super) fn lifecycle(&self) -> Lifecycle {
-        self.agent.lifecycle.parse().unwrap_or(Lifecycle::Pending)
-    }
-
-    pub(super) fn hold_kinds(&self) -> Vec<Hold> {
-        self.holds
-            .iter()
-            .map(|row| Hold::of_row(&row.hold))
-            .collect()
+    fn hold_kinds(&self) -> Vec<Hold> {
+        self.holds.iter().map(hold::Model::shown).collect()
     }
 
     pub(super) fn shown(&self) -> ShownLifecycle {
-        shown(self.lifecycle(), &self.hold_kinds())
+        shown(self.known.lifecycle, &self.hold_kinds())
     }
 
     pub(super) fn listed(&self) -> bool {
-        listed(self.lifecycle(), &self.hold_kinds())
+        listed(self.known.lifecycle, &self.hold_kinds())
     }
 
     /// Whether a proof of the domain covers the version shown.
     pub(super) fn coverage(&self) -> Coverage {
-        let standing = self.version.standing.parse();
-        standing.unwrap_or(Standing::Nomination).coverage()
+        self.known.standing.coverage()
     }
 
     /// Who may find it: whoever holds one of these labels.
@@ -79,15 +103,8 @@ impl AgentRecord {
     /// What was said of its way out, where it is on it. Whoever sees the agent under a hold sees this too.
     fn deprecation(&self) -> Option<Deprecation> {
         let kept = self.agent.deprecation.as_deref();
-        let kept = kept.filter(|_| self.lifecycle() == Lifecycle::Deprecated);
+        let kept = kept.filter(|_| self.known.lifecycle == Lifecycle::Deprecated);
         kept.and_then(|kept| serde_json::from_str(kept).ok())
-    }
-
-    fn visibility(&self) -> Visibility {
-        self.agent
-            .visibility
-            .parse()
-            .unwrap_or(Visibility::Restricted)
     }
 
     /// What the signatures of the version shown are worth, and why.
@@ -114,14 +131,14 @@ impl AgentRecord {
         };
         Trust {
             level: level.map(str::to_owned),
-            domain: self.domain_state.clone(),
+            domain: self.known.domain.as_str().to_owned(),
             signature: signature.as_str().to_owned(),
         }
     }
 
     fn liveness(&self) -> Liveness {
         Liveness {
-            state: self.agent.liveness.parse().unwrap_or(LivenessState::Stale),
+            state: self.known.liveness,
             reason: self.agent.liveness_reason.clone(),
             last_seen: self.agent.last_seen_at.map(Timestamp),
             // Of what is shown: what waits for a decision is not everybody's to know.
@@ -137,7 +154,7 @@ impl AgentRecord {
 
 impl App {
     /// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
-    /// this build cannot read.
+    /// this build cannot read, or of which it does not know how they stand.
     ///
     /// # Errors
     /// Where the database fails.
@@ -158,7 +175,7 @@ impl App {
             .collect();
         let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
         let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
-        let states: HashMap<i64, String> = domain_rows
+        let states: HashMap<i64, Kept<DomainState>> = domain_rows
             .into_iter()
             .map(|row| (row.id, row.state))
             .collect();
@@ -168,7 +185,8 @@ impl App {
         }
         let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
         for row in domains::sources_of(on, &domain_ids).await? {
-            if let Some(agent) = row.agent_id {
+            // What only a later build can ask counts for nothing here.
+            if let Some(agent) = row.agent_id.filter(|_| row.kind.known().is_some()) {
                 sources.entry(agent).or_default().push(row);
             }
         }
@@ -197,6 +215,17 @@ impl App {
                 }
             };
             let domain = agent.domain_id;
+            let Some(state) = states.get(&domain) else {
+                continue;
+            };
+            let known = match Known::of(&agent, &version, state) {
+                Ok(known) => known,
+                // As it is with the card.
+                Err(error) => {
+                    tracing::error!(agent = %agent.id, %error, "an agent is left out");
+                    continue;
+                }
+            };
             let sources = sources.remove(&agent.id).unwrap_or_default();
             let mut registrants: Vec<Uuid> = sources
                 .iter()
@@ -207,7 +236,7 @@ impl App {
             registrants.dedup();
             records.push(AgentRecord {
                 registrants,
-                domain_state: states.get(&domain).cloned().unwrap_or_default(),
+                known,
                 binding: bindings.get(&domain).cloned().unwrap_or_default(),
                 holds: holds.remove(&agent.id).unwrap_or_default(),
                 sources,
@@ -262,7 +291,7 @@ impl App {
             trust: record.trust(),
             lifecycle: record.shown(),
             deprecation: record.deprecation(),
-            visibility: record.visibility(),
+            visibility: record.known.visibility,
             liveness: record.liveness(),
             card_digest: record.version.digest.clone(),
             links,
@@ -403,7 +432,7 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
         .map(|interface| interface.url.clone())
         .collect();
     for source in &record.sources {
-        if source.kind == SourceKind::WellKnown.as_str() {
+        if source.kind == SourceKind::WellKnown {
             let origin = source.url.trim_end_matches('/');
             urls.push(format!("{origin}/.well-known/agent-card.json"));
             urls.push(format!("{origin}/.well-known/agent.json"));

@@ -8,7 +8,7 @@ use super::Caller;
 use super::coverage::Standings;
 use super::domain_view::{Sight, is, keeps, source_view};
 use super::openness::visible_to_registrant;
-use super::sources::{kind_of, new_source};
+use super::sources::new_source;
 use crate::api::SourceView;
 use crate::domain::coverage::Coverage;
 use crate::domain::role::Permission;
@@ -77,7 +77,8 @@ impl Part {
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
             let mut all = known.all.iter();
-            let fed = all.find(|agent| source.agent_id == Some(agent.id));
+            let is_known = source.kind.known().is_some();
+            let fed = all.find(|agent| is_known && source.agent_id == Some(agent.id));
             agents.extend(
                 fed.filter(|agent| visible_to_registrant(caller, agent, known.holds(agent.id)))
                     .map(|agent| agent.id),
@@ -138,7 +139,7 @@ impl Part {
             return Some(unasked(source, since, Sight::Owner));
         };
         // Before a URL has brought an agent that the caller sees, who else has named it is nobody's to know.
-        let is_known = self.sees_all || agent.is_some() || kind_of(source) != SourceKind::Url;
+        let is_known = self.sees_all || agent.is_some() || source.kind != SourceKind::Url;
         let coverage = if is_known {
             coverage
         } else {
@@ -153,14 +154,12 @@ impl Part {
     }
 }
 
-/// The state of a source that was never asked.
-pub(super) const NEW: &str = "new";
-
 /// A source as one that the caller was the first to register, at that moment, and that was never asked.
 pub(super) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
     let new = source::Model {
         id: source.id,
-        ..new_source(source.domain_id, kind_of(source), source.url.clone(), since)
+        kind: source.kind.clone(),
+        ..new_source(source.domain_id, SourceKind::Url, source.url.clone(), since)
     };
     SourceView {
         own: true,
@@ -171,8 +170,8 @@ pub(super) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) ->
 
 /// Whether a proof would cover a source, as far as its kind alone says.
 fn unasked_coverage(source: &source::Model) -> Coverage {
-    match kind_of(source) {
-        SourceKind::Url | SourceKind::Entry => Coverage::Nomination,
-        SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => Coverage::Covered,
+    match source.kind.known() {
+        Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,
+        Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => Coverage::Covered,
     }
 }

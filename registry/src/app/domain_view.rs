@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::agents::looks_after;
 use super::coverage::Standings;
-use super::domain_part::{Agents, NEW, Part, Told};
+use super::domain_part::{Agents, Part, Told};
 use super::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -18,6 +18,7 @@ use crate::api::{
 use crate::domain::coverage::Coverage;
 use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{self, agent, attempt, domain, proof, proof_check, source, source_day};
 use crate::store::{accounts, agents, crawl, domains, ownership};
@@ -41,6 +42,9 @@ impl App {
         id: i64,
     ) -> Result<DomainView, AppError> {
         let rows = domains::domains_by_ids(&self.store, &[id]).await?;
+        for row in &rows {
+            row.state()?;
+        }
         let view = self.domain_views(caller, rows).await?.pop();
         let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
         let sources = domains::sources_of(&self.store, &[id]).await?;
@@ -50,7 +54,11 @@ impl App {
             .map(|source| (self.source_name(source), source.id))
             .collect();
         let days = crawl::source_days_of(&self.store, &ids).await?;
-        for source in view.sources.iter_mut().filter(|one| one.state != NEW) {
+        for source in view
+            .sources
+            .iter_mut()
+            .filter(|one| one.state != SourceState::New.as_str())
+        {
             let id = names.get(&source.id).copied();
             let of_source = days.iter().filter(|day| Some(day.source_id) == id);
             source.days.extend(of_source.map(day_view));
@@ -58,11 +66,18 @@ impl App {
         Ok(view)
     }
 
+    /// How a caller sees these domains; one whose state is not known is left out, which is logged.
     pub(super) async fn domain_views(
         &self,
         caller: &Caller,
-        rows: Vec<domain::Model>,
+        mut rows: Vec<domain::Model>,
     ) -> Result<Vec<DomainView>, AppError> {
+        rows.retain(|row| {
+            let state = row.state();
+            state
+                .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
+                .is_ok()
+        });
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(&self.store, &ids).await?;
         let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
@@ -104,7 +119,7 @@ impl App {
             let told = part.told(caller, &row, &proofs);
             views.push(DomainView {
                 state: match told {
-                    Told::Everything => row.state.clone(),
+                    Told::Everything => row.state.text().to_owned(),
                     Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
                 },
                 generation: match told {
@@ -229,9 +244,9 @@ pub(super) fn is(caller: &Caller, account: Option<Uuid>) -> bool {
 fn check_view(row: &proof_check::Model) -> ProofCheck {
     ProofCheck {
         at: Timestamp(row.at),
-        method: row.method.clone(),
+        method: row.method.text().to_owned(),
         place: row.place.clone(),
-        outcome: row.outcome.clone(),
+        outcome: row.outcome.text().to_owned(),
         detail: row.detail.clone(),
         wanted: row.wanted.clone(),
         found: row
@@ -245,7 +260,7 @@ fn check_view(row: &proof_check::Model) -> ProofCheck {
 
 pub(super) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
-        method: row.method.clone(),
+        method: row.method.text().to_owned(),
         at: Timestamp(row.proved_at),
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
@@ -299,8 +314,8 @@ pub(super) fn source_view(
     SourceView {
         id: String::new(),
         url: row.url.clone(),
-        kind: row.kind.clone(),
-        state: row.liveness.clone(),
+        kind: row.kind.text().to_owned(),
+        state: row.liveness.text().to_owned(),
         agent: None,
         coverage: Coverage::Nomination,
         own: false,
@@ -339,9 +354,20 @@ fn known_validators(row: &source::Model) -> KnownValidators {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use a2a_crawler::SystemClock;
+
     use super::*;
-    use crate::app::sources::new_source;
+    use crate::app::ErrorKind;
+    use crate::app::page::PageRequest;
+    use crate::app::sources::{new_domain, new_source};
+    use crate::config::Config;
+    use crate::domain::ids::SystemEntropy;
     use crate::domain::source::SourceKind;
+    use crate::store::Kept;
+
+    const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
     fn source() -> source::Model {
         let url = "https://a.example/card.json".to_owned();
@@ -386,6 +412,36 @@ mod tests {
             let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
             assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_domain_whose_state_is_not_known_costs_itself_only() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
+        let started = App::build(config, clock, entropy, Some(ADMIN)).await;
+        let app = started.unwrap().app;
+        let caller = app.authenticate(ADMIN).await.unwrap();
+        let row = |name| new_domain(name, "https", app.now());
+        let write = app.store.write().await.unwrap();
+        write.domain_insert(row("known.example")).await.unwrap();
+        let later = domain::Model {
+            state: Kept::Unknown("moonlit".into()),
+            ..row("later.example")
+        };
+        let later = write.domain_insert(later).await.unwrap();
+        write.commit().await.unwrap();
+
+        let error = app.domain_show(&caller, &later.name).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let told = format!("domains.state of {} holds \"moonlit\"", later.id);
+        assert_eq!(error.internal, Some(told));
+        let page = PageRequest::default();
+        let listed = app.domain_list(&caller, &page).await.unwrap();
+        let names = listed.domains.into_iter().map(|view| view.domain);
+        assert_eq!(names.collect::<Vec<_>>(), ["known.example"]);
     }
 
     #[test]

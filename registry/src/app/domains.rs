@@ -6,12 +6,13 @@ use uuid::Uuid;
 use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
-use super::openness::{Openness, visible_to};
+use super::openness::{Openness, is_listed, visible_to};
 use super::page::{PageRequest, cut, page_size};
 use super::reviews::check_reason;
 use super::{Account, App, AppError, Caller};
 use crate::api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use crate::domain::event::EventKind;
+use crate::domain::ownership::Method;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{agent, domain, proof};
@@ -87,7 +88,7 @@ impl App {
         let standing = domains::proofs_of(&write, &[row.id]).await?;
         let known = standing
             .into_iter()
-            .find(|proof| proof.method == "operator");
+            .find(|proof| proof.method == Method::Operator);
         let is_news = known
             .as_ref()
             .is_none_or(|known| known.vouched_account != named);
@@ -281,8 +282,7 @@ impl App {
             .collect();
         Ok(rows
             .into_iter()
-            .filter(|row| matches!(row.lifecycle.as_str(), "approved" | "deprecated"))
-            .filter(|row| !held.contains(&row.id))
+            .filter(|row| is_listed(row, &[]) && !held.contains(&row.id))
             .filter(|row| {
                 visible_to(row, Openness::Listed, &[])
                     .iter()
@@ -303,7 +303,7 @@ fn operators_word(
     proof::Model {
         id: 0,
         domain_id: domain,
-        method: "operator".into(),
+        method: Method::Operator.into(),
         actor: admin.name.clone(),
         account_id: None,
         place: None,

@@ -17,10 +17,10 @@ use crate::domain::ids::{Entropy, new_id};
 use crate::domain::lifecycle::{Hold, Lifecycle};
 use crate::domain::review::{ChangeClass, ReviewState, VersionState};
 use crate::domain::timestamp::Timestamp;
-use crate::store::Write;
 use crate::store::entity::{agent, body, decision, hold, review, version, version_source};
 use crate::store::events::NewEvent;
 use crate::store::versions::VersionKey;
+use crate::store::{Kept, Write};
 
 /// The actor of what a rule decides.
 pub const POLICY: &str = "policy";
@@ -44,8 +44,12 @@ impl AgentState {
     /// Whether the open question is about this version and this class of change.
     pub(super) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
         self.open_review.as_ref().is_some_and(|open| {
-            open.version_id == version
-                && open.change_class.as_deref() == class.map(ChangeClass::as_str)
+            let same = match (&open.change_class, class) {
+                (None, None) => true,
+                (Some(asked), Some(class)) => *asked == class,
+                _ => false,
+            };
+            open.version_id == version && same
         })
     }
 }
@@ -182,8 +186,9 @@ impl<'a> Ledger<'a> {
         }
         // Who approves what a card says also accepts the keys that it is signed with.
         pins::accept(&mut state.agent, &version.thumbprints);
-        if matches!(state.agent.lifecycle.as_str(), "pending" | "rejected") {
-            state.agent.lifecycle = Lifecycle::Approved.as_str().into();
+        let lifecycle = state.agent.lifecycle.known();
+        if matches!(lifecycle, Some(Lifecycle::Pending | Lifecycle::Rejected)) {
+            state.agent.lifecycle = Lifecycle::Approved.into();
         }
         let about_another = state
             .open_review
@@ -215,8 +220,8 @@ impl<'a> Ledger<'a> {
     /// Lets an earlier rejection of this content stand, without deciding anew.
     pub fn refuse(&mut self, state: &mut AgentState, version: &VersionKey, by: &Decider) {
         self.set_state(version.id, VersionState::Rejected);
-        if state.agent.lifecycle == Lifecycle::Pending.as_str() {
-            state.agent.lifecycle = Lifecycle::Rejected.as_str().into();
+        if state.agent.lifecycle == Lifecycle::Pending {
+            state.agent.lifecycle = Lifecycle::Rejected.into();
         }
         self.close_review(state, version.id, ReviewState::Rejected, by);
         self.touch(state);
@@ -237,16 +242,16 @@ impl<'a> Ledger<'a> {
             ReviewState::Superseded,
             &Decider::policy(Rule::NoRule),
         );
-        if state.agent.lifecycle == Lifecycle::Rejected.as_str() {
-            state.agent.lifecycle = Lifecycle::Pending.as_str().into();
+        if state.agent.lifecycle == Lifecycle::Rejected {
+            state.agent.lifecycle = Lifecycle::Pending.into();
         }
         let question = review::Model {
             id: self.new_id(),
             agent_id: state.agent.id,
             version_id: version.id,
             previous_version: state.agent.approved_version,
-            change_class: class.map(|class| class.as_str().into()),
-            state: ReviewState::Open.as_str().into(),
+            change_class: class.map(Kept::from),
+            state: ReviewState::Open.into(),
             submitter,
             decider: None,
             reason: None,
@@ -294,7 +299,7 @@ impl<'a> Ledger<'a> {
             self.states
                 .push((question.version_id, VersionState::Superseded));
         }
-        question.state = outcome.as_str().into();
+        question.state = outcome.into();
         question.decided_at = Some(self.now.0);
         question.decider = Some(by.actor.clone());
         question.reason.clone_from(&by.reason);
@@ -315,7 +320,7 @@ impl<'a> Ledger<'a> {
         state.holds.push(hold);
         self.holds.push(hold::Model {
             agent_id: state.agent.id,
-            hold: hold.as_str().into(),
+            hold: hold.into(),
             reason: reason.into(),
             actor: actor.into(),
             since: self.now.0,
@@ -356,7 +361,7 @@ impl<'a> Ledger<'a> {
             ReviewState::Withdrawn,
             &by,
         );
-        state.agent.lifecycle = Lifecycle::Retired.as_str().into();
+        state.agent.lifecycle = Lifecycle::Retired.into();
         state.agent.retired_at = Some(self.now.0);
         self.retired.push(state.agent.id);
         self.touch(state);
@@ -377,7 +382,8 @@ impl<'a> Ledger<'a> {
 
     /// Whose word stands behind a version, as of this act.
     pub fn standing_of(&self, version: &VersionKey) -> Standing {
-        let kept = || version.standing.parse().unwrap_or(Standing::Nomination);
+        // A word that only a later build knows is none that the rules may go by.
+        let kept = || version.standing.known().unwrap_or(Standing::Nomination);
         self.standings
             .get(&version.id)
             .copied()
@@ -445,7 +451,7 @@ impl<'a> Ledger<'a> {
             .await?;
         write.holds_set(self.holds).await?;
         for (agent, hold) in self.lifted {
-            write.hold_lift(agent, hold.as_str()).await?;
+            write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
         Touched::by(write, agents, self.events).await

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::Caller;
 use super::caller::{CURATORS, INTERNAL, PUBLIC, account_label};
-use crate::domain::lifecycle::Visibility;
-use crate::store::entity::agent;
+use crate::domain::lifecycle::{Hold, Visibility, listed};
+use crate::store::entity::{agent, hold};
 
 /// How far an agent is open to others than its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,16 +28,26 @@ impl Openness {
     }
 }
 
+/// Whether an agent is listed under these holds; never one of which it is not known where it stands.
+pub(super) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
+    let holds: Vec<Hold> = holds.iter().map(hold::Model::shown).collect();
+    let lifecycle = agent.lifecycle.known();
+    lifecycle.is_some_and(|lifecycle| listed(lifecycle, &holds))
+}
+
 /// The labels of which a caller must hold one to find an agent.
 ///
 /// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
-/// What is withheld is shown to its owner, which is its submitter while it is nobody's.
+/// What is withheld is shown to its owner, which is its submitter while it is nobody's. Where an agent stands, or who may
+/// find it, as only a later build knows it is a reason to show it to nobody.
 pub(super) fn visible_to(
     agent: &agent::Model,
     openness: Openness,
     registrants: &[Uuid],
 ) -> Vec<String> {
-    let visibility = agent.visibility.parse().unwrap_or(Visibility::Restricted);
+    let (Some(_), Some(visibility)) = (agent.lifecycle.known(), agent.visibility.known()) else {
+        return Vec::new();
+    };
     let mut labels = match (openness, visibility) {
         (Openness::Listed, Visibility::Public) => return vec![PUBLIC.into()],
         (Openness::Listed, Visibility::Internal) => return vec![INTERNAL.into()],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sources::{asked_for, kind_of};
+use super::sources::asked_for;
 use crate::config::LimitsConfig;
 use crate::domain::coverage::Standing;
 use crate::store::entity::source;
@@ -14,10 +14,12 @@ pub(super) fn cards_asked_for<'a>(
     standing: impl Fn(&source::Model) -> Standing,
 ) -> BTreeMap<(bool, String), Standing> {
     let mut asked = BTreeMap::new();
-    for row in sources.filter(|row| !kind_of(row).is_catalog()) {
+    for row in sources {
+        let kind = row.kind.known().filter(|kind| !kind.is_catalog());
+        let Some(kind) = kind else { continue };
         let standing = standing(row);
         asked
-            .entry(asked_for(kind_of(row), &row.url))
+            .entry(asked_for(kind, &row.url))
             .and_modify(|known: &mut Standing| *known = standing.max(*known))
             .or_insert(standing);
     }

@@ -68,7 +68,7 @@ impl App {
         let row = match domains::domain_by_name(&write, &new.domain.name).await? {
             Some(row) => {
                 refuse_opted_out(&row)?;
-                if is_disputed(&row) && !caller.may(Permission::Curate) {
+                if is_disputed(&row)? && !caller.may(Permission::Curate) {
                     return Err(disputed(&row));
                 }
                 row
@@ -130,7 +130,7 @@ impl App {
         let sources = domains::sources_of(&self.store, &[domain]).await?;
         let named = |row: &&source::Model| {
             let mut all = new.sources.iter();
-            all.any(|(kind, url)| row.kind == kind.as_str() && row.url == *url)
+            all.any(|(kind, url)| row.kind == *kind && row.url == *url)
         };
         let view = |source: &source::Model| SourceView {
             id: self.source_name(source),
@@ -258,10 +258,7 @@ impl App {
         let mut added = Added::default();
         for (kind, url) in &new.sources {
             let by = |source| registrant(caller, source, now);
-            if let Some(known) = all
-                .iter()
-                .find(|one| one.kind == kind.as_str() && one.url == *url)
-            {
+            if let Some(known) = all.iter().find(|one| one.kind == *kind && one.url == *url) {
                 if let (Some(account), None) = (approve_as, known.agent_id) {
                     write.source_approve_as(known.id, account).await?;
                 }
@@ -351,8 +348,7 @@ impl App {
         let account = caller.demand(Permission::Curate)?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         let named = |one: &source::Model| {
-            let same =
-                |(kind, url): &(SourceKind, String)| one.kind == kind.as_str() && one.url == *url;
+            let same = |(kind, url): &(SourceKind, String)| one.kind == *kind && one.url == *url;
             new.sources.iter().any(same)
         };
         let known = sources.iter().filter(|one| named(one));
@@ -363,7 +359,7 @@ impl App {
             return Ok(());
         }
         let mut state = self.state_of(write, agent).await?;
-        let rejected = state.agent.lifecycle == Lifecycle::Rejected.as_str();
+        let rejected = state.agent.lifecycle == Lifecycle::Rejected;
         let asked = state
             .open_review
             .as_ref()
@@ -372,10 +368,10 @@ impl App {
         let Some(version) = asked.or(state.agent.newest_version.filter(|_| rejected)) else {
             return Ok(());
         };
-        let class = state
-            .open_review
-            .as_ref()
-            .and_then(|question| question.change_class.as_deref()?.parse().ok());
+        let class = match &state.open_review {
+            Some(question) => question.change_class()?,
+            None => None,
+        };
         let Some(key) = versions::version_keys(write, &[version]).await?.pop() else {
             return Ok(());
         };
@@ -419,7 +415,7 @@ fn registrant(caller: &Caller, source: i64, now: Timestamp) -> source_registrant
             .network
             .filter(|_| account.is_none())
             .map(|network| network.to_string()),
-        role: account.map(|account| account.role.as_str().into()),
+        role: account.map(|account| account.role.into()),
         registered_at: now.0,
     }
 }

@@ -91,7 +91,7 @@ impl App {
         let proofs = domains::proofs_of(&self.store, &ids).await?;
         let keys = ownership::enrolled_of(&self.store, &ids).await?;
         Ok(DomainProofs {
-            state: row.state,
+            state: row.state()?.to_string(),
             owner: owner.map(|account| account.name),
             proofs: proofs
                 .iter()

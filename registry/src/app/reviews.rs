@@ -10,12 +10,12 @@ use super::{Account, App, AppError, Caller};
 use crate::api::limits::MAX_REASON;
 use crate::api::{Review, ReviewDecision, ReviewDetail, ReviewList};
 use crate::domain::admission::Rule;
-use crate::domain::coverage::Standing;
+use crate::domain::coverage::Coverage;
 use crate::domain::review::ReviewState;
 use crate::domain::role::Permission;
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::review;
-use crate::store::{Handle, Write, agents, domains, reviews, versions};
+use crate::store::{Handle, StoreError, Write, agents, domains, reviews, versions};
 
 /// Which way a review is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ impl App {
     }
 
     async fn review_view(&self, row: review::Model) -> Result<Review, AppError> {
+        row.state()?;
+        row.change_class()?;
         let mut views = views(&self.store, vec![row]).await?;
         views.pop().ok_or_else(missing)
     }
@@ -116,12 +118,12 @@ impl App {
         let question = reviews::review_by_id(&write, id)
             .await?
             .ok_or_else(missing)?;
-        if question.state != ReviewState::Open.as_str() {
+        if question.state != ReviewState::Open {
             return Err(AppError::new(
                 ErrorKind::Conflict,
                 format!(
                     "This review is {}; only an open one can be decided.",
-                    question.state
+                    question.state.text()
                 ),
             ));
         }
@@ -146,10 +148,7 @@ impl App {
                 "This review has just been closed; only an open one can be decided.",
             ));
         }
-        let class = question
-            .change_class
-            .as_deref()
-            .and_then(|class| class.parse().ok());
+        let class = question.change_class()?;
         let by = person(account, &state, &decision.reason);
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         match way {
@@ -177,10 +176,7 @@ impl App {
         Ok(AgentState {
             agent: row,
             // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
-            holds: holds
-                .iter()
-                .filter_map(|row| row.hold.parse().ok())
-                .collect(),
+            holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
             open_review,
         })
     }
@@ -212,6 +208,7 @@ fn missing() -> AppError {
     AppError::not_found("review")
 }
 
+/// Reviews as they are shown; one of which this build does not know how it stands is left out, which is logged.
 async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>, AppError> {
     let version_ids: Vec<Uuid> = rows
         .iter()
@@ -225,36 +222,38 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
     let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
     let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
     let version = |id: Uuid| found.iter().find(|row| row.id == id);
-    let view = |row: review::Model| {
+    let view = |row: review::Model| -> Result<Review, StoreError> {
         let about = version(row.version_id);
         let name = about
             .and_then(|about| serde_json::from_str::<serde_json::Value>(&about.model).ok())
             .and_then(|card| card.get("name")?.as_str().map(str::to_owned));
         let owner = owners.iter().find(|owner| owner.id == row.agent_id);
         let binding = owner.and_then(|owner| bindings.get(&owner.domain_id));
-        Review {
+        Ok(Review {
             signature_verdict: binding.unwrap_or(&KeyBinding::default()).verdict(about),
             id: row.id,
             agent: row.agent_id,
             name: name.unwrap_or_default(),
             domain: owner.map(|owner| owner.domain.clone()).unwrap_or_default(),
-            coverage: about
-                .and_then(|about| about.standing.parse().ok())
-                .unwrap_or(Standing::Nomination)
-                .coverage(),
+            coverage: match about {
+                Some(about) => about.standing()?.coverage(),
+                None => Coverage::Nomination,
+            },
             digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
             previous: row
                 .previous_version
                 .and_then(version)
                 .map(|row| row.digest.clone()),
-            change_class: row.change_class.and_then(|class| class.parse().ok()),
-            state: row.state.parse().unwrap_or(ReviewState::Open),
+            change_class: row.change_class()?,
+            state: row.state()?,
             submitter: row.submitter,
             deciders: row.decider.into_iter().collect(),
             reason: row.reason,
             created_at: Timestamp(row.created_at),
             decided_at: row.decided_at.map(Timestamp),
-        }
+        })
     };
-    Ok(rows.into_iter().map(view).collect())
+    let told = |error: &StoreError| tracing::error!(%error, "a review is left out");
+    let views = rows.into_iter().map(|row| view(row).inspect_err(told));
+    Ok(views.filter_map(Result::ok).collect())
 }

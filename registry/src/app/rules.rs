@@ -11,6 +11,7 @@ use super::signatures::KeyBinding;
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Hold, Lifecycle};
+use crate::domain::ownership::DomainState;
 use crate::domain::review::{ReviewState, VersionState};
 use crate::domain::signature::SignatureState;
 use crate::store::{Write, accounts, agents, decisions, domains, reviews, settings, versions};
@@ -76,7 +77,7 @@ impl App {
         let waits = versions::version_keys(write, &newest)
             .await?
             .iter()
-            .any(|key| key.state == VersionState::Pending.as_str());
+            .any(|key| key.state == VersionState::Pending);
         if waits {
             self.decide_newest(write, ledger, state).await?;
         }
@@ -114,11 +115,13 @@ impl App {
         };
         let facts = Facts {
             domain: &state.agent.domain.clone(),
-            verified: verified.first().is_some_and(|row| row.state == "verified"),
+            verified: verified
+                .first()
+                .is_some_and(|row| row.state == DomainState::Verified),
             change,
             admitted: ledger.standing_of(key).is_admitted(),
             has_error: row.is_some_and(|row| row.has_error),
-            signature_invalid: key.signature == SignatureState::Invalid.as_str(),
+            signature_invalid: key.signature.may_be(SignatureState::Invalid),
             person: decisions::decisions_by_person(write, &[state.agent.id])
                 .await?
                 .iter()
@@ -154,7 +157,7 @@ impl App {
     }
 
     async fn apply_denials(&self) -> Result<(), AppError> {
-        let held: BTreeSet<Uuid> = agents::agents_held(&self.store, Hold::Denied.as_str())
+        let held: BTreeSet<Uuid> = agents::agents_held(&self.store, Hold::Denied)
             .await?
             .into_iter()
             .map(|row| row.agent_id)
@@ -236,12 +239,16 @@ impl App {
         state: &mut AgentState,
         actor: &str,
     ) -> Result<(), AppError> {
+        // Nobody is shown an agent of which only a later build knows where it stands, and it stays for that build.
+        if state.agent.lifecycle.known().is_none() {
+            return Ok(());
+        }
         let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
         let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
             return Ok(());
         };
         state.agent.approved_version = None;
-        state.agent.lifecycle = Lifecycle::Pending.as_str().into();
+        state.agent.lifecycle = Lifecycle::Pending.into();
         ledger.set_state(key.id, VersionState::Pending);
         let data = serde_json::json!({"digest": key.digest});
         ledger.agent_event(EventKind::AgentReturned, state.agent.id, actor, data);

@@ -6,13 +6,19 @@ use url::Url;
 
 use super::App;
 use crate::domain::ownership::DomainState;
-use crate::domain::source::SourceKind;
+use crate::domain::source::{SourceKind, SourceState};
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{domain, source};
 
-/// The kind of a row; a card URL where it says nothing known.
-pub(super) fn kind_of(row: &source::Model) -> SourceKind {
-    row.kind.parse().unwrap_or(SourceKind::Url)
+/// Whether a source names cards instead of giving one.
+pub(super) fn is_catalog(row: &source::Model) -> bool {
+    row.kind.known().is_some_and(SourceKind::is_catalog)
+}
+
+/// Whether a source gives a card. One of a kind that only a later build knows counts for nothing: it is neither this nor a
+/// catalog.
+pub(super) fn asks_for_a_card(row: &source::Model) -> bool {
+    row.kind.known().is_some_and(|kind| !kind.is_catalog())
 }
 
 /// Where the catalogs of an origin lie.
@@ -35,12 +41,12 @@ pub(super) fn is_well_known(url: &Url) -> bool {
 
 /// Whether a source asks for the card at that URL.
 pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
-    match kind_of(row) {
-        SourceKind::Url | SourceKind::Entry => row.url == url.as_str(),
-        SourceKind::WellKnown => {
+    match row.kind.known() {
+        Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
+        Some(SourceKind::WellKnown) => {
             is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
         }
-        SourceKind::Ard | SourceKind::AiCatalog => false,
+        Some(SourceKind::Ard | SourceKind::AiCatalog) | None => false,
     }
 }
 
@@ -73,11 +79,11 @@ const WELL_KNOWN_SLOT: &str = "well-known";
 /// one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
 pub(super) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
-    match (kind_of(row), &row.identifier) {
-        (SourceKind::WellKnown, _) if own() || row.url.starts_with("https:") => {
+    match (row.kind.known(), &row.identifier) {
+        (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
             WELL_KNOWN_SLOT.to_owned()
         }
-        (SourceKind::Entry, Some(identifier)) => format!("entry {identifier}"),
+        (Some(SourceKind::Entry), Some(identifier)) => format!("entry {identifier}"),
         _ => row.url.clone(),
     }
 }
@@ -89,7 +95,7 @@ pub(super) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
         id: 0,
         name: name.into(),
         scheme: scheme.into(),
-        state: DomainState::Unverified.as_str().into(),
+        state: DomainState::Unverified.into(),
         generation: 1,
         account_id: None,
         nominated_from: None,
@@ -134,7 +140,7 @@ pub(super) fn new_source(
     source::Model {
         id: 0,
         domain_id,
-        kind: kind.as_str().into(),
+        kind: kind.into(),
         url,
         identifier: None,
         catalog_id: None,
@@ -161,7 +167,7 @@ pub(super) fn new_source(
         cause_since: None,
         cause_latest: None,
         cause_looks: 0,
-        liveness: "new".into(),
+        liveness: SourceState::New.into(),
         liveness_reason: None,
         created_at: now.0,
         ended_at: None,

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::ownership::is_provable;
+use super::sources::is_catalog;
 use super::{App, AppError};
 use crate::domain::admission::{Facts, Obstacle, explain};
 use crate::domain::coverage::Standing;
-use crate::domain::lifecycle::Lifecycle;
-use crate::domain::ownership::DomainState;
+use crate::domain::lifecycle::{Lifecycle, LivenessState};
+use crate::domain::ownership::{DomainState, OptOut};
 use crate::domain::signature::SignatureState;
-use crate::domain::source::SourceKind;
+use crate::domain::source::SourceState;
 use crate::store::entity::{agent, domain, hold, source, version};
 use crate::store::versions;
 
@@ -30,7 +31,8 @@ impl App {
         agents: &[agent::Model],
         holds: &[hold::Model],
     ) -> Result<Vec<String>, AppError> {
-        let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending.as_str();
+        let state = row.state()?;
+        let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending;
         let newest: Vec<Uuid> = agents
             .iter()
             .filter(pending)
@@ -38,38 +40,44 @@ impl App {
             .collect();
         let versions = versions::versions_by_ids(&self.store, &newest).await?;
         let obstacles = |version: &version::Model| {
-            let standing = version.standing.parse().unwrap_or(Standing::Nomination);
+            let standing = version.standing.known();
             let facts = Facts {
                 domain: &row.name,
-                verified: row.state == DomainState::Verified.as_str(),
+                verified: state == DomainState::Verified,
                 change: None,
-                admitted: standing.is_admitted(),
+                admitted: standing.is_some_and(Standing::is_admitted),
                 has_error: version.has_error,
-                signature_invalid: version.signature == SignatureState::Invalid.as_str(),
+                signature_invalid: version.signature.may_be(SignatureState::Invalid),
                 person: None,
             };
             (version.agent_id, explain(&facts, &self.rules).1)
         };
         let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
-        Ok(sentences(row, sources, agents, holds, &obstacles))
+        Ok(sentences((row, state), sources, agents, holds, &obstacles))
     }
 }
 
 fn sentences<'a>(
-    row: &domain::Model,
+    (row, state): (&domain::Model, DomainState),
     sources: impl Iterator<Item = &'a source::Model>,
     agents: &[agent::Model],
     holds: &[hold::Model],
     obstacles: &HashMap<Uuid, Vec<Obstacle>>,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(by) = row.opted_out_by.as_deref() {
-        reasons.push(match by {
-            "record" => {
+    if let Some(by) = &row.opted_out_by {
+        reasons.push(match by.known() {
+            Some(OptOut::Record) => {
                 "The domain opts out by its own TXT record (policy=none); remove it to be listed."
                     .into()
             }
-            _ => "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned(),
+            Some(OptOut::Owner) => {
+                "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned()
+            }
+            None => format!(
+                "It has opted out in a way that only a later version of this registry knows ({}).",
+                by.text()
+            ),
         });
     }
     for source in sources.filter(|source| source.domain_id == row.id) {
@@ -83,7 +91,9 @@ fn sentences<'a>(
             }
         } else if source.agent_id.is_none() {
             reasons.push(match source.last_success_at {
-                _ if source.liveness == "new" => format!("{} was not asked yet.", source.url),
+                _ if source.liveness == SourceState::New => {
+                    format!("{} was not asked yet.", source.url)
+                }
                 None => format!(
                     "No card was found at {}: {}.",
                     source.url,
@@ -101,17 +111,10 @@ fn sentences<'a>(
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
         let told = obstacles.get(&agent.id).map_or(&[][..], Vec::as_slice);
-        reasons.extend(of_agent(row, agent, holds, told));
+        reasons.extend(of_agent((row, state), agent, holds, told));
     }
     reasons.truncate(MOST);
     reasons
-}
-
-fn is_catalog(source: &source::Model) -> bool {
-    matches!(
-        source.kind.parse(),
-        Ok(SourceKind::Ard | SourceKind::AiCatalog)
-    )
 }
 
 /// Why no proof of a domain holds, and what would let the rules decide. Before anybody is its owner, every account that has
@@ -182,7 +185,7 @@ fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> S
 }
 
 fn of_agent(
-    row: &domain::Model,
+    (row, state): (&domain::Model, DomainState),
     agent: &agent::Model,
     holds: &[hold::Model],
     obstacles: &[Obstacle],
@@ -191,21 +194,25 @@ fn of_agent(
     let mut reasons: Vec<String> = holds
         .iter()
         .filter(|hold| hold.agent_id == id)
-        .map(|hold| format!("Agent {id} is withheld ({}): {}.", hold.hold, hold.reason))
+        .map(|hold| {
+            let kind = hold.hold.text();
+            format!("Agent {id} is withheld ({kind}): {}.", hold.reason)
+        })
         .collect();
-    match agent.lifecycle.as_str() {
-        "pending" => {
-            let state = row.state.parse().unwrap_or(DomainState::Unverified);
-            reasons.push(format!(
-                "Agent {id} waits for its first approval: {}.",
-                waits_for(obstacles, state, is_provable(row))
-            ));
-        }
-        "rejected" => reasons.push(format!(
+    match agent.lifecycle.known() {
+        None => reasons.push(format!(
+            "Agent {id} is shown to nobody: only a later version of this registry knows where it stands ({}).",
+            agent.lifecycle.text()
+        )),
+        Some(Lifecycle::Pending) => reasons.push(format!(
+            "Agent {id} waits for its first approval: {}.",
+            waits_for(obstacles, state, is_provable(row))
+        )),
+        Some(Lifecycle::Rejected) => reasons.push(format!(
             "Agent {id} was rejected; a changed card is looked at anew."
         )),
-        "retired" => reasons.push(format!("Agent {id} has ended for good.")),
-        _ if agent.liveness == "gone" => reasons.push(format!(
+        Some(Lifecycle::Retired) => reasons.push(format!("Agent {id} has ended for good.")),
+        _ if agent.liveness == LivenessState::Gone => reasons.push(format!(
             "Agent {id} is found only where gone agents are asked for: {}.",
             agent
                 .liveness_reason

@@ -46,7 +46,7 @@ impl App {
         if token.expires_at.is_some_and(|end| end <= self.now().0) {
             return Err(refused());
         }
-        let role: Role = account.role.parse().map_err(AppError::internal)?;
+        let role = account.role()?;
         Ok(Caller {
             network: None,
             account: Some(Account {
@@ -119,13 +119,13 @@ impl App {
         now: Timestamp,
     ) -> Result<account::Model, AppError> {
         if let Some(account) = accounts::account_by_name(write, &new.account).await? {
-            let asked = new.role.map(Role::as_str);
-            if asked.is_some_and(|role| role != account.role) {
+            if new.role.is_some_and(|role| account.role != role) {
                 return Err(AppError::new(
                     ErrorKind::Conflict,
                     format!(
                         "The account {} has the role {}.",
-                        account.name, account.role
+                        account.name,
+                        account.role.text()
                     ),
                 ));
             }
@@ -306,7 +306,7 @@ fn account_row(name: &str, role: Role, now: Timestamp, entropy: &dyn Entropy) ->
     account::Model {
         id: new_id(now, entropy),
         name: name.into(),
-        role: role.as_str().into(),
+        role: role.into(),
         created_at: now.0,
     }
 }
@@ -374,5 +374,46 @@ fn view(row: token::Model, account: String) -> Token {
         prefix: row.prefix,
         created_at: Timestamp(row.created_at),
         expires_at: row.expires_at.map(Timestamp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use a2a_crawler::SystemClock;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::domain::ids::SystemEntropy;
+    use crate::store::Kept;
+
+    const ADMINS: &str = "a-bootstrap-token-of-forty-characters-0001";
+    const THEIRS: &str = "a-token-of-somebody-whose-role-is-a-later-one";
+
+    #[tokio::test]
+    async fn a_role_that_is_not_known_may_nothing() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let entropy = Arc::new(SystemEntropy::default());
+        let build = App::build(config, Arc::new(SystemClock), entropy.clone(), Some(ADMINS));
+        let app = build.await.unwrap().app;
+        let now = app.now();
+        let account = account::Model {
+            role: Kept::Unknown("warden".into()),
+            ..account_row("later", Role::Admin, now, entropy.as_ref())
+        };
+        let token = token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());
+        let write = app.store.write().await.unwrap();
+        write.account_insert(account.clone()).await.unwrap();
+        write.token_insert(token).await.unwrap();
+        write.commit().await.unwrap();
+        let error = app.authenticate(THEIRS).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let told = format!("accounts.role of {} holds \"warden\"", account.id);
+        assert_eq!(error.internal, Some(told));
+        assert!(app.authenticate(ADMINS).await.is_ok());
     }
 }

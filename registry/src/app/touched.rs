@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use super::error::AppError;
 use super::ledger::{CRAWLER, POLICY, SYSTEM};
-use super::openness::{Openness, visible_to};
+use super::openness::{Openness, is_listed, visible_to};
 use crate::domain::event::EventKind;
-use crate::domain::lifecycle::{Hold, Lifecycle, listed};
 use crate::index::ChangedAgent;
 use crate::store::agents::{agents_by_ids, holds_of};
+use crate::store::entity::hold;
 use crate::store::events::NewEvent;
 use crate::store::{Handle, Write};
 
@@ -92,25 +92,22 @@ pub(super) async fn changed_agents(
         .iter()
         .filter(|id| rows.iter().all(|row| row.id != **id));
     let missing: Vec<Uuid> = missing.copied().collect();
-    let mut holds: BTreeMap<Uuid, Vec<Hold>> = BTreeMap::new();
+    let mut holds: BTreeMap<Uuid, Vec<hold::Model>> = BTreeMap::new();
     for row in holds_of(on, ids).await? {
-        holds
-            .entry(row.agent_id)
-            .or_default()
-            .push(Hold::of_row(&row.hold));
+        holds.entry(row.agent_id).or_default().push(row);
     }
     let held = |id: &Uuid| holds.get(id).map(Vec::as_slice).unwrap_or_default();
     let changed = rows.iter().map(|row| {
-        let lifecycle = row.lifecycle.parse().unwrap_or(Lifecycle::Pending);
-        let listed = listed(lifecycle, held(&row.id));
-        match row.retired_at {
-            Some(_) => ChangedAgent::forbidden(row.id),
-            None => ChangedAgent {
-                id: row.id,
-                // Further registrants of an unlisted agent wait for the index: never more is shown than may be.
-                visible_to: visible_to(row, Openness::of(listed, !held(&row.id).is_empty()), &[]),
-                listed,
-            },
+        let is_known = row.lifecycle.known().is_some() && row.visibility.known().is_some();
+        if row.retired_at.is_some() || !is_known {
+            return ChangedAgent::forbidden(row.id);
+        }
+        let listed = is_listed(row, held(&row.id));
+        ChangedAgent {
+            id: row.id,
+            // Further registrants of an unlisted agent wait for the index: never more is shown than may be.
+            visible_to: visible_to(row, Openness::of(listed, !held(&row.id).is_empty()), &[]),
+            listed,
         }
     });
     let gone = missing.into_iter().map(ChangedAgent::forbidden);

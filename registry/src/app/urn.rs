@@ -8,13 +8,14 @@ use super::error::AppError;
 use super::ledger::{AgentState, Ledger, SYSTEM};
 use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
+use crate::domain::ownership::DomainState;
 use crate::domain::urn::{minted, published_by};
 use crate::store::entity::domain;
 use crate::store::{Write, agents};
 
 /// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
 pub(super) fn is_proved(row: &domain::Model) -> bool {
-    row.state == "verified" && row.owner_id.is_some()
+    row.state == DomainState::Verified && row.owner_id.is_some()
 }
 
 /// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of

@@ -12,7 +12,6 @@ use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::ownership::{disputed, is_disputed};
-use super::sources::kind_of;
 use super::{Account, App, AppError, Caller};
 use crate::domain::coverage::{Standing, lies_with_the_domain};
 use crate::domain::event::EventKind;
@@ -40,7 +39,7 @@ impl Registered {
             standings: Standings::load(write, [row], &sources).await?,
             sources,
             agents,
-            is_proved: row.state != DomainState::Unverified.as_str(),
+            is_proved: row.state != DomainState::Unverified,
             owner: row.owner_id,
         })
     }
@@ -63,7 +62,7 @@ impl Registered {
         let standing = || self.standings.of_source(source, self.sources.iter());
         self.is_proved
             && self.owner != Some(account)
-            && (lies_with_the_domain(kind_of(source)) || standing() == Standing::Covered)
+            && (lies_there(source) || standing() == Standing::Covered)
     }
 
     /// The sources that end when an account takes back what it has registered: those that nobody else has, and with a
@@ -80,7 +79,7 @@ impl Registered {
         let entries: Vec<i64> = self
             .sources
             .iter()
-            .filter(|source| kind_of(source) == SourceKind::Entry)
+            .filter(|source| source.kind == SourceKind::Entry)
             .filter(|source| source.catalog_id.is_some_and(|id| ending.contains(&id)))
             .map(|source| source.id)
             .collect();
@@ -128,7 +127,7 @@ impl App {
             .map(|known| known.id)
             .filter(|id| registered.is_own(account.id, *id))
             .ok_or_else(missing)?;
-        if is_disputed(&row) && !caller.may(Permission::Curate) {
+        if is_disputed(&row)? && !caller.may(Permission::Curate) {
             return Err(disputed(&row));
         }
         let ending = registered.ending(account.id, &[id]);
@@ -297,8 +296,7 @@ impl App {
                 continue;
             }
             let mut sources = registered.sources.iter();
-            let lies_with_it =
-                |source: &source::Model| source.id == *id && lies_with_the_domain(kind_of(source));
+            let lies_with_it = |source: &source::Model| source.id == *id && lies_there(source);
             let left_to = owner.as_ref().filter(|_| sources.any(lies_with_it));
             let left = source_registrant::Model {
                 id: 0,
@@ -382,4 +380,10 @@ struct Taken<'a> {
 /// Whether an agent is approved, listed or not.
 fn is_approved(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
+}
+
+/// Whether a source lies where only its domain puts it. Of one of a kind that only a later build knows nobody can say that
+/// it does not, so that it ends for nobody else.
+fn lies_there(source: &source::Model) -> bool {
+    source.kind.known().is_none_or(lies_with_the_domain)
 }

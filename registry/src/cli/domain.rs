@@ -14,7 +14,7 @@ use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
 use crate::api::{DomainPatch, SourceView, Verification};
-use crate::domain::source::ABSENT;
+use crate::domain::source::SourceState;
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -324,7 +324,10 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
 /// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
 fn counted_states(sources: &[SourceView]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.state != ABSENT) {
+    for source in sources
+        .iter()
+        .filter(|source| source.state != SourceState::Absent.as_str())
+    {
         *counts.entry(&source.state).or_default() += 1;
     }
     let counted = counts

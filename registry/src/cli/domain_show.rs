@@ -8,7 +8,7 @@ use super::register::placed;
 use super::{table, terminal};
 use crate::api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
 use crate::domain::coverage::Coverage;
-use crate::domain::source::{ABSENT, SourceKind};
+use crate::domain::source::{SourceKind, SourceState};
 
 /// Agents that are named.
 const AGENTS: usize = 5;
@@ -197,7 +197,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     }
     // Most domains have no catalog, which is no failure.
     let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
-    if source.state != ABSENT && !kept.is_empty() {
+    if source.state != SourceState::Absent.as_str() && !kept.is_empty() {
         let failures = || kept.iter().filter(|attempt| has_failed(attempt));
         line.push_str(&format!(
             "; of the last {} attempts {} failed",
@@ -386,7 +386,7 @@ mod tests {
     fn a_catalog_that_is_not_there_has_not_failed() {
         let mut one = source(vec![attempt(1, "not_found")]);
         one.kind = "ard".into();
-        one.state = ABSENT.into();
+        one.state = SourceState::Absent.as_str().into();
         assert_eq!(
             source_line(&one, false),
             "catalog https://a.example/card.json: absent, not asked again"

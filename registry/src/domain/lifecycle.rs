@@ -80,14 +80,6 @@ text_enum! {
     }
 }
 
-impl Hold {
-    /// A hold as it is kept. One of a kind that this build does not know was set by a newer one, and withholds as an
-    /// operator's does.
-    pub fn of_row(text: &str) -> Self {
-        text.parse().unwrap_or(Self::Operator)
-    }
-}
-
 /// What a caller is shown for this lifecycle under these holds.
 pub fn shown(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
     match lifecycle {

@@ -49,6 +49,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// Who has said that a domain wants not to be listed.
+    OptOut {
+        /// Its record says so, and may take it back.
+        Record = "record",
+        /// Its owner has.
+        Owner = "owner",
+    }
+}
+
+text_enum! {
     /// What a look for a proof has found.
     Look {
         /// The proof is there.

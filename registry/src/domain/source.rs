@@ -28,5 +28,18 @@ impl SourceKind {
     }
 }
 
-/// The state of a catalog that is not there: no fault, and no visit is made for it alone.
-pub const ABSENT: &str = "absent";
+text_enum! {
+    /// How a source fares.
+    SourceState {
+        /// It was not asked yet.
+        New = "new",
+        /// The last look succeeded.
+        Fresh = "fresh",
+        /// The last look failed.
+        Stale = "stale",
+        /// It fails for so long that what it feeds leaves search.
+        Gone = "gone",
+        /// A catalog that is not there: no fault, and no visit is made for it alone.
+        Absent = "absent",
+    }
+}

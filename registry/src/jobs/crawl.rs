@@ -157,10 +157,11 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
 
 fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(&row.url).ok()?;
-    let slot = match row.kind.parse() {
-        Ok(SourceKind::WellKnown) => Slot::WellKnown { origin: url },
-        Ok(SourceKind::Ard | SourceKind::AiCatalog) => Slot::Catalog { url },
-        Ok(SourceKind::Url | SourceKind::Entry) | Err(_) => Slot::Url { url },
+    // Nobody knows what to ask a source of a kind that only a later build knows.
+    let slot = match row.kind.known()? {
+        SourceKind::WellKnown => Slot::WellKnown { origin: url },
+        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url },
+        SourceKind::Url | SourceKind::Entry => Slot::Url { url },
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));

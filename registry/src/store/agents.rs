@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::entity::{agent, hold, withdrawn_urn};
 use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
+use crate::domain::lifecycle::Hold;
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
 ///
@@ -128,9 +129,9 @@ pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Mod
 ///
 /// # Errors
 /// Where the database fails.
-pub async fn agents_held(on: &impl Handle, hold: &str) -> Result<Vec<hold::Model>, StoreError> {
+pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
-        .filter(hold::Column::Hold.eq(hold))
+        .filter(hold::Column::Hold.eq(hold.as_str()))
         .all(on.connection())
         .await?)
 }
@@ -200,8 +201,8 @@ impl Write {
     ///
     /// # Errors
     /// Where the database fails.
-    pub async fn hold_lift(&self, agent: Uuid, hold: &str) -> Result<bool, StoreError> {
-        let outcome = hold::Entity::delete_by_id((agent, hold.to_owned()))
+    pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
+        let outcome = hold::Entity::delete_by_id((agent, hold.into()))
             .exec(self.connection())
             .await?;
         Ok(outcome.rows_affected > 0)

@@ -299,7 +299,7 @@ impl Write {
     ) -> Result<(), StoreError> {
         version::Entity::update_many()
             .set(version::ActiveModel {
-                standing: Set(standing.as_str().into()),
+                standing: Set(standing.into()),
                 ..Default::default()
             })
             .filter(version::Column::Id.eq(version))

@@ -55,7 +55,7 @@ impl Write {
         let rows = events.into_iter().map(|new| event::ActiveModel {
             seq: NotSet,
             at: Set(new.at.0),
-            kind: Set(new.kind.as_str().into()),
+            kind: Set(new.kind.into()),
             subject: Set(new.subject),
             agent_id: Set(new.agent_id),
             actor: Set(new.actor),

@@ -6,6 +6,8 @@ use sea_orm::{
     ColIdx, DbErr, IntoActiveValue, QueryResult, TryFromU64, TryGetError, TryGetable, Value,
 };
 
+use serde::{Serialize, Serializer};
+
 use super::StoreError;
 use super::error::CorruptRow;
 use crate::domain::text_enum::TextEnum;
@@ -26,6 +28,14 @@ impl<T: TextEnum> Kept<T> {
             Self::Known(value) => Some(*value),
             Self::Unknown(_) => None,
         }
+    }
+
+    /// Whether it is that value, or may stand for it: where this program does not know it, it may stand for any.
+    pub fn may_be(&self, value: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.known().is_none_or(|known| known == value)
     }
 
     /// The text as it stands in the column.
@@ -71,6 +81,13 @@ impl<T> From<T> for Kept<T> {
 impl<T: PartialEq> PartialEq<T> for Kept<T> {
     fn eq(&self, other: &T) -> bool {
         matches!(self, Self::Known(value) if value == other)
+    }
+}
+
+/// The text as it stands in the column.
+impl<T: TextEnum> Serialize for Kept<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
     }
 }
 
@@ -139,6 +156,9 @@ mod tests {
         let later: Kept<Hold> = ValueType::try_from("moon_phase".into()).unwrap();
         assert_eq!(later.known(), None);
         assert_ne!(later, Hold::Denied);
+        assert!(later.may_be(Hold::Denied) && known.may_be(Hold::Denied));
+        assert!(!known.may_be(Hold::Operator));
+        assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
         // Written again it is what it was.
         assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
         let error = later.of("holds", "hold", 7).unwrap_err();

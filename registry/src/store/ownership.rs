@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
 use super::{Handle, StoreError, Write};
+use crate::domain::ownership::Look;
 use crate::domain::timestamp::Timestamp;
 
 /// Looks that are kept of a domain.
@@ -112,7 +113,7 @@ pub async fn failed_checks(
     moments.retain(|at| {
         rows.iter()
             .filter(|row| row.at == *at)
-            .all(|row| row.outcome != "held")
+            .all(|row| row.outcome != Look::Held)
     });
     Ok(moments)
 }

@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
-use super::{Handle, StoreError, Write};
+use super::{Handle, Kept, StoreError, Write};
+use crate::domain::coverage::Standing;
 use crate::domain::review::VersionState;
 use crate::domain::signature::SignatureState;
 
@@ -53,16 +54,16 @@ pub struct VersionKey {
     pub content_digest: String,
     /// The signing summary.
     pub signing: String,
-    /// A `SignatureState` in text.
-    pub signature: String,
+    /// What its signatures are worth without a proof of the domain.
+    pub signature: Kept<SignatureState>,
     /// The thumbprints of the keys with which its signatures verify, with spaces between.
     pub thumbprints: String,
-    /// A `VersionState` in text.
-    pub state: String,
+    /// What was decided on it.
+    pub state: Kept<VersionState>,
     /// When it was first seen.
     pub observed_at: i64,
-    /// A `Standing` in text.
-    pub standing: String,
+    /// Whose word stands behind whoever gave it.
+    pub standing: Kept<Standing>,
 }
 
 impl VersionKey {
@@ -300,7 +301,7 @@ impl Write {
             return Ok(());
         }
         let mut change = version::ActiveModel {
-            state: Set(state.as_str().into()),
+            state: Set(state.into()),
             ..Default::default()
         };
         if state == VersionState::Approved {

@@ -18,10 +18,10 @@ use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::timestamp::DAY;
-use crate::store::Write;
 use crate::store::accounts;
 use crate::store::entity::{agent, body, enrolled_key, source, version, version_source};
 use crate::store::versions::{self, VersionKey};
+use crate::store::{Kept, Write};
 
 /// What tells one content from another: the canonical form and how it is signed.
 pub(super) struct Content {
@@ -111,7 +111,7 @@ impl App {
                 }
                 ledger.put_agent(&state.agent);
                 note_giver(group, ledger, newest.id, source, &answered_by);
-                if newest.standing != standing.as_str() {
+                if newest.standing != standing {
                     group.regarded_anew.insert(state.agent.domain_id);
                 }
                 // The same card signed by another key of the same name is judged again too: no version tells of it.
@@ -231,7 +231,7 @@ impl App {
             thumbprints: row.thumbprints.clone(),
             state: row.state.clone(),
             observed_at: row.observed_at,
-            standing: standing.as_str().into(),
+            standing: standing.into(),
         };
         let class = match &approved {
             None => None,
@@ -248,8 +248,8 @@ impl App {
                 .await?,
             ),
         };
-        row.change_class = class.map(|class| class.as_str().into());
-        row.standing = standing.as_str().into();
+        row.change_class = class.map(Kept::from);
+        row.standing = standing.into();
         let has_error = row.has_error;
         let foreign = content.signatures.foreign();
         if !foreign.is_empty() {
@@ -361,7 +361,7 @@ async fn judge_again(
         &around,
     );
     let (state, thumbprints) = (content.signatures.state(), content.signatures.thumbprints());
-    if (row.signature.as_str(), &row.thumbprints) != (state, &thumbprints) || rotated {
+    if row.signature != state || row.thumbprints != thumbprints || rotated {
         let data = json!({"digest": newest.digest, "signature": state, "before": newest.signature});
         ledger.agent_event(EventKind::AgentUpdated, newest.agent_id, CRAWLER, data);
     }
@@ -418,9 +418,9 @@ fn version_row(
         derivation: derived.derivation,
         observed_at: now,
         change_class: None,
-        state: VersionState::Pending.as_str().into(),
+        state: VersionState::Pending.into(),
         ever_approved: false,
         repeats: 0,
-        standing: Standing::Nomination.as_str().into(),
+        standing: Standing::Nomination.into(),
     }
 }

@@ -13,11 +13,10 @@ use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::ledger::{CRAWLER, Ledger};
 use crate::app::places::{cards_asked_for, places};
-use crate::app::sources::{asks, kind_of, new_source};
+use crate::app::sources::{asks, is_catalog, new_source};
 use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
-use crate::domain::lifecycle::LivenessState;
-use crate::domain::source::SourceKind;
+use crate::domain::source::{SourceKind, SourceState};
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::source;
 use crate::store::{Write, domains};
@@ -142,11 +141,7 @@ impl App {
         ledger: &mut Ledger<'_>,
         source: i64,
     ) -> Result<(), AppError> {
-        if let Some(catalog) = group
-            .sources
-            .get(&source)
-            .filter(|row| kind_of(row).is_catalog())
-        {
+        if let Some(catalog) = group.sources.get(&source).filter(|row| is_catalog(row)) {
             let catalog = catalog.clone();
             self.miss(write, group, ledger, &catalog, |row| {
                 row.unlisted_since.is_some()
@@ -182,7 +177,7 @@ impl App {
             news |= row.unlisted_since.is_none();
             let since = *row.unlisted_since.get_or_insert(now.0);
             row.unlisted_looks = row.unlisted_looks.saturating_add(1);
-            if kind_of(row) != SourceKind::Entry {
+            if row.kind != SourceKind::Entry {
                 // It was registered and stays; only the catalog's word for it ends.
                 row.catalog_id = None;
                 row.unlisted_since = None;
@@ -225,9 +220,7 @@ enum Relisted {
 impl Group {
     /// Whether a source is a catalog.
     pub(super) fn is_catalog(&self, source: i64) -> bool {
-        self.sources
-            .get(&source)
-            .is_some_and(|row| kind_of(row).is_catalog())
+        self.sources.get(&source).is_some_and(is_catalog)
     }
 
     fn of_domain(&self, domain: i64) -> impl Iterator<Item = &source::Model> {
@@ -256,13 +249,13 @@ impl Group {
         let Some(row) = self.sources.get(&id) else {
             return Relisted::Same;
         };
-        if kind_of(row) != SourceKind::Entry {
+        if row.kind != SourceKind::Entry {
             return self.name(id, catalog);
         }
         let by = row.catalog_id.and_then(|id| self.sources.get(&id));
         let speaks = by.is_some_and(|by| {
-            let counts_more = by.kind == SourceKind::Ard.as_str();
-            let there = by.liveness == LivenessState::Fresh.as_str();
+            let counts_more = by.kind == SourceKind::Ard;
+            let there = by.liveness == SourceState::Fresh;
             by.id != catalog.id && there && (counts_more || by.kind == catalog.kind)
         });
         let named = row.identifier.as_ref() == Some(&entry.identifier);
@@ -279,7 +272,7 @@ impl Group {
         let taken = moves
             && self
                 .of_domain(domain)
-                .any(|other| kind_of(other) == SourceKind::Entry && other.url == url);
+                .any(|other| other.kind == SourceKind::Entry && other.url == url);
         let Some(row) = self.touch(id) else {
             return Relisted::Same;
         };
@@ -323,7 +316,7 @@ impl Group {
     fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .of_domain(catalog.domain_id)
-            .filter(|row| row.id != catalog.id && kind_of(row).is_catalog())
+            .filter(|row| row.id != catalog.id && is_catalog(row))
             .map(|row| row.id)
             .collect();
         for id in others {

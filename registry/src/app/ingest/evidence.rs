@@ -9,7 +9,7 @@ use a2a_crawler::{Outcome, SourceOutcome, Verdict};
 
 use super::group::Group;
 use crate::app::App;
-use crate::app::sources::{host_of, kind_of};
+use crate::app::sources::{asks_for_a_card, host_of};
 use crate::domain::role::{Permission, Role};
 use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{account, source};
@@ -23,7 +23,7 @@ impl App {
             for result in &outcome.sources {
                 // Most domains have no catalog: what is not there says nothing about our network.
                 let row = group.sources.get(&result.source_key);
-                if let Some(row) = row.filter(|row| !kind_of(row).is_catalog()) {
+                if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
                     // Freed by the last look of a group, it was still held for the others.
                     braked |= self
                         .stream
@@ -100,7 +100,7 @@ fn registrant(group: &Group, row: &source::Model) -> Registrant {
 
 fn registrant_of(account: Option<&account::Model>, network: Option<&str>) -> Registrant {
     if let Some(account) = account {
-        let role: Option<Role> = account.role.parse().ok();
+        let role: Option<Role> = account.role.known();
         return if role.is_some_and(|role| role.may(Permission::Curate)) {
             Registrant::Staff
         } else {
@@ -118,13 +118,16 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::store::Kept;
 
     #[test]
     fn staff_is_no_party_and_neighbours_without_an_account_are_one() {
         let account = |role: &str| account::Model {
             id: Uuid::from_u128(7),
             name: "somebody".into(),
-            role: role.into(),
+            role: role
+                .parse()
+                .map_or_else(|_| Kept::Unknown(role.into()), Kept::Known),
             created_at: 0,
         };
         for (role, expected) in [

@@ -13,9 +13,9 @@ use crate::app::coverage::{Standings, origin_of};
 use crate::app::error::AppError;
 use crate::app::ledger::AgentState;
 use crate::app::signatures::KeyBinding;
-use crate::app::sources::kind_of;
+use crate::app::sources::asks_for_a_card;
 use crate::domain::coverage::Standing;
-use crate::domain::source::ABSENT;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::crawl::ATTEMPTS_PER_SOURCE;
 use crate::store::entity::{
@@ -155,8 +155,8 @@ impl Group {
             return Ok(());
         }
         for row in agents::holds_of(write, &ids).await? {
-            if let (Some(state), Ok(hold)) = (self.agents.get_mut(&row.agent_id), row.hold.parse())
-            {
+            let state = self.agents.get_mut(&row.agent_id);
+            if let (Some(state), Some(hold)) = (state, row.hold.known()) {
                 state.holds.push(hold);
             }
         }
@@ -303,7 +303,7 @@ impl Group {
         // A catalog that never was there cannot be missed.
         let row = self.sources.get(&result.source_key);
         let can_be_missed =
-            row.is_some_and(|row| !kind_of(row).is_catalog() || row.last_success_at.is_some());
+            row.is_some_and(|row| asks_for_a_card(row) || row.last_success_at.is_some());
         let by_plan = row.is_some_and(|row| row.planned_at.is_none_or(|at| at <= now.0));
         if by_plan && (good || (can_be_missed && !self.braked)) {
             let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
@@ -368,8 +368,9 @@ impl Group {
             .sources
             .values()
             .filter(|source| source.domain_id == domain && source.ended_at.is_none())
-            // A catalog that is not there is asked along with the others.
-            .filter(|source| source.liveness != ABSENT)
+            // A catalog that is not there is asked along with the others; what only a later build can ask is not.
+            .filter(|source| source.liveness != SourceState::Absent)
+            .filter(|source| source.kind.known().is_some())
             .map(|source| source.next_due_at)
             .min();
         let Some(row) = self.domains.get_mut(&domain) else {

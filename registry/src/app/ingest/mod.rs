@@ -27,6 +27,7 @@ use super::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::LivenessState;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::{SECOND, Timestamp};
 use crate::store::{Write, coverage};
 
@@ -195,7 +196,7 @@ impl App {
         let row = &mut state.agent;
         let known = (row.liveness.clone(), row.liveness_reason.clone());
         row.last_seen_at = row.last_seen_at.max(seen.last_seen_at);
-        row.liveness = seen.state.as_str().into();
+        row.liveness = seen.state.into();
         row.liveness_reason.clone_from(&seen.reason);
         row.gone_since = match seen.state {
             LivenessState::Gone => row.gone_since.or(Some(now.0)),
@@ -313,7 +314,7 @@ fn distrust(group: &mut Group, source: i64) {
         .sources
         .values()
         .filter(|row| row.agent_id == Some(agent) && row.ended_at.is_none())
-        .any(|row| row.liveness == LivenessState::Fresh.as_str());
+        .any(|row| row.liveness == SourceState::Fresh);
     if let Some(state) = group.agents.get_mut(&agent)
         && !still_given
     {

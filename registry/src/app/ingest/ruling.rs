@@ -8,6 +8,7 @@ use crate::app::error::AppError;
 use crate::app::ledger::{AgentState, Decider, Ledger};
 use crate::domain::admission::{Facts, Rule, Ruling, decide};
 use crate::domain::lifecycle::Hold;
+use crate::domain::ownership::DomainState;
 use crate::domain::review::{ChangeClass, VersionState};
 use crate::domain::signature::SignatureState;
 use crate::store::Write;
@@ -27,8 +28,7 @@ impl App {
         has_error: bool,
     ) -> Result<(), AppError> {
         let key = |id: Option<Uuid>| group.versions.get(&id?);
-        let Some(waiting) =
-            key(Some(version)).filter(|key| key.state == VersionState::Pending.as_str())
+        let Some(waiting) = key(Some(version)).filter(|key| key.state == VersionState::Pending)
         else {
             return Ok(());
         };
@@ -64,14 +64,14 @@ impl App {
         word: Option<Uuid>,
     ) {
         let domain = group.domains.get(&state.agent.domain_id);
-        let signature_invalid = key.signature == SignatureState::Invalid.as_str();
+        let signature_invalid = key.signature.may_be(SignatureState::Invalid);
         // Whoever approved with the registration has not seen that the signature is broken.
         let word = word
             .filter(|_| !signature_invalid)
             .and_then(|account| submitters_word(group, account));
         let facts = Facts {
             domain: &state.agent.domain.clone(),
-            verified: domain.is_some_and(|row| row.state == "verified"),
+            verified: domain.is_some_and(|row| row.state == DomainState::Verified),
             change: class,
             admitted: ledger.standing_of(key).is_admitted(),
             has_error,

@@ -8,12 +8,13 @@ use super::group::Group;
 use crate::app::App;
 use crate::app::ledger::{AgentState, CRAWLER, Ledger};
 use crate::app::places::places;
-use crate::app::sources::{kind_of, slot_of};
+use crate::app::sources::slot_of;
 use crate::domain::coverage::Standing;
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use crate::domain::role::{Permission, Role};
 use crate::domain::source::SourceKind;
+use crate::store::Kept;
 use crate::store::entity::{agent, source, source_registrant};
 
 impl App {
@@ -112,7 +113,7 @@ impl App {
     fn limit_met(&self, group: &Group, source: i64, standing: Standing) -> Option<String> {
         let row = group.sources.get(&source)?;
         let admins = |one: &source_registrant::Model| {
-            let role: Option<Role> = one.role.as_deref().and_then(|role| role.parse().ok());
+            let role: Option<Role> = one.role.as_ref().and_then(Kept::known);
             role.is_some_and(|role| role.may(Permission::Administer))
         };
         if group.standings.registrants(source).iter().any(admins) {
@@ -144,9 +145,9 @@ impl App {
             domain: domain.name.clone(),
             slot,
             urn: None,
-            lifecycle: Lifecycle::Pending.as_str().into(),
+            lifecycle: Lifecycle::Pending.into(),
             deprecation: None,
-            visibility: Visibility::Public.as_str().into(),
+            visibility: Visibility::Public.into(),
             labels: "{}".into(),
             pins: String::new(),
             claimed_by: None,
@@ -155,7 +156,7 @@ impl App {
             approved_version: None,
             newest_version: None,
             tls: false,
-            liveness: LivenessState::Fresh.as_str().into(),
+            liveness: LivenessState::Fresh.into(),
             liveness_reason: None,
             last_seen_at: Some(now),
             last_changed_at: None,
@@ -183,7 +184,7 @@ impl App {
 
 /// Whether two sources of a domain ask for one URL.
 fn asks_alike(one: &source::Model, other: &source::Model) -> bool {
-    let cards = |row: &source::Model| matches!(kind_of(row), SourceKind::Url | SourceKind::Entry);
+    let cards = |row: &source::Model| row.kind == SourceKind::Url || row.kind == SourceKind::Entry;
     one.domain_id == other.domain_id
         && other.ended_at.is_none()
         && cards(one)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::group::Group;
 use crate::app::crawling::Stream;
 use crate::domain::lifecycle::LivenessState;
-use crate::domain::source::ABSENT;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::source;
 
@@ -109,7 +109,7 @@ impl Group {
             row.full_wanted = false;
         }
         remember(row, History::default(), 0);
-        row.liveness = LivenessState::Fresh.as_str().into();
+        row.liveness = SourceState::Fresh.into();
         row.liveness_reason = None;
         plan(row, look, freshness.max_age, now, placement);
     }
@@ -158,7 +158,7 @@ impl Group {
         if rests || row.last_success_at.is_none() {
             let failures = if rests { 0 } else { row.failures };
             remember(row, History::default(), failures);
-            row.liveness = ABSENT.into();
+            row.liveness = SourceState::Absent.into();
             row.liveness_reason = None;
             row.full_wanted = false;
             row.validator_url = None;
@@ -170,17 +170,20 @@ impl Group {
 
     /// The best that any of an agent's sources says. One that has none left is gone: no catalog names it.
     pub(super) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
-        let place = |text: &str| match text {
-            "fresh" => 0,
-            "gone" => 2,
-            _ => 1,
+        // What was not asked yet, or fares as only a later build knows, is neither there nor missed for long.
+        let state = |source: &source::Model| match source.liveness.known() {
+            Some(SourceState::Fresh) => LivenessState::Fresh,
+            Some(SourceState::Gone) => LivenessState::Gone,
+            Some(SourceState::New | SourceState::Stale | SourceState::Absent) | None => {
+                LivenessState::Stale
+            }
         };
         let fed = || {
             self.sources
                 .values()
                 .filter(|source| source.agent_id == Some(agent) && source.ended_at.is_none())
         };
-        let Some(best) = fed().min_by_key(|source| place(&source.liveness)) else {
+        let Some(best) = fed().min_by_key(|source| state(source)) else {
             return Some(Seen {
                 state: LivenessState::Gone,
                 reason: Some("the domain's catalog does not name it any more".into()),
@@ -188,7 +191,7 @@ impl Group {
             });
         };
         Some(Seen {
-            state: best.liveness.parse().unwrap_or(LivenessState::Stale),
+            state: state(best),
             reason: best.liveness_reason.clone(),
             last_seen_at: fed().filter_map(|source| source.last_success_at).max(),
         })
@@ -213,11 +216,10 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     let (state, reason) = history.judge(now.into());
     remember(row, history, row.failures);
     row.liveness = match state {
-        Liveness::Fresh => LivenessState::Fresh,
-        Liveness::Stale => LivenessState::Stale,
-        Liveness::Gone => LivenessState::Gone,
+        Liveness::Fresh => SourceState::Fresh,
+        Liveness::Stale => SourceState::Stale,
+        Liveness::Gone => SourceState::Gone,
     }
-    .as_str()
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {

@@ -12,7 +12,7 @@ use crate::app::error::ErrorKind;
 use crate::app::ledger::Ledger;
 use crate::app::{Account, App, AppError, Caller};
 use crate::domain::event::EventKind;
-use crate::domain::lifecycle::Visibility;
+use crate::domain::ownership::OptOut;
 use crate::domain::role::Permission;
 use crate::store::entity::agent;
 use crate::store::{accounts, domains};
@@ -38,8 +38,8 @@ impl App {
             row.contact = contact;
         }
         match patch.opt_out {
-            Some(true) => row.opted_out_by = Some("owner".into()),
-            Some(false) if row.opted_out_by.as_deref() == Some("record") => {
+            Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
+            Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
                 return Err(AppError::new(
                     ErrorKind::Conflict,
                     "The domain opts out by a record of its own; remove policy=none from it.",
@@ -119,11 +119,7 @@ impl App {
         let mut state = self.state_of(&write, seen.id).await?;
         let curates = caller.may(Permission::Curate);
         if let Some(visibility) = patch.visibility {
-            let now = state
-                .agent
-                .visibility
-                .parse()
-                .unwrap_or(Visibility::Restricted);
+            let now = state.agent.visibility()?;
             if !curates && visibility < now {
                 return Err(AppError::new(
                     ErrorKind::Forbidden,
@@ -132,7 +128,7 @@ impl App {
                     ),
                 ));
             }
-            state.agent.visibility = visibility.as_str().into();
+            state.agent.visibility = visibility.into();
         }
         if let Some(labels) = &patch.labels {
             caller.demand(Permission::Curate)?;
@@ -179,7 +175,7 @@ impl App {
             // Its card proves an agent where its domain is nobody's, disputed ones apart.
             Some(account)
                 if row.owner_id.is_none()
-                    && !is_disputed(row)
+                    && !is_disputed(row)?
                     && agent.claimed_by == Some(account.id) =>
             {
                 Ok(account)

@@ -7,7 +7,7 @@ use crate::app::{Account, App, AppError, Caller};
 use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
 use crate::store::entity::{domain, proof};
-use crate::store::{Handle, agents, domains};
+use crate::store::{Handle, StoreError, agents, domains};
 
 impl App {
     /// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
@@ -36,7 +36,7 @@ impl App {
         if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
             return Ok(account);
         }
-        let registered = is_disputed(row) && row.account_id == Some(account.id);
+        let registered = is_disputed(row)? && row.account_id == Some(account.id);
         if registered || has_part_on(on, caller, row).await? {
             return Err(disputed(row));
         }
@@ -97,8 +97,11 @@ async fn has_part_on(
 }
 
 /// Whether a domain is disputed now.
-pub(in crate::app) fn is_disputed(row: &domain::Model) -> bool {
-    row.state == DomainState::Disputed.as_str()
+///
+/// # Errors
+/// Where its state is not known.
+pub(in crate::app) fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
+    Ok(row.state()? == DomainState::Disputed)
 }
 
 /// Whether an account has a part in a domain's dispute: a proof of its own stands, and no account's proof is the

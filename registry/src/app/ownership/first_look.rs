@@ -10,6 +10,7 @@ use super::look::opted_out;
 use crate::app::ledger::{Ledger, SYSTEM};
 use crate::app::sources::host_of;
 use crate::app::{App, AppError};
+use crate::domain::ownership::OptOut;
 use crate::domain::timestamp::{MINUTE, Timestamp};
 use crate::store::StoreError;
 use crate::store::entity::{domain, source};
@@ -112,7 +113,7 @@ impl App {
     /// Keeps that a domain wants to be left alone.
     async fn leave_alone(&self, seen: &domain::Model) -> Result<(), AppError> {
         let (write, mut row, followers) = self.write_with_followers(seen).await?;
-        row.opted_out_by.get_or_insert_with(|| "record".into());
+        row.opted_out_by.get_or_insert(OptOut::Record.into());
         let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
         self.follow_proofs(&write, &mut ledger, &mut row, &followers, SYSTEM)
             .await?;

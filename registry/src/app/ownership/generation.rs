@@ -10,6 +10,7 @@ use crate::app::reviews::check_reason;
 use crate::app::{App, AppError, Caller};
 use crate::domain::event::EventKind;
 use crate::domain::lifecycle::Hold;
+use crate::domain::ownership::DomainState;
 use crate::domain::role::Permission;
 use crate::store::entity::domain;
 use crate::store::{Write, agents, domains, ownership};
@@ -71,7 +72,7 @@ impl App {
         write.sources_approve_as_nobody(row.id).await?;
         row.generation += 1;
         row.generation_since = now.0;
-        row.state = "unverified".into();
+        row.state = DomainState::Unverified.into();
         row.owner_id = None;
         row.dns_proved = false;
         row.contact = None;

@@ -26,7 +26,7 @@ pub(super) use succession::owner_marks;
 pub(super) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
         && row.generation == 1
-        && row.state == DomainState::Unverified.as_str()
+        && row.state == DomainState::Unverified
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
 

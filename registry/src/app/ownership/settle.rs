@@ -14,7 +14,9 @@ use crate::app::ledger::{Ledger, SYSTEM, Touched};
 use crate::domain::event::EventKind;
 use crate::domain::ids::unit_random;
 use crate::domain::lifecycle::Hold;
-use crate::domain::ownership::{Claim, DomainState, Look, Method, Standing, next_check, weigh};
+use crate::domain::ownership::{
+    Claim, DomainState, Look, Method, OptOut, Standing, next_check, weigh,
+};
 use crate::domain::timestamp::{HOUR, Timestamp};
 use crate::store::entity::{domain, proof, proof_check};
 use crate::store::{Write, agents, domains};
@@ -53,7 +55,7 @@ impl App {
         for ((account, method), found) in strongest(&looked.found) {
             let known = standing
                 .iter_mut()
-                .find(|proof| proof.account_id == Some(account) && proof.method == method.as_str());
+                .find(|proof| proof.account_id == Some(account) && proof.method == method);
             match known {
                 // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
                 Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
@@ -71,9 +73,13 @@ impl App {
             }
         }
         match looked.opted_out {
-            Some(true) if row.opted_out_by.is_none() => row.opted_out_by = Some("record".into()),
-            Some(false) if row.opted_out_by.as_deref() == Some("record") && !looked.braked => {
-                row.opted_out_by = None;
+            Some(true) if row.opted_out_by.is_none() => {
+                row.opted_out_by = Some(OptOut::Record.into());
+            }
+            Some(false) if !looked.braked => {
+                // What the owner has said, or somebody of whom only a later build knows, the record does not take back.
+                let kept = row.opted_out_by.take();
+                row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
             }
             _ => {}
         }
@@ -187,15 +193,15 @@ impl App {
             .iter()
             .filter_map(claim)
             .collect();
-        row.lapsed_at = match (claims.is_empty(), row.state.as_str()) {
-            (true, "verified" | "disputed") => row.lapsed_at.or(Some(now.0)),
+        let before = row.state()?;
+        row.lapsed_at = match (claims.is_empty(), before) {
+            (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
             (true, _) => row.lapsed_at,
             (false, _) => None,
         };
         let verdict = weigh(&claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
-        let before: DomainState = row.state.parse().unwrap_or(DomainState::Unverified);
         let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
-        row.state = verdict.state.as_str().into();
+        row.state = verdict.state.into();
         row.owner_id = verdict.owner;
         row.dns_proved = claims.iter().any(|claim| {
             matches!(claim.method, Method::Dns | Method::DnsParent)
@@ -301,7 +307,7 @@ fn strongest(found: &[Found]) -> BTreeMap<(Uuid, Method), &Found> {
 
 fn claim(row: &proof::Model) -> Option<Claim> {
     Some(Claim {
-        method: row.method.parse().ok()?,
+        method: row.method.known()?,
         account: row.account_id,
     })
 }
@@ -310,7 +316,7 @@ fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::
     proof::Model {
         id: 0,
         domain_id: domain,
-        method: found.method.as_str().into(),
+        method: found.method.into(),
         actor: actor.into(),
         account_id: Some(found.account),
         place: Some(found.place.clone()),
@@ -345,9 +351,9 @@ fn check(
         account_id: Some(found.account),
         actor: actor.into(),
         at: now.0,
-        method: found.method.as_str().into(),
+        method: found.method.into(),
         place: found.place.clone(),
-        outcome: found.look.as_str().into(),
+        outcome: found.look.into(),
         detail,
         wanted: found.wanted.clone(),
         found: (!found.instead.is_empty()).then(|| json!(found.instead).to_string()),

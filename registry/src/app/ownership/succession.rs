@@ -83,7 +83,7 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
     let all: BTreeSet<&str> = keys
         .iter()
         // What others have nominated says nothing of the domain's owner.
-        .filter(|key| key.standing == Standing::Covered.as_str())
+        .filter(|key| key.standing == Standing::Covered)
         .flat_map(|key| key.thumbprints.split_whitespace())
         .collect();
     Ok(all

@@ -10,6 +10,7 @@ use a2a_crawler::FetchedKeySet;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::domain::signature::SignatureState;
 use crate::store::entity::enrolled_key;
 use verdict::KeptVerdict;
 
@@ -159,8 +160,8 @@ impl Signatures {
 
     /// The state of all of them, a key being bound to nothing: whether its domain was proved may change
     /// without the card, and is looked at where the state is shown.
-    pub(super) fn state(&self) -> &'static str {
-        verified_state(&self.entries, |_| false).as_str()
+    pub(super) fn state(&self) -> SignatureState {
+        verified_state(&self.entries, |_| false).into()
     }
 
     /// The thumbprints of the keys with which they verify, each once, with spaces between.

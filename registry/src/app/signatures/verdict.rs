@@ -12,7 +12,7 @@ use crate::domain::coverage::Standing;
 use crate::domain::signature::SignatureState;
 use crate::store::entity::{domain, enrolled_key, version};
 use crate::store::versions::VersionKey;
-use crate::store::{Handle, StoreError, ownership};
+use crate::store::{Handle, Kept, StoreError, ownership};
 
 /// Characters of a key's name in a sentence.
 const MAX_NAME: usize = 100;
@@ -98,11 +98,11 @@ impl KeptVerdict {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::app) struct Judged<'a> {
     /// As of an unproved domain whose keys nobody has enrolled.
-    signature: &'a str,
+    signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
     thumbprints: &'a str,
     /// Whose word stands behind the version.
-    standing: &'a str,
+    standing: &'a Kept<Standing>,
 }
 
 impl<'a> From<&'a version::Model> for Judged<'a> {
@@ -165,8 +165,8 @@ impl KeyBinding {
     }
 
     /// Whether an owner's proof of the domain covers a version that stands so.
-    pub(in crate::app) fn proves(&self, standing: &str) -> bool {
-        self.proved && standing == Standing::Covered.as_str()
+    pub(in crate::app) fn proves(&self, standing: &Kept<Standing>) -> bool {
+        self.proved && *standing == Standing::Covered
     }
 
     /// Whether one of these keys, with spaces between, is enrolled.
@@ -178,7 +178,8 @@ impl KeyBinding {
 
     /// What the signatures of a version are worth with these bindings.
     pub(in crate::app) fn state(&self, judged: Judged<'_>) -> SignatureState {
-        let state = judged.signature.parse().unwrap_or(SignatureState::Unknown);
+        // A verdict that only a later build knows vouches for nothing, as one whose key could not be had.
+        let state = judged.signature.known().unwrap_or(SignatureState::Unknown);
         let bound = self.proves(judged.standing) || self.has_enrolled(judged.thumbprints);
         match state {
             SignatureState::Untrusted if bound => SignatureState::Valid,

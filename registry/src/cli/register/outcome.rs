@@ -19,7 +19,7 @@ use super::super::target::asks;
 use super::Registered;
 use super::agent::Agents;
 use crate::api::{DomainView, Registration, SourceView};
-use crate::domain::source::{ABSENT, SourceKind};
+use crate::domain::source::{SourceKind, SourceState};
 
 /// How long the first visits are waited for since something came of the last one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -141,7 +141,7 @@ impl Seen {
 /// Whether all is known that the first visit tells of a source. A card that it gave becomes an agent a moment later.
 fn is_asked(source: &SourceView) -> bool {
     source.agent.is_some()
-        || source.state == ABSENT
+        || source.state == SourceState::Absent.as_str()
         || source.limit_met.is_some()
         || (source.last_attempt.is_some() && !gave_a_card(source))
 }
@@ -208,7 +208,7 @@ async fn lines(
     // Where a domain has brought an agent, what else was looked for on the way is not worth a line.
     let failed = sources.iter().filter(|source| {
         source.agent.is_none()
-            && source.state != ABSENT
+            && source.state != SourceState::Absent.as_str()
             && (ids.is_empty() || source.limit_met.is_some())
     });
     lines.extend(failed.map(|source| without_agent(name, source)));

@@ -13,12 +13,13 @@ use super::trust;
 use crate::api::{AttemptView as Attempt, DomainView, KnownValidators};
 use crate::app::{App, Caller, ErrorKind};
 use crate::domain::coverage::Coverage;
+use crate::domain::source::SourceState;
 use crate::domain::timestamp::Timestamp;
 
 /// How often a page that waits for the first visit reloads itself, every two seconds.
 const RELOADS: u32 = 20;
 /// The state of a source that was never asked.
-pub(super) const NEW: &str = "new";
+pub(super) const NEW: &str = SourceState::New.as_str();
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
 /// Requests of one source on the page, the newest ones.

@@ -4,6 +4,9 @@
 pub mod account {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::role::Role;
+    use crate::store::{Kept, StoreError};
+
     /// An account.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "accounts")]
@@ -13,10 +16,20 @@ pub mod account {
         pub id: Uuid,
         /// Unique name.
         pub name: String,
-        /// A `Role` in text.
-        pub role: String,
+        /// What it may do.
+        pub role: Kept<Role>,
         /// Microseconds.
         pub created_at: i64,
+    }
+
+    impl Model {
+        /// What it may do.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn role(&self) -> Result<Role, StoreError> {
+            self.role.of("accounts", "role", self.id)
+        }
     }
 
     /// None: joins are written where they are needed.

@@ -4,6 +4,11 @@
 pub mod agent {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::lifecycle::Lifecycle;
+    use crate::domain::lifecycle::LivenessState;
+    use crate::domain::lifecycle::Visibility;
+    use crate::store::{Kept, StoreError};
+
     /// The lineage of one slot.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "agents")]
@@ -19,12 +24,12 @@ pub mod agent {
         pub slot: String,
         /// Assigned with the first proof.
         pub urn: Option<String>,
-        /// A `Lifecycle` in text.
-        pub lifecycle: String,
+        /// Where it stands.
+        pub lifecycle: Kept<Lifecycle>,
         /// A `Deprecation` in JSON, as of the last time that the agent was marked as on its way out.
         pub deprecation: Option<String>,
-        /// A `Visibility` in text.
-        pub visibility: String,
+        /// Who may find it.
+        pub visibility: Kept<Visibility>,
         /// JSON object of texts, set by curators.
         pub labels: String,
         /// The thumbprints of the keys that its card is known to be signed with, with spaces between; those of
@@ -42,8 +47,8 @@ pub mod agent {
         pub newest_version: Option<Uuid>,
         /// Whether the card came over valid TLS.
         pub tls: bool,
-        /// A `LivenessState` in text.
-        pub liveness: String,
+        /// Whether its card could be reached lately.
+        pub liveness: Kept<LivenessState>,
         /// Why it is not fresh.
         pub liveness_reason: Option<String>,
         /// Last 200 or 304.
@@ -64,6 +69,32 @@ pub mod agent {
         pub retired_at: Option<i64>,
     }
 
+    impl Model {
+        /// Where it stands.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn lifecycle(&self) -> Result<Lifecycle, StoreError> {
+            self.lifecycle.of("agents", "lifecycle", self.id)
+        }
+
+        /// Who may find it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn visibility(&self) -> Result<Visibility, StoreError> {
+            self.visibility.of("agents", "visibility", self.id)
+        }
+
+        /// Whether its card could be reached lately.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn liveness(&self) -> Result<LivenessState, StoreError> {
+            self.liveness.of("agents", "liveness", self.id)
+        }
+    }
+
     /// None: joins are written where they are needed.
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
     pub enum Relation {}
@@ -75,6 +106,9 @@ pub mod agent {
 pub mod hold {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::lifecycle::Hold;
+    use crate::store::Kept;
+
     /// A reason to withhold an agent.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "holds")]
@@ -82,15 +116,23 @@ pub mod hold {
         /// Whom.
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
-        /// A `Hold` in text.
+        /// What for.
         #[sea_orm(primary_key, auto_increment = false)]
-        pub hold: String,
+        pub hold: Kept<Hold>,
         /// Why.
         pub reason: String,
         /// Who set it.
         pub actor: String,
         /// Microseconds.
         pub since: i64,
+    }
+
+    impl Model {
+        /// What for, as it is shown. One of a kind that this program does not know was set by a later one, and withholds
+        /// as an operator's does.
+        pub fn shown(&self) -> Hold {
+            self.hold.known().unwrap_or(Hold::Operator)
+        }
     }
 
     /// None: joins are written where they are needed.
@@ -126,6 +168,12 @@ pub mod body {
 pub mod version {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::coverage::Standing;
+    use crate::domain::review::ChangeClass;
+    use crate::domain::review::VersionState;
+    use crate::domain::signature::SignatureState;
+    use crate::store::{Kept, StoreError};
+
     /// One kept version of a card.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "versions")]
@@ -141,8 +189,8 @@ pub mod version {
         pub content_digest: String,
         /// The signing summary.
         pub signing: String,
-        /// `unsigned`, `untrusted`, `invalid`, `unknown`; what `valid` adds is the domain's proof.
-        pub signature: String,
+        /// What its signatures are worth without a proof of the domain; `valid` is what that adds.
+        pub signature: Kept<SignatureState>,
         /// JSON of the key sets its signatures were judged with.
         pub key_sets: String,
         /// The thumbprints of the keys with which its signatures verify, with spaces between.
@@ -162,15 +210,43 @@ pub mod version {
         /// When it was first seen.
         pub observed_at: i64,
         /// Against the version approved then.
-        pub change_class: Option<String>,
-        /// A `VersionState` in text.
-        pub state: String,
+        pub change_class: Option<Kept<ChangeClass>>,
+        /// What was decided on it.
+        pub state: Kept<VersionState>,
         /// Whether it was approved once.
         pub ever_approved: bool,
         /// Looks at differing bytes of the same content.
         pub repeats: i64,
-        /// A `Standing` in text: whose word stands behind whoever gave it.
-        pub standing: String,
+        /// Whose word stands behind whoever gave it.
+        pub standing: Kept<Standing>,
+    }
+
+    impl Model {
+        /// How it differs from the version approved then.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
+            let kept = self.change_class.as_ref();
+            kept.map(|kept| kept.of("versions", "change_class", self.id))
+                .transpose()
+        }
+
+        /// What was decided on it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn state(&self) -> Result<VersionState, StoreError> {
+            self.state.of("versions", "state", self.id)
+        }
+
+        /// Whose word stands behind it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn standing(&self) -> Result<Standing, StoreError> {
+            self.standing.of("versions", "standing", self.id)
+        }
     }
 
     /// None: joins are written where they are needed.

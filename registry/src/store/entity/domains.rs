@@ -4,6 +4,10 @@
 pub mod domain {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::ownership::DomainState;
+    use crate::domain::ownership::OptOut;
+    use crate::store::{Kept, StoreError};
+
     /// A registered domain.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "domains")]
@@ -15,8 +19,8 @@ pub mod domain {
         pub name: String,
         /// `https` or `http`.
         pub scheme: String,
-        /// `unverified`, `verified`, `lapsed`, `disputed`, `opted_out`.
-        pub state: String,
+        /// What it is to callers.
+        pub state: Kept<DomainState>,
         /// Rises with a new owner.
         pub generation: i64,
         /// Who registered it.
@@ -31,8 +35,8 @@ pub mod domain {
         pub dns_proved: bool,
         /// Where its owner wants to be told of trouble.
         pub contact: Option<String>,
-        /// `record` or `owner`, where it wants not to be listed.
-        pub opted_out_by: Option<String>,
+        /// Who has said so, where it wants not to be listed.
+        pub opted_out_by: Option<Kept<OptOut>>,
         /// When its last proof ended without another one standing.
         pub lapsed_at: Option<i64>,
         /// When its proofs are looked at next.
@@ -59,6 +63,26 @@ pub mod domain {
         pub leased_until: Option<i64>,
     }
 
+    impl Model {
+        /// What it is to callers.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn state(&self) -> Result<DomainState, StoreError> {
+            self.state.of("domains", "state", self.id)
+        }
+
+        /// Who has said that it wants not to be listed.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn opted_out_by(&self) -> Result<Option<OptOut>, StoreError> {
+            let kept = self.opted_out_by.as_ref();
+            kept.map(|kept| kept.of("domains", "opted_out_by", self.id))
+                .transpose()
+        }
+    }
+
     /// None: joins are written where they are needed.
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
     pub enum Relation {}
@@ -70,6 +94,9 @@ pub mod domain {
 pub mod proof {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::ownership::Method;
+    use crate::store::Kept;
+
     /// A proof of ownership.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "proofs")]
@@ -79,8 +106,8 @@ pub mod proof {
         pub id: i64,
         /// Whose.
         pub domain_id: i64,
-        /// `dns`, `http`, `operator`.
-        pub method: String,
+        /// How it was given.
+        pub method: Kept<Method>,
         /// Who gave it.
         pub actor: String,
         /// Whose it is; nobody's where an admin vouches.
@@ -118,6 +145,10 @@ pub mod proof {
 pub mod source {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::source::SourceKind;
+    use crate::domain::source::SourceState;
+    use crate::store::Kept;
+
     /// One URL of a domain that yields cards, and how it fares.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "sources")]
@@ -127,8 +158,8 @@ pub mod source {
         pub id: i64,
         /// Whose.
         pub domain_id: i64,
-        /// A [`SourceKind`](crate::domain::source::SourceKind).
-        pub kind: String,
+        /// What it is.
+        pub kind: Kept<SourceKind>,
         /// The origin, the card URL, or the catalog's.
         pub url: String,
         /// What the catalog calls it, where a catalog names it.
@@ -181,8 +212,8 @@ pub mod source {
         pub cause_latest: Option<i64>,
         /// How often it did.
         pub cause_looks: i32,
-        /// `new`, `fresh`, `stale`, `gone`; of a catalog `absent` too.
-        pub liveness: String,
+        /// How it fares.
+        pub liveness: Kept<SourceState>,
         /// Why it is not fresh.
         pub liveness_reason: Option<String>,
         /// Microseconds.
@@ -298,6 +329,9 @@ pub mod source_day {
 pub mod source_registrant {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::role::Role;
+    use crate::store::Kept;
+
     /// Somebody who has registered a source.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "source_registrants")]
@@ -311,8 +345,8 @@ pub mod source_registrant {
         pub account_id: Option<Uuid>,
         /// The network that anyone came from.
         pub network: Option<String>,
-        /// What the account was then, a `Role` in text.
-        pub role: Option<String>,
+        /// What the account was then.
+        pub role: Option<Kept<Role>>,
         /// Microseconds.
         pub registered_at: i64,
     }

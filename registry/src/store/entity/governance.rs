@@ -44,6 +44,10 @@ pub mod decision {
 pub mod review {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::review::ChangeClass;
+    use crate::domain::review::ReviewState;
+    use crate::store::{Kept, StoreError};
+
     /// A question put to the curators.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "reviews")]
@@ -58,9 +62,9 @@ pub mod review {
         /// Approved before.
         pub previous_version: Option<Uuid>,
         /// How much changed.
-        pub change_class: Option<String>,
-        /// A `ReviewState` in text.
-        pub state: String,
+        pub change_class: Option<Kept<ChangeClass>>,
+        /// What became of it.
+        pub state: Kept<ReviewState>,
         /// Who registered the source.
         pub submitter: Option<String>,
         /// Who decided.
@@ -71,6 +75,26 @@ pub mod review {
         pub created_at: i64,
         /// Closed.
         pub decided_at: Option<i64>,
+    }
+
+    impl Model {
+        /// How the version differs from the one approved before.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
+            let kept = self.change_class.as_ref();
+            kept.map(|kept| kept.of("reviews", "change_class", self.id))
+                .transpose()
+        }
+
+        /// Whether it is decided, and how.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn state(&self) -> Result<ReviewState, StoreError> {
+            self.state.of("reviews", "state", self.id)
+        }
     }
 
     /// None: joins are written where they are needed.
@@ -84,6 +108,9 @@ pub mod review {
 pub mod event {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::event::EventKind;
+    use crate::store::{Kept, StoreError};
+
     /// Something that happened.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "events")]
@@ -93,8 +120,8 @@ pub mod event {
         pub seq: i64,
         /// When.
         pub at: i64,
-        /// An `EventKind` in text.
-        pub kind: String,
+        /// What happened.
+        pub kind: Kept<EventKind>,
         /// To whom or what.
         pub subject: String,
         /// The agent whose index entry follows from it.
@@ -103,6 +130,16 @@ pub mod event {
         pub actor: String,
         /// JSON details.
         pub data: String,
+    }
+
+    impl Model {
+        /// What happened.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::store::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn kind(&self) -> Result<EventKind, StoreError> {
+            self.kind.of("events", "kind", self.seq)
+        }
     }
 
     /// None: joins are written where they are needed.

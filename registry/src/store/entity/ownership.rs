@@ -65,6 +65,10 @@ pub mod enrolled_key {
 pub mod proof_check {
     use sea_orm::entity::prelude::*;
 
+    use crate::domain::ownership::Look;
+    use crate::domain::ownership::Method;
+    use crate::store::Kept;
+
     /// One look for a proof.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "proof_checks")]
@@ -80,12 +84,12 @@ pub mod proof_check {
         pub actor: String,
         /// When.
         pub at: i64,
-        /// `dns` or `http`.
-        pub method: String,
+        /// How it would be given.
+        pub method: Kept<Method>,
         /// The name or URL.
         pub place: String,
-        /// `held`, `absent`, `wrong`, `unknown`, `bogus`.
-        pub outcome: String,
+        /// What was found.
+        pub outcome: Kept<Look>,
         /// One sentence.
         pub detail: String,
         /// What was looked for, where it is missing.
