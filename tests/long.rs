@@ -28,8 +28,9 @@ use generator::Generator;
 const CARDS_PER_ORIGIN: u64 = 45;
 /// From so many seconds on the slope is judged, and not only printed.
 const JUDGED_FROM: u64 = 1_800;
-/// Kibibytes a minute by which memory may grow: a hundredth part of what the caches may hold, in an hour.
-const MOST_GROWTH: f64 = 64.0;
+/// Kibibytes a minute by which memory may grow. As segments merge and caches turn over it goes up and down by a tenth
+/// within an hour, which alone gives slopes of a hundred and more either way.
+const MOST_GROWTH: f64 = 256.0;
 /// Seconds for which the process is watched while nobody asks it anything, in the long form: longer than anything is
 /// kept unused.
 const IDLE_SECONDS: u64 = 420;
@@ -106,9 +107,10 @@ async fn memory_under_load() {
             "{kind} was never answered"
         );
     }
-    let settled = &samples[samples.len() / 2..];
+    // Until then the caches fill.
+    let settled = &samples[samples.len() / 10..];
     let growth = slope(settled);
-    println!("slope of the second half: {growth:.1} KiB a minute");
+    println!("slope after the first tenth: {growth:.1} KiB a minute");
     assert!(samples.len() >= 3 && samples.iter().all(|sample| sample.kibibytes > 0));
     serving.api.get("/livez").await.expect(200);
     let judged = seconds >= JUDGED_FROM;

@@ -10,8 +10,8 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
 use super::world::World;
-use super::{HOME, config, serve, short};
-use crate::support::{Canary, NameServer, Reply, Zone, alias};
+use super::{HOME, config, serve_beside_canary, short};
+use crate::support::{NameServer, Reply, Zone, alias};
 
 /// Asked for the name's type, and how often it was asked before.
 type Script = fn(&str, RecordType, usize) -> Option<Zone>;
@@ -188,13 +188,11 @@ async fn name_server(case: &Case) -> NameServer {
 
 #[tokio::test]
 async fn no_answer_leads_to_a_forbidden_address() {
-    let server = serve(|request| match request.path.as_str() {
+    let (server, canary) = serve_beside_canary(|request| match request.path.as_str() {
         "/hop" => Reply::redirect("/card").then_close(),
         _ => Reply::json(r#"{"name": "x", "url": "https://a.example/"}"#).then_close(),
     })
     .await;
-    // The same port everywhere else: whoever dials another address than the open one is seen.
-    let canary = Canary::at(LOOPBACK.into(), server.at.port());
     for case in cases() {
         let names = name_server(&case).await;
         // A silent name server is waited for, 50 times shorter than in production.

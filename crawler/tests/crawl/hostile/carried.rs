@@ -1,7 +1,6 @@
 //! Input 131: a card that carries any of the inputs 1 to 107. Its URLs are those of 1 to 84; what name servers (85 to
 //! 94) and redirects (95 to 107) do, they do to the one URL of a card that is ever asked, its key set's.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,8 +13,11 @@ use url::Url;
 
 use super::mutation::Seed;
 use super::world::World;
-use super::{HOME, MANY, answers, canary, config, in_time, redirects, serve, short, urls};
-use crate::support::{Canary, HOST, NameServer, Reply, Request, Server, Zone};
+use super::{
+    HOME, MANY, answers, canary, config, in_time, redirects, serve, serve_beside_canary, short,
+    urls,
+};
+use crate::support::{HOST, NameServer, Reply, Request, Server, Zone};
 
 /// The input that is made of all the others.
 pub const NUMBER: u8 = 131;
@@ -151,13 +153,12 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
             }
         })
         .await;
-        let server = serve(move |request| {
+        let (server, canary) = serve_beside_canary(move |request| {
             lying.store(true, Ordering::Relaxed);
             let host = request.header("host").unwrap();
             Reply::json(carrier(&format!("http://{host}/keys"))).then_close()
         })
         .await;
-        let canary = Canary::at(Ipv4Addr::LOCALHOST.into(), server.at.port());
         // Silence is waited for, and the first answer has time enough.
         let limits = FetchLimits {
             dns: 10 * short().dns,

@@ -92,6 +92,20 @@ async fn serve(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> S
     Server::bind(HOME.into(), None, handler).await
 }
 
+/// A server, and a canary at its port on an address that is forbidden: whoever dials another address than the open one
+/// is seen. Where somebody else on this machine has that port there, it is another server.
+async fn serve_beside_canary(
+    handler: impl Fn(&Request) -> Reply + Clone + Send + Sync + 'static,
+) -> (Server, Canary) {
+    for _ in 0..20 {
+        let server = serve(handler.clone()).await;
+        if let Ok(canary) = Canary::at(Ipv4Addr::LOCALHOST.into(), server.at.port()) {
+            return (server, canary);
+        }
+    }
+    panic!("no port is free on both addresses");
+}
+
 /// No input takes longer than the [`short`] limit on everything. Those that wait for a limit have that one; the
 /// others, with limits that no busy machine runs into by mistake, are over before any limit is.
 async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {

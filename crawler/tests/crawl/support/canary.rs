@@ -1,5 +1,6 @@
 //! A listener that nobody may ever connect to.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use url::Url;
@@ -19,14 +20,16 @@ impl Canary {
     }
 
     pub fn on(address: IpAddr) -> Self {
-        Self::at(address, 0)
+        Self::at(address, 0).unwrap()
     }
 
-    pub fn at(address: IpAddr, port: u16) -> Self {
-        let listener = TcpListener::bind((address, port)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let at = listener.local_addr().unwrap();
-        Self { listener, at }
+    /// # Errors
+    /// Where somebody else on this machine has that port.
+    pub fn at(address: IpAddr, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, port))?;
+        listener.set_nonblocking(true)?;
+        let at = listener.local_addr()?;
+        Ok(Self { listener, at })
     }
 
     pub fn url(&self) -> Url {
