@@ -6,8 +6,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::documents::AgentRecord;
-use super::domain_view::is;
-use super::openness::{Openness, is_listed, visible_to, visible_to_registrant};
+use super::openness::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
 use super::ownership::is_nobodys;
 use super::page::{PageRequest, cut, page_size};
 use super::signatures::KeyBinding;
@@ -265,7 +264,7 @@ impl App {
             .map(|source| source.id)
             .collect();
         let registrants = coverage::registrants_of(&self.store, &feeding).await?;
-        Ok(registrants.iter().any(|one| is(caller, one.account_id)))
+        Ok(registrants.iter().any(|one| caller.is(one.account_id)))
     }
 
     /// As [`App::agent_visible`], with everything that is shown of it.
@@ -296,12 +295,6 @@ impl App {
         let nobodys = rows.iter().any(|row| is_nobodys(row, &marks));
         Ok(looks_after(caller, agent, nobodys))
     }
-}
-
-/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
-pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
-    let submitted = is_nobodys && agent.owner_id.is_none() && is(caller, agent.submitter);
-    submitted || is(caller, agent.owner_id)
 }
 
 fn hold_view(row: &crate::store::entity::hold::Model) -> HoldView {

@@ -40,6 +40,12 @@ pub fn account_label(account: Uuid) -> String {
 }
 
 impl Caller {
+    /// Whether the caller is that account.
+    pub(super) fn is(&self, account: Option<Uuid>) -> bool {
+        let own = self.account.as_ref().map(|account| account.id);
+        own.is_some() && own == account
+    }
+
     /// Whether the caller may do that.
     pub fn may(&self, permission: Permission) -> bool {
         self.account

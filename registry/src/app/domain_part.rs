@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Caller;
 use super::coverage::Standings;
-use super::domain_view::{Sight, is, keeps, source_view};
+use super::domain_view::{Sight, keeps, source_view};
 use super::openness::visible_to_registrant;
 use super::sources::new_source;
 use crate::api::SourceView;
@@ -73,7 +73,7 @@ impl Part {
         let is_listed = !agents.is_empty();
         for source in of_domain {
             let registrants = standings.registrants(source.id);
-            let by_caller = registrants.iter().find(|one| is(caller, one.account_id));
+            let by_caller = registrants.iter().find(|one| caller.is(one.account_id));
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
             let mut all = known.all.iter();
@@ -101,8 +101,8 @@ impl Part {
         let trusted = proofs
             .iter()
             .filter(|proof| proof.domain_id == row.id)
-            .any(|proof| is(caller, proof.vouched_account));
-        if self.sees_all || self.is_listed || trusted || is(caller, row.account_id) {
+            .any(|proof| caller.is(proof.vouched_account));
+        if self.sees_all || self.is_listed || trusted || caller.is(row.account_id) {
             Told::Everything
         } else {
             Told::Nothing {

@@ -6,9 +6,9 @@ use a2a_crawler::AttemptOutcome;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::agents::looks_after;
 use super::coverage::Standings;
 use super::domain_part::{Agents, Part, Told};
+use super::openness::looks_after;
 use super::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
 use super::{App, AppError, Caller};
 use crate::api::{
@@ -153,14 +153,14 @@ impl App {
                 challenges: challenges
                     .iter()
                     .filter(|challenge| challenge.domain_id == row.id)
-                    .filter(|challenge| is(caller, Some(challenge.account_id)))
+                    .filter(|challenge| caller.is(Some(challenge.account_id)))
                     .flat_map(|challenge| self.challenge_views(&row.name, challenge))
                     .collect(),
                 checks: checks
                     .iter()
                     .filter(|check| check.domain_id == row.id)
                     // Whoever registered a domain first has no part in what others try.
-                    .filter(|check| part.sees_all || is(caller, check.account_id))
+                    .filter(|check| part.sees_all || caller.is(check.account_id))
                     .map(check_view)
                     .collect(),
                 next_check: row
@@ -218,7 +218,7 @@ pub(super) fn sight(
     proofs: &[proof::Model],
     marks: &[entity::owner_marks::Model],
 ) -> Sight {
-    let registered = is_nobodys(row, marks) && is(caller, row.account_id);
+    let registered = is_nobodys(row, marks) && caller.is(row.account_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
     } else if registered || keeps(caller, row, proofs) {
@@ -232,13 +232,7 @@ pub(super) fn sight(
 pub(super) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_party(row, proofs, account.id));
-    party || is(caller, row.owner_id)
-}
-
-/// Whether the caller is that account.
-pub(super) fn is(caller: &Caller, account: Option<Uuid>) -> bool {
-    let own = caller.account.as_ref().map(|account| account.id);
-    own.is_some() && own == account
+    party || caller.is(row.owner_id)
 }
 
 fn check_view(row: &proof_check::Model) -> ProofCheck {

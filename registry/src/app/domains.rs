@@ -3,7 +3,6 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::openness::{Openness, is_listed, visible_to};
@@ -240,7 +239,7 @@ impl App {
         // While it has no owner, it is there for whoever registered it.
         let keeper = row.owner_id.or(row.account_id);
         if caller.may(Permission::SeeAll)
-            || is(caller, keeper)
+            || caller.is(keeper)
             || self.has_part(caller, &row).await?
         {
             return Ok(row);
@@ -248,14 +247,11 @@ impl App {
         let sources = domains::sources_of(&self.store, &[row.id]).await?;
         let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
         let registrants = coverage::registrants_of(&self.store, &ids).await?;
-        if registrants.iter().any(|one| is(caller, one.account_id)) {
+        if registrants.iter().any(|one| caller.is(one.account_id)) {
             return Ok(row);
         }
         let claims = ownership::challenges_of(&self.store, &[row.id]).await?;
-        if claims
-            .iter()
-            .any(|claim| is(caller, Some(claim.account_id)))
-        {
+        if claims.iter().any(|claim| caller.is(Some(claim.account_id))) {
             return Ok(row);
         }
         let labels = caller.labels();

@@ -73,6 +73,12 @@ pub(super) fn visible_to(
     labels
 }
 
+/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
+pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
+    let submitted = is_nobodys && agent.owner_id.is_none() && caller.is(agent.submitter);
+    submitted || caller.is(agent.owner_id)
+}
+
 /// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
 pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();

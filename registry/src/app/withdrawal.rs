@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::coverage::Standings;
 use super::covering::Covering;
-use super::domain_view::is;
 use super::error::ErrorKind;
 use super::ledger::Ledger;
 use super::ownership::{disputed, is_disputed};
@@ -174,8 +173,8 @@ impl App {
             .map(|source| source.id)
             .filter(|id| registered.is_own(account.id, *id))
             .collect();
-        let keeps = caller.may(Permission::Curate) || is(caller, row.owner_id);
-        if keeps || registered.is_proved || (own.is_empty() && !is(caller, row.account_id)) {
+        let keeps = caller.may(Permission::Curate) || caller.is(row.owner_id);
+        if keeps || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
             self.may_keep_on(&write, caller, &row).await?;
             return self
                 .end_domain(write, &row, &followers, &account.name)

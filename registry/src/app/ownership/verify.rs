@@ -8,7 +8,6 @@ use uuid::Uuid;
 use super::first_look::is_patience_over;
 use super::{Claimant, Looked, Question, is_provable, look};
 use crate::api::{ProofCheck, Verification};
-use crate::app::domain_view::is;
 use crate::app::error::ErrorKind;
 use crate::app::ingest::SPACING;
 use crate::app::ledger::{Ledger, SYSTEM, Touched};
@@ -208,7 +207,7 @@ impl App {
             .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone()), false));
         // Before any are left out: the claims of others must not crowd out those that are asked for.
         let only = caller.filter(|caller| !caller.may(Permission::Curate));
-        let asked_for = |account| only.is_none_or(|caller| is(caller, Some(account)));
+        let asked_for = |account| only.is_none_or(|caller| caller.is(Some(account)));
         let claims = standing.chain(open).filter(|claim| asked_for(claim.0));
         for (account, nonce, stands) in claims {
             let known = claimants.iter_mut().find(|known| known.account == account);
