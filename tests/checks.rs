@@ -1,12 +1,12 @@
 //! Looks for proofs are leased like visits, and as polite (model.md section 8).
 
 use a2a_crawler::pace::Pace;
-use a2a_registry::domain::ownership::OptOut;
-use a2a_registry::store::Store;
-use a2a_registry::store::checks::{CheckWish, DueCheck};
-use a2a_registry::store::domains::domains_by_ids;
-use a2a_registry::store::entity::domain;
-use a2a_registry::store::frontier::LeaseWish;
+use a2a_registry_domain::ownership::OptOut;
+use a2a_registry_store::Store;
+use a2a_registry_store::checks::{CheckWish, DueCheck};
+use a2a_registry_store::domains::domains_by_ids;
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::frontier::LeaseWish;
 
 use crate::leases;
 use crate::support::both_databases;

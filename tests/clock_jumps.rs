@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
-use a2a_registry::api::Vouch;
-use a2a_registry::domain::source::SourceState;
-use a2a_registry::store::entity::{domain, proof, source};
-use a2a_registry::store::{Handle as _, domains};
+use a2a_registry_api::Vouch;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_store::entity::{domain, proof, source};
+use a2a_registry_store::{Handle as _, domains};
 use sea_orm::EntityTrait as _;
 use time::Duration;
 
@@ -50,7 +50,7 @@ async fn back_from_the_future(url: &str) -> Stage {
         .domain_vouch(admin, &name(2), &vouch)
         .await
         .unwrap();
-    let wish = a2a_registry::api::Recrawl { full: true };
+    let wish = a2a_registry_api::Recrawl { full: true };
     stage
         .app
         .domain_recrawl(admin, &name(3), &wish)

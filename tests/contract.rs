@@ -6,8 +6,8 @@ mod fuzzed;
 mod generated;
 mod sweep;
 
-use a2a_registry::api::Hit;
-use a2a_registry::http::{Operation, operations};
+use a2a_registry_api::Hit;
+use a2a_registry_server::http::{Operation, operations};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 

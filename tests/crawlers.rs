@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_registry::store::entity::{domain, source};
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_store::entity::{domain, source};
+use a2a_registry_store::{Handle as _, Store};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
 use serde_json::json;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_registry::domain::event::EventKind;
-use a2a_registry::domain::timestamp::Timestamp;
-use a2a_registry::store::events::{NewEvent, events_after, events_count, highest_seq};
-use a2a_registry::store::settings::setting_get;
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::events::{NewEvent, events_after, events_count, highest_seq};
+use a2a_registry_store::settings::setting_get;
+use a2a_registry_store::{Handle as _, Store};
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use tokio::sync::{Barrier, oneshot};
 
@@ -194,7 +194,7 @@ async fn another_process_follows_on_postgres() {
     there.index_equals_database().await;
     assert_eq!(there.found_by_anyone().await.len(), 1);
     assert!(there.served(agent.id).await.is_some());
-    let act = a2a_registry::api::Act {
+    let act = a2a_registry_api::Act {
         reason: "hide it".into(),
         hold: None,
     };

@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use a2a_crawler::Clock;
-use a2a_registry::app::App;
-use a2a_registry::config::Config;
-use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::jobs::{self, JobOptions, Jobs};
-use a2a_registry::metrics::Metrics;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::app::App;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::jobs::{self, JobOptions, Jobs};
+use a2a_registry_server::metrics::Metrics;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -311,7 +311,7 @@ impl Inside {
         config.governance.approve_all = true;
         config.crawler.allow_http = true;
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
-        config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         config.server.listen = listener.local_addr().unwrap();
@@ -327,7 +327,7 @@ impl Inside {
         .unwrap();
         let jobs = jobs::start(&started.app, JobOptions::default()).unwrap();
         let shutdown = CancellationToken::new();
-        let serving = a2a_registry::http::run(
+        let serving = a2a_registry_server::http::run(
             Arc::clone(&started.app),
             listener,
             shutdown.clone(),

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_crawler::pace::Pace;
-use a2a_registry::domain::ownership::DomainState;
-use a2a_registry::domain::source::{SourceKind, SourceState};
-use a2a_registry::store::entity::{domain, source as source_entity};
-use a2a_registry::store::frontier::LeaseWish;
-use a2a_registry::store::planned;
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_store::entity::{domain, source as source_entity};
+use a2a_registry_store::frontier::LeaseWish;
+use a2a_registry_store::planned;
+use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
 use tokio::sync::Barrier;
 

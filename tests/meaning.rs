@@ -6,10 +6,10 @@ mod program;
 
 use std::sync::{Arc, Mutex};
 
-use a2a_registry::api::{Act, AgentList};
-use a2a_registry::app::{Caller, Embedding, SearchQuery, Step};
-use a2a_registry::embed::{EmbedError, Embedder, ModelInfo, TextKind};
-use a2a_registry::store::vectors;
+use a2a_registry_api::{Act, AgentList};
+use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry_server::app::{Caller, Embedding, SearchQuery, Step};
+use a2a_registry_store::vectors;
 use async_trait::async_trait;
 use uuid::Uuid;
 

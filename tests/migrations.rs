@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
-use a2a_registry::store::entity::{
+use a2a_registry_store::entity::{
     account, agent, agent_vectors, attempt, body, challenge, decision, domain, enrolled_key, event,
     hold, model, owner_marks, pace, proof, proof_check, review, setting, source, source_day,
     source_registrant, token, version, version_source, withdrawn_urn,
 };
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
 use sea_orm::{
     ConnectionTrait as _, DatabaseConnection, DbBackend, EntityTrait, IdenStatic as _,

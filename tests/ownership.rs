@@ -24,12 +24,12 @@ use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
-use a2a_registry::api::{
+use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, NewToken, Recrawl, Registration, Transfer,
 };
-use a2a_registry::app::{AppError, Caller, ErrorKind};
-use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry::domain::role::Role;
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::app::{AppError, Caller, ErrorKind};
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use time::Duration;
@@ -412,7 +412,7 @@ both_databases! {
     async fn an_admins_word_stands_beside_a_record(url: &str) {
         let house = House::new(url).await;
         let (_, agent) = house.proved().await;
-        let word = a2a_registry::api::Vouch { reason: "a partner".into(), ..Default::default() };
+        let word = a2a_registry_api::Vouch { reason: "a partner".into(), ..Default::default() };
         house.stage.app.domain_vouch(&house.stage.admin, DOMAIN, &word).await.unwrap();
         house.remove(STANDING);
         for _ in 0..5 {
@@ -590,7 +590,7 @@ both_databases! {
     /// Only a host name on port 443 can be proved; an admin's word is for the others.
     async fn addresses_and_ports_cannot_be_proved(url: &str) {
         let stage = Stage::with(url, |config| {
-            config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+            config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
         })
         .await;
         let view = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
@@ -688,7 +688,7 @@ both_databases! {
         house.place_standing(&view);
         house.verify(&owner).await.unwrap();
         house.remove(STANDING);
-        let why = |reason: &str| a2a_registry::api::NewGeneration { reason: reason.into() };
+        let why = |reason: &str| a2a_registry_api::NewGeneration { reason: reason.into() };
         let refused = app.domain_new_generation(&owner, DOMAIN, &why("mine")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Forbidden);
         house.stage.advance(Duration::seconds(1));

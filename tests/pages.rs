@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use a2a_registry::api::AgentList;
+use a2a_registry_api::AgentList;
 use tempfile::TempDir;
 use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, WebElement};

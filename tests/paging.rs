@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry::api::Act;
-use a2a_registry::app::{Caller, SearchQuery};
+use a2a_registry_api::Act;
+use a2a_registry_server::app::{Caller, SearchQuery};
 use serde_json::Value;
 
 use crate::support::both_databases;

@@ -1,7 +1,7 @@
 //! Two replicas on one database answer as one: after different histories of commits, merges and deletions, page by
 //! page from whichever of them.
 
-use a2a_registry::app::{Caller, SearchQuery, SuggestQuery};
+use a2a_registry_server::app::{Caller, SearchQuery, SuggestQuery};
 use serde_json::Value;
 
 use crate::support::both_databases;

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use a2a_registry::app::{App, ErrorKind};
-use a2a_registry::config::Config;
-use a2a_registry::domain::coverage::Standing;
-use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState, Visibility};
-use a2a_registry::domain::review::VersionState;
-use a2a_registry::domain::signature::SignatureState;
-use a2a_registry::store::entity::{agent, body, token, version};
-use a2a_registry::store::settings::setting_get;
-use a2a_registry::store::versions::{VERSIONS_PER_AGENT, body_by_digest};
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
+use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_server::app::{App, ErrorKind};
+use a2a_registry_server::config::Config;
+use a2a_registry_store::entity::{agent, body, token, version};
+use a2a_registry_store::settings::setting_get;
+use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_by_digest};
+use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
 use sea_orm::{ConnectionTrait as _, DbBackend, EntityTrait as _, Statement};
 use tempfile::TempDir;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
-use a2a_registry::api::{Act, NewToken, ReviewDecision};
-use a2a_registry::app::Caller;
-use a2a_registry::domain::role::Role;
+use a2a_registry_api::{Act, NewToken, ReviewDecision};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::app::Caller;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -120,7 +120,7 @@ both_databases! {
                     write.commit().await?;
                     setting_get(&store, "count").await?;
                 }
-                Ok::<(), a2a_registry::store::StoreError>(())
+                Ok::<(), a2a_registry_store::StoreError>(())
             })
         });
         for writer in join_all(writers).await {
@@ -200,7 +200,7 @@ both_databases! {
             Err(error) => error,
             Ok(write) => write.setting_put("a", "b").await.unwrap_err(),
         };
-        assert_eq!(error.kind(), &a2a_registry::store::StoreErrorKind::ReadOnly, "{error}");
+        assert_eq!(error.kind(), &a2a_registry_store::StoreErrorKind::ReadOnly, "{error}");
         assert_eq!(setting_get(&store, "a").await.unwrap(), None);
         store.ping().await.unwrap();
         assert!(stage.served(agent.id).await.is_none());

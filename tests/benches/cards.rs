@@ -21,8 +21,8 @@ mod stock;
 
 use std::time::Duration;
 
-use a2a_registry::app::{Caller, SearchQuery};
-use a2a_registry::jobs::{self, JobOptions};
+use a2a_registry_server::app::{Caller, SearchQuery};
+use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
 
 use bare::Bare;

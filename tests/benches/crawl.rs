@@ -34,7 +34,7 @@ use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SystemClock, Validators, Verdict};
-use a2a_registry::jobs::{self, JobOptions};
+use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
 use async_trait::async_trait;
 use futures::StreamExt;

@@ -29,9 +29,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use a2a_registry::app::{App, Caller, SearchQuery, Step};
-use a2a_registry::embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
-use a2a_registry::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
+use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
+use a2a_registry_search::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
+use a2a_registry_server::app::{App, Caller, SearchQuery, Step};
 use async_trait::async_trait;
 use uuid::Uuid;
 

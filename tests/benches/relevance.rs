@@ -20,7 +20,7 @@ mod stock;
 use std::path::Path;
 use std::sync::Arc;
 
-use a2a_registry::embed::{Embedder, Encoder, EncoderOptions};
+use a2a_registry_embed::{Embedder, Encoder, EncoderOptions};
 use relevance::{Collection, compare, compare_by, held_out, own};
 use report::size;
 

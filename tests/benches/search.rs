@@ -26,9 +26,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use a2a_registry::app::{App, Caller, SearchQuery};
-use a2a_registry::index::{CompiledQuery, Filters, SearchRequest};
-use a2a_registry::jobs::{self, JobOptions};
+use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
+use a2a_registry_server::app::{App, Caller, SearchQuery};
+use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
 use tantivy::TantivyDocument;
 use tantivy::collector::{Count, TopDocs};

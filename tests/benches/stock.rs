@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, Freshness, Outcome, SourceOutcome, SystemClock, Verdict,
 };
-use a2a_registry::app::{App, Started};
-use a2a_registry::config::{AllowPorts, Config};
-use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::http;
-use a2a_registry::metrics::Metrics;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::app::{App, Started};
+use a2a_registry_server::config::{AllowPorts, Config};
+use a2a_registry_server::http;
+use a2a_registry_server::metrics::Metrics;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
 use time::OffsetDateTime;

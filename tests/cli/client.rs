@@ -1,6 +1,6 @@
 //! Commands that speak to a registry, in the order in which a curator uses them.
 
-use a2a_registry::api::{AgentList, Diff, DomainView, ReviewList, VersionList};
+use a2a_registry_api::{AgentList, Diff, DomainView, ReviewList, VersionList};
 use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 

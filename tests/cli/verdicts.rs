@@ -1,7 +1,7 @@
 //! A card that is forged under a real signature, over real sockets: what the one who decides is shown.
 
-use a2a_registry::api::{Agent, AgentList, FindingList, Review, ReviewDetail, ReviewList};
-use a2a_registry::domain::signature::SignatureState;
+use a2a_registry_api::{Agent, AgentList, FindingList, Review, ReviewDetail, ReviewList};
+use a2a_registry_domain::signature::SignatureState;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 

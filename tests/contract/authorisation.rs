@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use a2a_registry::api::{DomainView, Hit, ReviewList};
-use a2a_registry::http::{Operation, operations};
+use a2a_registry_api::{DomainView, Hit, ReviewList};
+use a2a_registry_server::http::{Operation, operations};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry::http::operations;
+use a2a_registry_server::http::operations;
 use serde_json::Value;
 
 use crate::support::exchange::{Document, gathered};

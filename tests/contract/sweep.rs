@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry::http::{ProblemDocument, operations};
+use a2a_registry_server::http::{ProblemDocument, operations};
 use reqwest::{Method, Response};
 
 use super::{filled, method, with_an_agent};

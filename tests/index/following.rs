@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use a2a_registry::api::{Act, AgentPatch};
-use a2a_registry::app::{Caller, ErrorKind, PageRequest, SearchQuery};
-use a2a_registry::domain::event::EventKind;
-use a2a_registry::domain::lifecycle::{Hold, ShownLifecycle};
-use a2a_registry::store::entity::hold;
-use a2a_registry::store::events::NewEvent;
-use a2a_registry::store::{Handle as _, Kept, domains};
+use a2a_registry_api::{Act, AgentPatch};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::{Hold, ShownLifecycle};
+use a2a_registry_server::app::{Caller, ErrorKind, PageRequest, SearchQuery};
+use a2a_registry_store::entity::hold;
+use a2a_registry_store::events::NewEvent;
+use a2a_registry_store::{Handle as _, Kept, domains};
 use sea_orm::ConnectionTrait as _;
 use time::Duration;
 use tokio::runtime::Builder;

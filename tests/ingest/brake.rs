@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
-use a2a_registry::api::{NewToken, Registration as Wish};
-use a2a_registry::app::Caller;
-use a2a_registry::config::Registration;
-use a2a_registry::domain::lifecycle::LivenessState;
-use a2a_registry::domain::role::Role;
-use a2a_registry::store::domains;
-use a2a_registry::store::entity::source;
+use a2a_registry_api::{NewToken, Registration as Wish};
+use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::app::Caller;
+use a2a_registry_server::config::Registration;
+use a2a_registry_store::domains;
+use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
@@ -232,7 +232,7 @@ both_databases! {
 
         // The network is back: the first look that fails after that is a first look.
         let away = format!("https://{}/", name(1));
-        let answer = |source: &a2a_registry::store::entity::source::Model| match source.url.as_str() {
+        let answer = |source: &a2a_registry_store::entity::source::Model| match source.url.as_str() {
             url if url == away => Answer::Fails(NotFound),
             url if url == format!("https://{}/", name(0)) => Answer::Fails(Gone),
             _ => Answer::NotModified,

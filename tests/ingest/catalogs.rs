@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
-use a2a_registry::api::{Act, DomainView, Registration, SourceView};
-use a2a_registry::app::ErrorKind;
-use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState};
-use a2a_registry::store::entity::source;
+use a2a_registry_api::{Act, DomainView, Registration, SourceView};
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
+use a2a_registry_server::app::ErrorKind;
+use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
@@ -358,9 +358,9 @@ both_databases! {
         stage.register(DOMAIN).await;
         live(&stage, &named(3), Duration::minutes(1)).await;
         assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2, "one was registered before");
-        let token = a2a_registry::api::NewToken {
+        let token = a2a_registry_api::NewToken {
             account: "stranger".into(),
-            role: Some(a2a_registry::domain::role::Role::Publisher),
+            role: Some(a2a_registry_domain::role::Role::Publisher),
             name: "a test".into(),
             expires_in_days: None,
         };

@@ -1,9 +1,9 @@
 //! A card that changes after its agent was approved (model.md sections 2 and 5).
 
-use a2a_registry::domain::lifecycle::Lifecycle;
-use a2a_registry::domain::review::ReviewState::{Open, Rejected, Superseded, Withdrawn};
-use a2a_registry::domain::review::{ChangeClass, VersionState};
-use a2a_registry::store::versions::{VERSIONS_PER_AGENT, body_by_digest};
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::review::ReviewState::{Open, Rejected, Superseded, Withdrawn};
+use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_by_digest};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card, reordered, signed};

@@ -1,7 +1,7 @@
 //! How much a change matters decides what becomes of it (model.md section 5).
 
-use a2a_registry::app::DiffQuery;
-use a2a_registry::domain::review::ChangeClass::{self, Critical, High, Low};
+use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
+use a2a_registry_server::app::DiffQuery;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;

@@ -1,14 +1,14 @@
 //! Deriving again what an older build has derived (design section 1).
 
-use a2a_registry::config::Config;
-use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::event::EventKind;
-use a2a_registry::domain::review::VersionState;
-use a2a_registry::domain::signature::SignatureState;
-use a2a_registry::store::Handle as _;
-use a2a_registry::store::decisions::decisions_on;
-use a2a_registry::store::entity::version;
-use a2a_registry::store::versions::{body_by_digest, versions_derived_before};
+use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_server::config::Config;
+use a2a_registry_store::Handle as _;
+use a2a_registry_store::decisions::decisions_on;
+use a2a_registry_store::entity::version;
+use a2a_registry_store::versions::{body_by_digest, versions_derived_before};
 use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 
 use crate::support::both_databases;

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry::api::ReviewDecision;
-use a2a_registry::api::{Act, Deprecate, Registration, Vouch};
-use a2a_registry::app::{Caller, ErrorKind};
-use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::lifecycle::{Hold, Lifecycle};
-use a2a_registry::domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
-use a2a_registry::domain::timestamp::{DAY, Timestamp};
+use a2a_registry_api::ReviewDecision;
+use a2a_registry_api::{Act, Deprecate, Registration, Vouch};
+use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_server::app::{Caller, ErrorKind};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";
 
-fn conflict(error: a2a_registry::app::AppError) {
+fn conflict(error: a2a_registry_server::app::AppError) {
     assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
 }
 
@@ -198,7 +198,7 @@ both_databases! {
         let old = stage.publish_approved(DOMAIN, &card("Old", "Is replaced")).await;
         let new = stage.publish_approved("new.agents-test.com", &card("New", "Replaces it")).await;
         let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
-        let invalid = |error: a2a_registry::app::AppError, pointer: &str| {
+        let invalid = |error: a2a_registry_server::app::AppError, pointer: &str| {
             assert_eq!(error.kind, ErrorKind::Invalid);
             assert_eq!(error.members[0].0, pointer);
         };
@@ -223,9 +223,9 @@ both_databases! {
         // The index has it too, and a hold does not take it away.
         stage.settle().await;
         stage.index_equals_database().await;
-        let query = a2a_registry::app::SearchQuery { q: Some("old".into()), ..Default::default() };
+        let query = a2a_registry_server::app::SearchQuery { q: Some("old".into()), ..Default::default() };
         let list = app.search(&Caller::default(), &query).await.unwrap();
-        let list: a2a_registry::api::AgentList = serde_json::from_slice(&list).unwrap();
+        let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
         assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
         app.agent_suspend(admin, &id, &act("odd")).await.unwrap();
         let held = app.agent_show(admin, &id).await.unwrap();
@@ -270,7 +270,7 @@ both_databases! {
 
         stage.look(DOMAIN, Answer::Card(card("Acted", "Asks something"))).await;
         app.agent_retire(admin, &id, &act("over")).await.unwrap();
-        assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, a2a_registry::domain::review::ReviewState::Withdrawn);
+        assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, a2a_registry_domain::review::ReviewState::Withdrawn);
         stage.index_equals_database().await;
         for refused in [
             app.agent_suspend(admin, &id, &act("late")).await,

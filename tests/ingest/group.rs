@@ -1,7 +1,7 @@
 //! Groups of outcomes: all or nothing, once, and at their bounds.
 
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
-use a2a_registry::store::{crawl::ATTEMPTS_PER_SOURCE, domains, events};
+use a2a_registry_store::{crawl::ATTEMPTS_PER_SOURCE, domains, events};
 use time::Duration;
 
 use crate::support::both_databases;
@@ -60,7 +60,7 @@ both_databases! {
     /// A group that cannot be written leaves nothing behind, and its outcomes can be delivered again,
     /// one by one.
     async fn a_group_that_fails_leaves_nothing(url: &str) {
-        use a2a_registry::store::Handle as _;
+        use a2a_registry_store::Handle as _;
         use sea_orm::ConnectionTrait as _;
         let stage = Stage::new(url).await;
         for number in 0..3 {
@@ -89,7 +89,7 @@ both_databases! {
         let write = stage.store.write().await.unwrap();
         let now = stage.app.now();
         for number in 0..GROUP {
-            let domain = a2a_registry::store::entity::domain::Model {
+            let domain = a2a_registry_store::entity::domain::Model {
                 created_at: now.0,
                 not_before: now.0,
                 ..crate::leases::domain(number, now.0)

@@ -2,11 +2,11 @@
 
 use a2a_crawler::Attempt;
 use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid};
-use a2a_registry::api::{Recrawl, SourceDay};
-use a2a_registry::app::BODY_RETENTION;
-use a2a_registry::domain::lifecycle::LivenessState;
-use a2a_registry::domain::source::SourceKind;
-use a2a_registry::store::{crawl, domains, versions};
+use a2a_registry_api::{Recrawl, SourceDay};
+use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::BODY_RETENTION;
+use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
 use crate::support::both_databases;

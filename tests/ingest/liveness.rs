@@ -1,9 +1,9 @@
 //! Whether a card could be reached, over days, by the test's own clock (model.md section 8).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
-use a2a_registry::app::{Caller, SearchQuery};
-use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState};
-use a2a_registry::domain::source::SourceKind;
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::{Caller, SearchQuery};
 use time::Duration;
 
 use crate::support::both_databases;
@@ -116,10 +116,10 @@ both_databases! {
         stage.approve(agent.id).await;
         for _ in 0..3 {
             stage.advance(Duration::days(25));
-            let answer = |source: &a2a_registry::store::entity::source::Model| {
+            let answer = |source: &a2a_registry_store::entity::source::Model| {
                 if source.kind == SourceKind::WellKnown { Answer::Fails(NotFound) } else { Answer::NotModified }
             };
-            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry::api::Recrawl::default()).await.unwrap();
+            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
             stage.visit(answer).await;
             assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
         }
@@ -141,7 +141,7 @@ both_databases! {
         let under_way = stage.outcomes(|_| Answer::Card(card("Wished", "Before"))).await;
         assert_eq!(under_way.len(), 1);
         stage.advance(Duration::seconds(1));
-        let wish = a2a_registry::api::Recrawl { full: true };
+        let wish = a2a_registry_api::Recrawl { full: true };
         let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
         stage.advance(Duration::seconds(1));
         stage.app.ingest(&under_way).await.unwrap();
@@ -165,7 +165,7 @@ both_databases! {
         });
         assert_eq!(asked.await, 1);
         let rested = stage.now() + Duration::hours(2);
-        let wish = a2a_registry::api::Recrawl { full: true };
+        let wish = a2a_registry_api::Recrawl { full: true };
         let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
         assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
         stage.register_url(&format!("https://{DOMAIN}/third.json")).await;
@@ -187,7 +187,7 @@ both_databases! {
         let before = wishes().await;
         let mut answers = Vec::new();
         for full in [false, false, true, true, false] {
-            let wish = a2a_registry::api::Recrawl { full };
+            let wish = a2a_registry_api::Recrawl { full };
             let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
             answers.push((wishes().await - before, time::OffsetDateTime::from(accepted.next_due)));
         }
@@ -195,7 +195,7 @@ both_databases! {
         assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
         let under_way = stage.outcomes(|_| Answer::NotModified).await;
         for _ in 0..3 {
-            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry::api::Recrawl::default()).await.unwrap();
+            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
         }
         assert_eq!(wishes().await - before, 3);
         stage.app.ingest(&under_way).await.unwrap();
@@ -206,7 +206,7 @@ both_databases! {
         let stage = Stage::new(url).await;
         stage.publish_approved(DOMAIN, &card("Wished", "Late")).await;
         stage.advance(Duration::minutes(2));
-        let wish = a2a_registry::api::Recrawl::default();
+        let wish = a2a_registry_api::Recrawl::default();
         stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
         let under_way = stage.outcomes(|_| Answer::NotModified).await;
         stage.advance(Duration::minutes(2));

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
-use a2a_registry::api::Act;
-use a2a_registry::app::{Caller, ErrorKind, SearchQuery, SuggestQuery};
-use a2a_registry::domain::review::ReviewState;
+use a2a_registry_api::Act;
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::app::{Caller, ErrorKind, SearchQuery, SuggestQuery};
 use time::Duration;
 use uuid::Uuid;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry::api::Registration;
-use a2a_registry::app::ErrorKind;
-use a2a_registry::config::Config;
-use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::lifecycle::Lifecycle;
+use a2a_registry_api::Registration;
+use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_server::app::ErrorKind;
+use a2a_registry_server::config::Config;
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card};

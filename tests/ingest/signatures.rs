@@ -1,9 +1,9 @@
 //! Signatures of cards as they are taken in: judged with the keys that came along.
 
 use a2a_crawler::FetchedKeySet;
-use a2a_registry::api::Vouch;
-use a2a_registry::domain::event::EventKind;
-use a2a_registry::domain::lifecycle::Hold;
+use a2a_registry_api::Vouch;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Hold;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
@@ -153,7 +153,7 @@ both_databases! {
         // It does not go away by itself, and not while the keys are away.
         stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), away())).await;
         assert_eq!(stage.holds(agent).await, ["key_changed"]);
-        let act = a2a_registry::api::Act { reason: "rolled over".into(), hold: Some(Hold::KeyChanged) };
+        let act = a2a_registry_api::Act { reason: "rolled over".into(), hold: Some(Hold::KeyChanged) };
         stage.app.agent_resume(&stage.admin, &agent.to_string(), &act).await.unwrap();
         assert!(stage.holds(agent).await.is_empty());
         assert_ne!(stage.agent(DOMAIN).await.pins, pinned);

@@ -1,10 +1,10 @@
 //! Which agent a source feeds (model.md section 3), and what a domain may have.
 
-use a2a_registry::api::{Act, Registration};
-use a2a_registry::app::{ErrorKind, LookupQuery};
-use a2a_registry::domain::lifecycle::Lifecycle;
-use a2a_registry::domain::source::SourceKind;
-use a2a_registry::store::{domains, entity::source};
+use a2a_registry_api::{Act, Registration};
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::{ErrorKind, LookupQuery};
+use a2a_registry_store::{domains, entity::source};
 
 use crate::support::both_databases;
 use crate::support::stage::{Answer, Stage, card};
@@ -19,10 +19,10 @@ fn at(path: &str) -> Registration {
     }
 }
 
-async fn publisher(stage: &Stage, name: &str) -> a2a_registry::app::Caller {
-    let new = a2a_registry::api::NewToken {
+async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::app::Caller {
+    let new = a2a_registry_api::NewToken {
         account: name.into(),
-        role: Some(a2a_registry::domain::role::Role::Publisher),
+        role: Some(a2a_registry_domain::role::Role::Publisher),
         name: "a test".into(),
         expires_in_days: None,
     };
@@ -148,14 +148,14 @@ both_databases! {
             config.limits.agents_reserved = 3;
             config.limits.sources_per_account = 4;
             config.limits.pending_nominations = 2;
-            config.governance.registration = a2a_registry::config::Registration::Open;
+            config.governance.registration = a2a_registry_server::config::Registration::Open;
         }).await;
         stage.register(DOMAIN).await;
-        let anyone = |last: u8| a2a_registry::app::Caller {
+        let anyone = |last: u8| a2a_registry_server::app::Caller {
             network: Some([192, 0, 2, last].into()),
-            ..a2a_registry::app::Caller::default()
+            ..a2a_registry_server::app::Caller::default()
         };
-        let add = async |caller: &a2a_registry::app::Caller, path: &str| {
+        let add = async |caller: &a2a_registry_server::app::Caller, path: &str| {
             let added = stage.app.register(caller, &at(path)).await;
             added.map(|_| ()).map_err(|error| error.kind)
         };

@@ -1,15 +1,17 @@
 //! What the verdict on a card's signatures says, on every view of it, and what follows from it.
 
 use a2a_crawler::FetchedKeySet;
-use a2a_registry::api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
-use a2a_registry::app::{Caller, DiffQuery, ErrorKind, FindingsQuery, PageRequest, SearchQuery};
-use a2a_registry::config::Config;
-use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::review::ChangeClass;
-use a2a_registry::domain::signature::SignatureState::{
+use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
+use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::signature::SignatureState::{
     self, Invalid, Unknown, Unsigned, Untrusted, Valid,
 };
-use a2a_registry::store::entity::version;
+use a2a_registry_server::app::{
+    Caller, DiffQuery, ErrorKind, FindingsQuery, PageRequest, SearchQuery,
+};
+use a2a_registry_server::config::Config;
+use a2a_registry_store::entity::version;
 use sea_orm::ActiveValue::Set;
 use serde_json::{Value, json};
 use uuid::Uuid;

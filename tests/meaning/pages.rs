@@ -1,7 +1,7 @@
 //! Pages of an order by meaning: vectors come at their own pace, whatever the events say.
 
-use a2a_registry::api::AgentList;
-use a2a_registry::app::{Caller, SearchQuery};
+use a2a_registry_api::AgentList;
+use a2a_registry_server::app::{Caller, SearchQuery};
 use uuid::Uuid;
 
 use super::{Scripted, finish, ids, open, patient};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use a2a_registry::api::AgentList;
+use a2a_registry_api::AgentList;
 use serde_json::Value;
 use tempfile::TempDir;
 

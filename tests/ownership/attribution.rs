@@ -1,11 +1,11 @@
 //! What an older release has taken in is attributed and decided anew at the next start.
 
-use a2a_registry::api::Registration;
-use a2a_registry::domain::lifecycle::Lifecycle;
-use a2a_registry::store::entity::{
+use a2a_registry_api::Registration;
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
 };
-use a2a_registry::store::{Handle as _, events};
+use a2a_registry_store::{Handle as _, events};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveModelTrait as _, ActiveValue::NotSet, ColumnTrait as _, EntityTrait as _};
 use sea_orm::{IntoActiveModel as _, QueryFilter as _};

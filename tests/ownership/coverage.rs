@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry::api::{
+use a2a_registry_api::{
     DomainView, NewGeneration, NewToken, Registration, SourceView, Transfer, Vouch,
 };
-use a2a_registry::app::Caller;
-use a2a_registry::config::{Config, Registration as WhoRegisters};
-use a2a_registry::domain::admission::DomainPattern;
-use a2a_registry::domain::coverage::Coverage;
-use a2a_registry::domain::role::Role;
-use a2a_registry::domain::source::SourceKind;
-use a2a_registry::store::entity::source;
+use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::role::Role;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::Caller;
+use a2a_registry_server::config::{Config, Registration as WhoRegisters};
+use a2a_registry_store::entity::source;
 use time::Duration;
 
 use super::House;

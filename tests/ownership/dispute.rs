@@ -1,10 +1,10 @@
 //! A domain that several accounts have proved equally well: all of them are told, and none of them changes it.
 
-use a2a_registry::api::{
+use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
-use a2a_registry::app::{AppError, Caller, ErrorKind, PageRequest};
-use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_server::app::{AppError, Caller, ErrorKind, PageRequest};
 use serde_json::json;
 use uuid::Uuid;
 

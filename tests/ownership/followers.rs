@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use a2a_registry::api::NewGeneration;
-use a2a_registry::app::Caller;
-use a2a_registry::domain::ownership::DomainState;
-use a2a_registry::store::entity::version_source;
-use a2a_registry::store::{Handle as _, Store, Write, domains};
+use a2a_registry_api::NewGeneration;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_server::app::Caller;
+use a2a_registry_store::entity::version_source;
+use a2a_registry_store::{Handle as _, Store, Write, domains};
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use time::Duration;
 

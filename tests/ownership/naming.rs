@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry::api::{Registration, Vouch};
-use a2a_registry::app::Caller;
-use a2a_registry::store::entity::source;
+use a2a_registry_api::{Registration, Vouch};
+use a2a_registry_server::app::Caller;
+use a2a_registry_store::entity::source;
 
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
@@ -84,7 +84,7 @@ both_databases! {
         assert_eq!(named["well-known"].as_deref(), Some(TRAVEL));
         assert_eq!((&named[&a], &named[&b]), (&numbered(2), &numbered(3)));
 
-        let why = a2a_registry::api::Act { reason: "replaced".into(), hold: None };
+        let why = a2a_registry_api::Act { reason: "replaced".into(), hold: None };
         let ended = stage.agents().await.into_iter().find(|agent| agent.slot == a).unwrap();
         stage.app.agent_retire(&owner, &ended.id.to_string(), &why).await.unwrap();
         let again = register_card(&house, &owner, "/a.json").await;

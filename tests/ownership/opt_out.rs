@@ -2,7 +2,7 @@
 
 use a2a_crawler::dns::TxtAnswer;
 use a2a_crawler::guard::{AllowPorts, GuardConfig};
-use a2a_registry::config;
+use a2a_registry_server::config;
 use time::Duration;
 
 use super::site::Site;
@@ -103,7 +103,7 @@ both_databases! {
         }
         assert_eq!(house.state_of(DOMAIN).await, "unverified", "nobody has said that it opts out");
         // A wish does not go past the question either.
-        let wish = a2a_registry::api::Recrawl::default();
+        let wish = a2a_registry_api::Recrawl::default();
         house.stage.app.domain_recrawl(&house.stage.admin, DOMAIN, &wish).await.unwrap();
         assert_eq!(house.visits().await, 0);
         house.stage.advance(Duration::minutes(1));

@@ -1,10 +1,10 @@
 //! What is somebody else's is not the caller's to see or to take away (model.md section 7).
 
-use a2a_registry::api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
-use a2a_registry::app::{Caller, ErrorKind, SearchQuery};
-use a2a_registry::domain::coverage::Coverage;
-use a2a_registry::domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry::store::domains;
+use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_server::app::{Caller, ErrorKind, SearchQuery};
+use a2a_registry_store::domains;
 use time::Duration;
 
 use super::{DOMAIN, House, STANDING};
@@ -336,7 +336,7 @@ both_databases! {
     /// Who registers something that nobody can prove is told so at once, and what to do instead.
     async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
         let stage = crate::support::stage::Stage::with(url_of_database, |config| {
-            config.crawler.allow_ports = a2a_registry::config::AllowPorts::Word("any".into());
+            config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
         }).await;
         let odd = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
         let why = odd.no_challenge.unwrap();

@@ -2,7 +2,7 @@
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
-use a2a_registry::domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use time::Duration;
 
 use super::{House, STANDING};

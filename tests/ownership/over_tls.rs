@@ -1,6 +1,6 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
-use a2a_registry::domain::lifecycle::Lifecycle;
+use a2a_registry_domain::lifecycle::Lifecycle;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! Looking for proofs asks a host for no more than visiting it would.
 
-use a2a_registry::store::domains;
-use a2a_registry::store::entity::domain;
+use a2a_registry_store::domains;
+use a2a_registry_store::entity::domain;
 use time::Duration;
 
 use super::site::Site;
@@ -44,7 +44,7 @@ both_databases! {
         assert_eq!(site.origin.requests(path).len(), 1);
         assert_eq!(house.state().await, "verified");
 
-        let wish = a2a_registry::api::Recrawl::default();
+        let wish = a2a_registry_api::Recrawl::default();
         let accepted = house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
         assert_eq!(accepted.next_due.0, house.row().await.not_before);
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
@@ -76,7 +76,7 @@ both_databases! {
         assert_eq!(asked(), 1);
         let row = house.row().await;
         house.stage.app.networks_learn(&[(row.id, "192.0.2.0/24".into())]).await.unwrap();
-        let wish = a2a_registry::api::Recrawl::default();
+        let wish = a2a_registry_api::Recrawl::default();
         house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
         house.stage.advance(Duration::seconds(598));
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);

@@ -1,8 +1,8 @@
 //! A domain whose name servers, TLS key and card keys have all changed has another owner (model.md section 4).
 
-use a2a_registry::api::KnownBy;
-use a2a_registry::app::Caller;
-use a2a_registry::domain::event::EventKind;
+use a2a_registry_api::KnownBy;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_server::app::Caller;
 
 use super::site::Site;
 use super::{DOMAIN, House, STANDING};

@@ -1,6 +1,6 @@
 //! The ways in which a source comes in, row by row, and what becomes of what it brings (model.md section 4).
 
-use a2a_registry::domain::coverage::Coverage::{self, Covered, Nomination};
+use a2a_registry_domain::coverage::Coverage::{self, Covered, Nomination};
 
 pub(super) const URL: &str = "/cards/x.json";
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-card.json";

@@ -1,9 +1,9 @@
 //! What is taken back ends only what was the caller's alone (model.md section 7).
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry::api::{Act, Transfer};
-use a2a_registry::app::ErrorKind;
-use a2a_registry::store::entity::source;
+use a2a_registry_api::{Act, Transfer};
+use a2a_registry_server::app::ErrorKind;
+use a2a_registry_store::entity::source;
 use time::Duration;
 use uuid::Uuid;
 

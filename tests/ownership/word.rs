@@ -1,9 +1,9 @@
 //! A word given with the registration is for the first card that comes in, and for nothing that nobody has seen.
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry::api::{NewGeneration, Registration};
-use a2a_registry::domain::lifecycle::Lifecycle;
-use a2a_registry::domain::review::ReviewState;
+use a2a_registry_api::{NewGeneration, Registration};
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::review::ReviewState;
 use time::Duration;
 
 use super::others::{at, url};

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use a2a_registry::api::AgentList;
-use a2a_registry::app::{Caller, SearchQuery, Step};
-use a2a_registry::embed::Embedder;
-use a2a_registry::index::asked_text;
+use a2a_registry_api::AgentList;
+use a2a_registry_embed::Embedder;
+use a2a_registry_search::asked_text;
+use a2a_registry_server::app::{Caller, SearchQuery, Step};
 
 use crate::stock::Stock;
 

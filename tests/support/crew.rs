@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry::store::entity::domain;
-use a2a_registry::store::{Handle as _, Store};
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{Handle as _, Store};
 use futures::future::select_all;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait as _, ConnectionTrait as _, EntityTrait as _, QueryFilter as _};

@@ -5,8 +5,8 @@ use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
     Validators, Verdict,
 };
-use a2a_registry::domain::source::SourceKind;
-use a2a_registry::store::entity::source;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_store::entity::source;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use a2a_registry::api::{AgentList, DomainView, Hit};
+use a2a_registry_api::{AgentList, DomainView, Hit};
 use reqwest::{Method, RequestBuilder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, Outcome};
-use a2a_registry::api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
-use a2a_registry::app::{App, Caller, ErrorKind, LookupQuery, PageRequest, SearchQuery, Started};
-use a2a_registry::config::Config;
-use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
-use a2a_registry::domain::review::ReviewState;
-use a2a_registry::store::entity::{agent, domain, hold, source, version};
-use a2a_registry::store::{
+use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::app::{
+    App, Caller, ErrorKind, LookupQuery, PageRequest, SearchQuery, Started,
+};
+use a2a_registry_server::config::Config;
+use a2a_registry_store::entity::{agent, domain, hold, source, version};
+use a2a_registry_store::{
     Handle as _, Store, StoreOptions, Synchronous, agents, domains, versions,
 };
 use sea_orm::EntityTrait as _;

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use a2a_crawler::{Clock, Frontier, Outcome, Sink, Slot, Visit};
-use a2a_registry::app::{App, Started};
-use a2a_registry::config::Config;
-use a2a_registry::domain::ids::SystemEntropy;
-use a2a_registry::jobs;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::app::{App, Started};
+use a2a_registry_server::config::Config;
+use a2a_registry_server::jobs;
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use time::{Duration, OffsetDateTime};
 

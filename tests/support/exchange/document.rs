@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use a2a_registry::http::openapi_document;
+use a2a_registry_server::http::openapi_document;
 use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};

@@ -1,0 +1,152 @@
+//! `agent`: acts on agents, each with a reason.
+
+use clap::{Args, Subcommand};
+use uuid::Uuid;
+
+use super::client::{Client, Reply};
+use super::confirm::confirm;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use a2a_registry_api::{Act, Agent, Deprecate};
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::timestamp::Timestamp;
+
+/// What `agent` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum AgentCommand {
+    /// Withhold an agent until it is resumed
+    Suspend(ActArgs),
+    /// Lift a hold
+    Resume {
+        #[command(flatten)]
+        act: ActArgs,
+        /// Which hold: `operator`, `critical_change` or `key_changed` [default: operator]
+        #[arg(long, value_name = "HOLD", value_parser = hold)]
+        hold: Option<Hold>,
+    },
+    /// Mark an agent as on its way out; it is still served, and the reason is shown with it
+    Deprecate {
+        #[command(flatten)]
+        act: ActArgs,
+        /// The agent to move to, by its id or URN
+        #[arg(long, value_name = "AGENT")]
+        replacement: Option<String>,
+        /// From when on it is not to be counted on: a day such as 2027-01-31, or a moment as in RFC 3339
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        sunset: Option<Timestamp>,
+    },
+    /// Take a deprecation back
+    Undeprecate(ActArgs),
+    /// End an agent for good
+    Retire {
+        #[command(flatten)]
+        act: ActArgs,
+        /// Do not ask whether that is meant
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// Which agent, and why.
+#[derive(Args, Debug, Clone)]
+pub struct ActArgs {
+    /// Its id, URN, host or card URL
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// Why; kept with the act
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl ActArgs {
+    fn act(&self, hold: Option<Hold>) -> Act {
+        Act {
+            reason: self.reason.clone(),
+            hold,
+        }
+    }
+}
+
+fn hold(text: &str) -> Result<Hold, String> {
+    text.parse()
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
+    day.or_else(|_| text.parse())
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses, or the agent is unknown or in doubt.
+pub async fn run(
+    command: &AgentCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let (id, reply) = match command {
+        AgentCommand::Suspend(named) => act(client, "suspend", named, None).await?,
+        AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
+        AgentCommand::Undeprecate(named) => act(client, "undeprecate", named, None).await?,
+        AgentCommand::Deprecate {
+            act: named,
+            replacement,
+            sunset,
+        } => {
+            let id = client.agent_id(&named.agent).await?;
+            let what = Deprecate {
+                reason: named.reason.clone(),
+                replacement: replacement.clone(),
+                sunset: *sunset,
+            };
+            (id, client.deprecate(id, &what).await?)
+        }
+        AgentCommand::Retire { act: named, yes } => {
+            let agent = client.agent_to_act_on(&named.agent).await?.summary;
+            let what = format!(
+                "retiring {} of {} ({}) for good",
+                agent.name, agent.domain, agent.id
+            );
+            if !confirm(&what, *yes)? {
+                return Err(Failure::No("nothing was changed".to_owned()));
+            }
+            let act = named.act(None);
+            (agent.id, client.act(agent.id, "retire", &act).await?)
+        }
+    };
+    tell(&reply.value, &reply.raw, id, console)
+}
+
+async fn act(
+    client: &Client,
+    verb: &str,
+    named: &ActArgs,
+    hold: Option<Hold>,
+) -> Result<(Uuid, Reply<Agent>), Failure> {
+    let id = client.agent_id(&named.agent).await?;
+    Ok((id, client.act(id, verb, &named.act(hold)).await?))
+}
+
+fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Outcome, Failure> {
+    if console.json {
+        console.raw_json(raw)?;
+        return Ok(Outcome::Done);
+    }
+    let summary = &agent.hit.summary;
+    let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();
+    let held = if holds.is_empty() {
+        String::new()
+    } else {
+        format!(" (held by {})", holds.join(", "))
+    };
+    let advice = summary.deprecation.as_ref();
+    let advice = advice.map(|deprecation| format!(": {}", deprecation.told()));
+    console.line(&format!(
+        "{} ({id}) is {}{held}{}",
+        summary.name,
+        summary.lifecycle,
+        advice.unwrap_or_default()
+    ))?;
+    Ok(Outcome::Done)
+}

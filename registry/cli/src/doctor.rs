@@ -1,0 +1,213 @@
+//! `doctor`: what stands in the way, one line a check.
+
+use std::path::Path;
+use std::time::Duration;
+
+use a2a_crawler::dns::{HickoryResolver, Resolver};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::local::{self, LocalArgs};
+use a2a_registry_server::config::Config;
+
+/// How long a name may take to resolve.
+const DNS_TIMEOUT: Duration = Duration::from_secs(5);
+/// A name that exists for documentation (RFC 2606 section 3) and is not going away.
+const DNS_NAME: &str = "example.com";
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One check.
+#[derive(Debug, Clone, Serialize)]
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    detail: String,
+}
+
+impl Check {
+    fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
+        Self {
+            name,
+            verdict,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// Checks everything and changes nothing: done where nothing fails.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub async fn run(
+    arguments: &LocalArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let mut checks = Vec::new();
+    match arguments.load() {
+        Err(Failure::Failed(line)) => checks.push(Check::new("configuration", Verdict::Fail, line)),
+        Err(other) => return Err(other),
+        Ok(config) => {
+            checks.push(Check::new(
+                "configuration",
+                Verdict::Ok,
+                "can be read and fits together",
+            ));
+            checks.push(data_folder(&config.store.data_dir));
+            checks.push(database(config).await);
+        }
+    }
+    checks.push(names().await);
+    checks.push(registry(client).await);
+    let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    if console.json {
+        console.json(&checks)?;
+    } else {
+        for check in &checks {
+            let word = match check.verdict {
+                Verdict::Ok => "ok  ",
+                Verdict::Warn => "warn",
+                Verdict::Fail => "fail",
+            };
+            console.line(&format!("{word} {}: {}", check.name, check.detail))?;
+        }
+    }
+    Ok(if failed { Outcome::No } else { Outcome::Done })
+}
+
+fn data_folder(path: &Path) -> Check {
+    let check = |verdict, detail| Check::new("data folder", verdict, detail);
+    let shown = path.display();
+    if !path.exists() {
+        return check(
+            Verdict::Warn,
+            format!("{shown} does not exist yet; the first start makes it"),
+        );
+    }
+    match tempfile::tempfile_in(path) {
+        Ok(_) => check(Verdict::Ok, format!("{shown} takes files")),
+        Err(error) => check(
+            Verdict::Fail,
+            format!("{shown} takes no files: {error}; change its owner, or give --data-dir"),
+        ),
+    }
+}
+
+async fn database(config: Config) -> Check {
+    let check = |verdict, detail: String| Check::new("database", verdict, detail);
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return check(
+            Verdict::Warn,
+            "there is none yet; the first start makes it".into(),
+        );
+    }
+    match local::ping_database(config).await {
+        Ok(what) => check(Verdict::Ok, what),
+        Err(Failure::Failed(line)) => check(Verdict::Fail, line),
+        Err(_) => check(Verdict::Fail, "does not answer".into()),
+    }
+}
+
+async fn names() -> Check {
+    let check = |verdict, detail: String| Check::new("name resolution", verdict, detail);
+    let resolver = match HickoryResolver::from_system(DNS_TIMEOUT) {
+        Ok(resolver) => resolver,
+        Err(error) => {
+            return check(
+                Verdict::Fail,
+                format!("the system's settings cannot be read: {error}; see /etc/resolv.conf"),
+            );
+        }
+    };
+    match resolver.resolve(DNS_NAME).await {
+        Ok(addresses) => check(
+            Verdict::Ok,
+            format!("{DNS_NAME} has {} addresses", addresses.len()),
+        ),
+        Err(error) => check(
+            Verdict::Warn,
+            format!(
+                "{DNS_NAME} cannot be resolved: {error}; agents out on the internet cannot be reached"
+            ),
+        ),
+    }
+}
+
+async fn registry(client: &Client) -> Check {
+    let check = |verdict, detail: String| Check::new("registry", verdict, detail);
+    match client.readiness().await {
+        Err(error) => check(Verdict::Warn, error.to_string()),
+        Ok((200, Some(_))) => check(Verdict::Ok, format!("{} is ready", client.base())),
+        Ok((status, body)) => {
+            let broken = broken_checks(body.as_ref());
+            let why = if broken.is_empty() {
+                format!("it answers HTTP {status}")
+            } else {
+                broken
+            };
+            check(
+                Verdict::Fail,
+                format!("{} is not ready: {why}", client.base()),
+            )
+        }
+    }
+}
+
+/// The checks of `/readyz` that do not hold.
+fn broken_checks(body: Option<&Value>) -> String {
+    let checks = body
+        .and_then(|body| body.get("checks"))
+        .and_then(Value::as_array);
+    let text = |check: &Value, name: &str| {
+        check
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    checks
+        .into_iter()
+        .flatten()
+        .filter(|check| check.get("ok") == Some(&Value::Bool(false)))
+        .map(|check| format!("{} {}", text(check, "name"), text(check, "detail")))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_judged_without_making_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(data_folder(folder.path()).verdict, Verdict::Ok);
+        let missing = folder.path().join("missing");
+        assert_eq!(data_folder(&missing).verdict, Verdict::Warn);
+        assert!(!missing.exists());
+    }
+
+    #[test]
+    fn only_what_does_not_hold_is_named() {
+        let body = serde_json::json!({"checks": [
+            {"name": "database", "ok": true, "detail": "answers"},
+            {"name": "index", "ok": false, "detail": "is 20000 ms behind"},
+        ]});
+        assert_eq!(broken_checks(Some(&body)), "index is 20000 ms behind");
+        assert_eq!(broken_checks(None), "");
+    }
+}

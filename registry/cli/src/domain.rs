@@ -1,0 +1,351 @@
+//! `domain`: what is registered, and what becomes of it.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::client::Client;
+use super::console::Console;
+use super::domain_removal;
+use super::domain_show::show;
+use super::failure::{Failure, Outcome};
+use super::register::placed;
+use super::{table, terminal};
+use a2a_registry_api::{DomainPatch, SourceView, Verification};
+use a2a_registry_domain::source::SourceState;
+
+/// What `domain` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum DomainCommand {
+    /// Show a domain on one screen: proofs, sources, why something is not listed, what is due
+    Show {
+        #[command(flatten)]
+        name: DomainName,
+        /// Show every request that is kept, newest first
+        #[arg(long)]
+        attempts: bool,
+    },
+    /// List registered domains
+    List(PageArgs),
+    /// Give an operator's word for a domain
+    Vouch {
+        #[command(flatten)]
+        name: DomainName,
+        /// Why; kept with the proof
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Trust the card URLs of the domain that this account registers, too
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+    },
+    /// Visit a domain now
+    Recrawl {
+        #[command(flatten)]
+        name: DomainName,
+        /// Fetch cards whole, even where they are said to be unchanged
+        #[arg(long)]
+        full: bool,
+    },
+    /// Remove a domain, or what you have registered of it; agents that nobody else has registered retire for good
+    Rm {
+        #[command(flatten)]
+        name: DomainName,
+        /// Take back your registration of this source alone, named by its URL or id
+        #[arg(long, value_name = "URL")]
+        source: Option<String>,
+        /// Do not ask whether that is meant
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Look for your proof of a domain now
+    Verify(DomainName),
+    /// Give a domain to another account
+    Transfer {
+        #[command(flatten)]
+        name: DomainName,
+        /// The account's name
+        #[arg(long, value_name = "NAME")]
+        account: String,
+    },
+    /// Say that a domain has another owner: proofs and keys end, approvals are asked for again
+    NewGeneration {
+        #[command(flatten)]
+        name: DomainName,
+        /// Why; kept with it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Name a key that signs a domain's cards, or take it back
+    Key {
+        #[command(flatten)]
+        name: DomainName,
+        /// What signatures call the key
+        #[arg(value_name = "KID")]
+        kid: String,
+        /// The public key as a JWK, or a key set that holds it; `-` reads standard input
+        #[arg(long, value_name = "FILE", required_unless_present = "withdraw")]
+        jwk: Option<std::path::PathBuf>,
+        /// Take the key back
+        #[arg(long, conflicts_with = "jwk")]
+        withdraw: bool,
+    },
+    /// Change a domain's contact, or whether it is listed at all
+    Set {
+        #[command(flatten)]
+        name: DomainName,
+        /// Where to tell of trouble, a mailto: or https: URL; empty for nowhere
+        #[arg(long, value_name = "URL", required_unless_present = "opt_out")]
+        contact: Option<String>,
+        /// Whether the domain is to be listed no more
+        #[arg(long, value_name = "BOOL")]
+        opt_out: Option<bool>,
+    },
+}
+
+/// A registered domain.
+#[derive(Args, Debug, Clone)]
+pub struct DomainName {
+    /// The domain, as `host` or `host:port`
+    #[arg(value_name = "DOMAIN")]
+    domain: String,
+}
+
+/// Which page of a list.
+#[derive(Args, Debug, Clone, Default)]
+pub struct PageArgs {
+    /// Entries on the page, at most 100 [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: Option<u32>,
+    /// Go on where the page before ended
+    #[arg(long, value_name = "TOKEN")]
+    pub page_token: Option<String>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    command: &DomainCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    match command {
+        DomainCommand::Show { name, attempts } => {
+            let reply = client.domain(&name.domain).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                show(console, &reply.value, *attempts)?;
+            }
+        }
+        DomainCommand::List(page) => return list(page, client, console).await,
+        DomainCommand::Vouch {
+            name,
+            reason,
+            account,
+        } => {
+            let reply = client
+                .vouch(&name.domain, reason, account.as_deref())
+                .await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                console.line(&format!(
+                    "{} is now {}",
+                    reply.value.domain, reply.value.state
+                ))?;
+            }
+        }
+        DomainCommand::Recrawl { name, full } => {
+            let reply = client.recrawl(&name.domain, *full).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                let due = reply.value.next_due.to_rfc3339();
+                console.line(&format!(
+                    "{} is visited at {due} or soon after",
+                    reply.value.domain
+                ))?;
+            }
+        }
+        DomainCommand::Rm { name, source, yes } => {
+            return domain_removal::run(&name.domain, source.as_deref(), *yes, client, console)
+                .await;
+        }
+        DomainCommand::Verify(name) => return verify(name, client, console).await,
+        DomainCommand::Transfer { name, account } => {
+            let reply = client.transfer(&name.domain, account).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                let domain = &reply.value;
+                console.line(&format!("{} is {account}'s to prove now", domain.domain))?;
+            }
+        }
+        DomainCommand::NewGeneration { name, reason } => {
+            let reply = client.new_generation(&name.domain, reason).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                console.line(&format!(
+                    "{} is in generation {}; its agents wait for decisions",
+                    reply.value.domain, reply.value.generation
+                ))?;
+            }
+        }
+        DomainCommand::Key { name, kid, jwk, .. } => match jwk {
+            Some(file) => {
+                let jwk = jwk_in(file, kid)?;
+                let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
+                if console.json {
+                    console.raw_json(&reply.raw)?;
+                } else {
+                    console.line(&format!("{kid} counts for {} now", reply.value.domain))?;
+                }
+            }
+            None => {
+                client.withdraw_key(&name.domain, kid).await?;
+                if console.json {
+                    let withdrawn = serde_json::json!({"domain": name.domain, "withdrawn": kid});
+                    console.json(&withdrawn)?;
+                } else {
+                    console.line(&format!("{kid} counts for {} no more", name.domain))?;
+                }
+            }
+        },
+        DomainCommand::Set {
+            name,
+            contact,
+            opt_out,
+        } => {
+            let patch = DomainPatch {
+                contact: contact.clone(),
+                opt_out: *opt_out,
+            };
+            let reply = client.patch_domain(&name.domain, &patch).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                show(console, &reply.value, false)?;
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Bytes of a file with keys.
+const KEY_FILE_LIMIT: u64 = 64 * 1024;
+
+/// The key of that name in a file that holds one key, or a set.
+fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
+    let failed =
+        |reason: String| Failure::new(format!("{} cannot be used: {reason}", file.display()));
+    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(|error| failed(error.to_string()))?)
+    };
+    let mut text = String::new();
+    source
+        .take(KEY_FILE_LIMIT)
+        .read_to_string(&mut text)
+        .map_err(|error| failed(error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    let Some(keys) = value.get("keys").and_then(Value::as_array) else {
+        return Ok(value);
+    };
+    keys.iter()
+        .find(|key| key["kid"] == kid)
+        .cloned()
+        .ok_or_else(|| failed(format!("it holds no key {kid}")))
+}
+
+async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let reply = client.verify(&name.domain).await?;
+    let Verification { domain, checks } = &reply.value;
+    let proved = checks.iter().any(|check| check.outcome == "held");
+    if console.json {
+        console.raw_json(&reply.raw)?;
+    } else {
+        for check in checks {
+            console.line(&format!("{} at {}", check.outcome, check.place))?;
+            console.line(&format!("  {}", check.told()))?;
+        }
+        console.line(&format!("{} is {}", domain.domain, domain.state))?;
+        if !proved {
+            for challenge in &domain.challenges {
+                console.line(&format!("to place: {}", placed(challenge)))?;
+            }
+        }
+    }
+    Ok(if proved { Outcome::Done } else { Outcome::No })
+}
+
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let reply = client
+        .domains(page.limit, page.page_token.as_deref())
+        .await?;
+    let outcome = Outcome::of_list(&reply.value.domains);
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    if reply.value.domains.is_empty() {
+        terminal::note(
+            "no domain is registered that you may see; `a2a-registry register NAME` adds one",
+        );
+        return Ok(outcome);
+    }
+    let rows: Vec<_> = reply
+        .value
+        .domains
+        .iter()
+        .map(|domain| {
+            vec![
+                domain.domain.clone(),
+                domain.state.clone(),
+                domain.agents.len().to_string(),
+                counted_states(&domain.sources),
+            ]
+        })
+        .collect();
+    table::print(console, &["DOMAIN", "STATE", "AGENTS", "SOURCES"], &rows)?;
+    next_page(
+        "domain list",
+        page.limit,
+        reply.value.next_page_token.as_deref(),
+    );
+    Ok(Outcome::Done)
+}
+
+/// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
+fn counted_states(sources: &[SourceView]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in sources
+        .iter()
+        .filter(|source| source.state != SourceState::Absent.as_str())
+    {
+        *counts.entry(&source.state).or_default() += 1;
+    }
+    let counted = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"));
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+/// Says how to get at the next page of a list, where there is one.
+pub fn next_page(command: &str, limit: Option<u32>, token: Option<&str>) {
+    if let Some(token) = token {
+        let limit = limit
+            .map(|limit| format!(" --limit {limit}"))
+            .unwrap_or_default();
+        terminal::note(&format!(
+            "more with: {} {command}{limit} --page-token {}",
+            super::invocation::program(),
+            super::invocation::quote(token)
+        ));
+    }
+}

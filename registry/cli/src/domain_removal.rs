@@ -1,0 +1,106 @@
+//! `domain rm`: a whole domain, or only what the caller has registered of it.
+
+use serde_json::json;
+
+use super::client::Client;
+use super::confirm::confirm;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use a2a_registry_api::{DomainView, SourceView};
+
+/// Does it, once it is meant, and says what is left.
+///
+/// # Errors
+/// Where the caller has registered no such source, it is not meant, or the registry is away or refuses.
+pub async fn run(
+    domain: &str,
+    source: Option<&str>,
+    yes: bool,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let view = client.domain(domain).await?.value;
+    let meant = |what: String| match confirm(&what, yes)? {
+        true => Ok(()),
+        false => Err(Failure::No("nothing was changed".to_owned())),
+    };
+    let (removed, whole) = match source {
+        Some(named) => {
+            let source = own_source(&view, named)?;
+            meant(format!(
+                "taking back your registration of {} at {}",
+                source.url, view.domain
+            ))?;
+            client.delete_source(&view.domain, &source.id).await?;
+            let line = format!("your registration of {} is taken back", source.url);
+            (
+                json!({"domain": view.domain, "source": source.url, "removed": true}),
+                line,
+            )
+        }
+        None => {
+            let (domain, agents) = (&view.domain, view.agents.len());
+            meant(if view.complete {
+                format!("removing {domain} and retiring its agents for good ({agents})")
+            } else {
+                format!(
+                    "taking back what you registered of {domain} and retiring for good what only you have \
+                     registered (agents that you see: {agents})"
+                )
+            })?;
+            client.delete_domain(&view.domain).await?;
+            removed_of(&view, client).await?
+        }
+    };
+    if console.json {
+        console.json(&removed)?;
+    } else {
+        console.line(&whole)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What became of a domain: with sources of others it stays, and only the caller's own were taken back. Where the caller
+/// sees it no more, and never saw all of it, nobody tells whether it is still there: then `removed` is null.
+async fn removed_of(
+    view: &DomainView,
+    client: &Client,
+) -> Result<(serde_json::Value, String), Failure> {
+    let domain = &view.domain;
+    let stays = match client.domain(domain).await {
+        Ok(_) => true,
+        Err(error) if error.status() == Some(404) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let (removed, line) = if stays {
+        (
+            Some(false),
+            format!("what you registered of {domain} is taken back; what others registered stays"),
+        )
+    } else if view.complete {
+        (
+            Some(true),
+            format!("{domain} is removed and its agents are retired"),
+        )
+    } else {
+        (
+            None,
+            format!(
+                "what you registered of {domain} is taken back and the agents that only you have registered are retired"
+            ),
+        )
+    };
+    Ok((json!({"domain": domain, "removed": removed}), line))
+}
+
+/// The caller's source of that URL or id.
+fn own_source<'a>(view: &'a DomainView, named: &str) -> Result<&'a SourceView, Failure> {
+    let mut own = view.sources.iter().filter(|source| source.own);
+    own.find(|source| source.url == named || source.id == named)
+        .ok_or_else(|| {
+            Failure::No(format!(
+                "you have registered no source {named} of {}; `a2a-registry domain show {}` lists them",
+                view.domain, view.domain
+            ))
+        })
+}

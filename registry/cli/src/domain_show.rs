@@ -1,0 +1,460 @@
+//! `domain show`: one domain on one screen, and why it or an agent of it is not listed.
+//!
+//! Whatever a domain has many of is told in counts and by its first few; `--attempts` and `--json` tell the rest.
+
+use super::console::Console;
+use super::failure::Failure;
+use super::register::placed;
+use super::{table, terminal};
+use a2a_registry_api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+
+/// Agents that are named.
+const AGENTS: usize = 5;
+/// Reasons for not being listed that are told.
+const REASONS: usize = 6;
+/// Sources that are told where their attempts are not asked for.
+const SOURCES: usize = 10;
+/// Looks for a proof that are told, of the newest time that they were made.
+const CHECKS: usize = 6;
+/// Columns of what is said of a source's last failure; `--attempts` has all of it.
+const FAILURE: usize = 160;
+
+/// Writes what is known of a domain; with every attempt that is kept where `attempts` says so.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn show(console: &Console, domain: &DomainView, attempts: bool) -> Result<(), Failure> {
+    // A screen is one for people; what is piped on has everything.
+    let whole = !console.interactive;
+    table::facts(console, &facts(domain, whole))?;
+    lines(domain, attempts, whole)
+        .iter()
+        .try_for_each(|line| console.line(line))
+}
+
+/// What there is one of.
+fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
+    let or = |text: String, none: &str| {
+        if text.is_empty() {
+            none.to_owned()
+        } else {
+            text
+        }
+    };
+    let proofs: Vec<_> = domain.proofs.iter().map(proof).collect();
+    let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
+    let shown = agents.len().min(most(AGENTS, whole));
+    let mut named = agents[..shown].join(", ");
+    if agents.len() > shown {
+        named.push_str(&format!(" and {} more", agents.len() - shown));
+    }
+    vec![
+        ("domain", domain.domain.clone()),
+        ("state", domain.state.clone()),
+        ("generation", domain.generation.to_string()),
+        ("registered", domain.created_at.to_rfc3339()),
+        ("proofs", or(proofs.join("; "), "none")),
+        (
+            "next check",
+            domain
+                .next_check
+                .map_or_else(|| "none planned".to_owned(), |at| at.to_rfc3339()),
+        ),
+        (
+            "owner",
+            or(domain.owner.clone().unwrap_or_default(), "not known"),
+        ),
+        (
+            "known by",
+            domain
+                .known_by
+                .as_ref()
+                .map_or_else(|| "nothing yet".to_owned(), known_by),
+        ),
+        ("agents", or(named, "none yet")),
+    ]
+}
+
+/// How much of what there is many of is told.
+const fn most(limit: usize, whole: bool) -> usize {
+    if whole { usize::MAX } else { limit }
+}
+
+fn proof(proof: &Proof) -> String {
+    let missing = proof
+        .missing_since
+        .map(|since| format!(", missing since {}", since.to_rfc3339()));
+    let reason = proof.reason.as_ref().map(|reason| format!(" ({reason})"));
+    format!(
+        "{} since {}{}{}",
+        proof.method,
+        proof.at.to_rfc3339(),
+        missing.unwrap_or_default(),
+        reason.unwrap_or_default()
+    )
+}
+
+/// What another owner of a domain is told by, as one line.
+fn known_by(known: &KnownBy) -> String {
+    let or_none = |words: &[String]| match words {
+        [] => "none seen".to_owned(),
+        words => words.join(" "),
+    };
+    format!(
+        "name servers {}; TLS key {}; card keys {} ({})",
+        or_none(&known.name_servers),
+        known.tls_key.as_deref().unwrap_or("not seen"),
+        or_none(&known.card_keys),
+        known.at.to_rfc3339()
+    )
+}
+
+/// What there may be many of.
+fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (told, looks) = (most(REASONS, whole), most(CHECKS, whole));
+    let reasons = domain.not_listed.iter();
+    lines.extend(
+        reasons
+            .take(told)
+            .map(|reason| format!("not listed: {reason}")),
+    );
+    more(&mut lines, "reasons", domain.not_listed.len(), told);
+    let shown = most(SOURCES, whole || attempts);
+    for source in domain.sources.iter().take(shown) {
+        lines.push(source_line(source, whole));
+        if attempts {
+            let all = source.last_attempt.iter().chain(&source.attempts);
+            lines.extend(all.map(|attempt| format!("  {}", attempt_line(source, attempt))));
+        }
+    }
+    more(&mut lines, "sources", domain.sources.len(), shown);
+    // The newest look alone; `--json` has those before it.
+    let latest = domain.checks.first().map(|check| check.at);
+    let mut checks: Vec<&ProofCheck> = domain
+        .checks
+        .iter()
+        .filter(|check| Some(check.at) == latest)
+        .collect();
+    // What was found tells more than that nothing was.
+    checks.sort_by_key(|check| check.outcome == "absent");
+    lines.extend(checks.iter().take(looks).map(|check| {
+        format!(
+            "looked for a proof {}: {} at {}: {}",
+            check.at.to_rfc3339(),
+            check.outcome,
+            check.place,
+            check.told()
+        )
+    }));
+    more(&mut lines, "looks for a proof", checks.len(), looks);
+    if domain.state != "verified" {
+        let challenges = domain.challenges.iter();
+        lines.extend(challenges.map(|challenge| format!("to place: {}", placed(challenge))));
+        let none = domain.no_challenge.iter();
+        lines.extend(none.map(|reason| format!("nothing to place: {reason}")));
+    }
+    lines
+}
+
+/// Says how much was left out.
+fn more(lines: &mut Vec<String>, what: &str, all: usize, shown: usize) {
+    if all > shown {
+        let left = all - shown;
+        lines.push(format!("and {left} more {what}; --json has all of them"));
+    }
+}
+
+/// What to call a source.
+fn named(kind: &str) -> &'static str {
+    match kind.parse() {
+        Ok(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
+        Ok(SourceKind::Entry) => "source named by a catalog",
+        _ => "source",
+    }
+}
+
+/// A source with how it fares, in one line.
+fn source_line(source: &SourceView, whole: bool) -> String {
+    let due = source.next_due.map_or_else(
+        || "not asked again".to_owned(),
+        |due| format!("asked again at {}", due.to_rfc3339()),
+    );
+    let nominated = match source.coverage {
+        Coverage::Covered => "",
+        Coverage::Nomination => " (a nomination)",
+    };
+    let mut line = format!(
+        "{} {}{nominated}: {}, {due}",
+        named(&source.kind),
+        source.url,
+        source.state
+    );
+    if let Some(limit) = &source.limit_met {
+        line.push_str(&format!("; it feeds no agent: {limit}"));
+    }
+    // Most domains have no catalog, which is no failure.
+    let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
+    if source.state != SourceState::Absent.as_str() && !kept.is_empty() {
+        let failures = || kept.iter().filter(|attempt| has_failed(attempt));
+        line.push_str(&format!(
+            "; of the last {} attempts {} failed",
+            kept.len(),
+            failures().count()
+        ));
+        if let Some(last) = failures().next() {
+            let detail = terminal::short(&last.detail, most(FAILURE, whole));
+            line.push_str(&format!(
+                ", the latest at {}: {}{}, {detail}",
+                last.at.to_rfc3339(),
+                last.outcome,
+                status(last)
+            ));
+        }
+    }
+    if let Some(uptime) = source.uptime() {
+        line.push_str(&format!("; {uptime}"));
+    }
+    let validators: Vec<&str> = source
+        .validators
+        .iter()
+        .flat_map(|known| [(known.etag, "ETag"), (known.last_modified, "Last-Modified")])
+        .filter_map(|(known, name)| known.then_some(name))
+        .collect();
+    if !validators.is_empty() {
+        line.push_str(&format!("; sends {}", validators.join(" and ")));
+    }
+    if let Some(seconds) = source.max_age {
+        line.push_str(&format!("; fresh for {seconds} s"));
+    }
+    if let Some(vary) = &source.vary {
+        line.push_str(&format!("; varies by {vary}"));
+    }
+    line
+}
+
+/// Whether an attempt yielded neither what was asked for nor word that it is what it was.
+fn has_failed(attempt: &AttemptView) -> bool {
+    !matches!(
+        attempt.outcome.as_str(),
+        "card" | "catalog" | "not_modified"
+    )
+}
+
+fn status(attempt: &AttemptView) -> String {
+    let status = attempt.status.map(|status| format!(" {status}"));
+    status.unwrap_or_default()
+}
+
+fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
+    let address = attempt.address.as_ref();
+    let address = address.map(|address| format!(" from {address}"));
+    let cache = attempt.cache.as_ref().map(|cache| format!(" ({cache})"));
+    let elsewhere = (attempt.url != source.url).then(|| format!(" at {}", attempt.url));
+    format!(
+        "{} {}{}{}{}{} in {} ms: {}",
+        attempt.at.to_rfc3339(),
+        attempt.outcome,
+        status(attempt),
+        cache.unwrap_or_default(),
+        address.unwrap_or_default(),
+        elsewhere.unwrap_or_default(),
+        attempt.elapsed_ms,
+        attempt.detail
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use a2a_registry_api::{Challenge, KnownValidators, SourceDay};
+    use a2a_registry_domain::timestamp::Timestamp;
+
+    /// The lines of a screen.
+    const SCREEN: usize = 40;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp(second * 1_000_000)
+    }
+
+    fn attempt(second: i64, outcome: &str) -> AttemptView {
+        AttemptView {
+            at: at(second),
+            outcome: outcome.into(),
+            status: None,
+            cache: (outcome == "not_modified").then(|| "revalidated".into()),
+            elapsed_ms: 7,
+            address: None,
+            detail: "so it was".into(),
+            url: "https://a.example/card.json".into(),
+        }
+    }
+
+    fn source(attempts: Vec<AttemptView>) -> SourceView {
+        let mut attempts = attempts.into_iter();
+        SourceView {
+            id: "7".into(),
+            url: "https://a.example/card.json".into(),
+            kind: "url".into(),
+            state: "stale".into(),
+            agent: None,
+            coverage: Coverage::Covered,
+            own: true,
+            limit_met: None,
+            last_attempt: attempts.next(),
+            attempts: attempts.collect(),
+            next_due: None,
+            validators: None,
+            max_age: None,
+            vary: None,
+            days: Vec::new(),
+        }
+    }
+
+    fn domain(sources: Vec<SourceView>) -> DomainView {
+        DomainView {
+            domain: "a.example".into(),
+            state: "unverified".into(),
+            generation: 3,
+            proofs: Vec::new(),
+            owner: None,
+            contact: None,
+            known_by: None,
+            keys: Vec::new(),
+            no_challenge: None,
+            challenges: Vec::new(),
+            checks: Vec::new(),
+            next_check: Some(at(60)),
+            sources,
+            agents: Vec::new(),
+            complete: true,
+            not_listed: Vec::new(),
+            created_at: at(0),
+        }
+    }
+
+    #[test]
+    fn a_source_is_one_line_and_its_attempts_follow_where_they_are_asked_for() {
+        let mut one = source(vec![
+            attempt(4, "not_modified"),
+            attempt(3, "timeout"),
+            attempt(2, "not_found"),
+            attempt(1, "card"),
+        ]);
+        one.attempts[1].url = "https://a.example/other.json".into();
+        let line = "source https://a.example/card.json: stale, not asked again; \
+                    of the last 4 attempts 2 failed, the latest at 1970-01-01T00:00:03Z: timeout, so it was";
+        assert_eq!(lines(&domain(vec![one.clone()]), false, false), [line]);
+        assert_eq!(
+            lines(&domain(vec![one]), true, false),
+            [
+                line,
+                "  1970-01-01T00:00:04Z not_modified (revalidated) in 7 ms: so it was",
+                "  1970-01-01T00:00:03Z timeout in 7 ms: so it was",
+                "  1970-01-01T00:00:02Z not_found at https://a.example/other.json in 7 ms: so it was",
+                "  1970-01-01T00:00:01Z card in 7 ms: so it was",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_source_says_how_it_fared_for_days_and_what_it_sends() {
+        let mut one = source(vec![attempt(1, "card")]);
+        one.validators = Some(KnownValidators {
+            etag: true,
+            last_modified: true,
+        });
+        one.max_age = Some(600);
+        one.vary = Some("accept".into());
+        one.days.push(SourceDay {
+            day: "2026-11-20".into(),
+            looks: 8,
+            good: 7,
+        });
+        assert_eq!(
+            source_line(&one, false),
+            "source https://a.example/card.json: stale, not asked again; of the last 1 attempts 0 failed; \
+             87.5 % of 8 looks on 1 day succeeded; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
+        );
+    }
+
+    #[test]
+    fn a_catalog_that_is_not_there_has_not_failed() {
+        let mut one = source(vec![attempt(1, "not_found")]);
+        one.kind = "ard".into();
+        one.state = SourceState::Absent.as_str().into();
+        assert_eq!(
+            source_line(&one, false),
+            "catalog https://a.example/card.json: absent, not asked again"
+        );
+    }
+
+    #[test]
+    fn generation_and_next_check_are_told() {
+        let told = facts(&domain(Vec::new()), false);
+        assert!(told.contains(&("generation", "3".into())), "{told:?}");
+        let next = ("next check", "1970-01-01T00:01:00Z".to_owned());
+        assert!(told.contains(&next), "{told:?}");
+    }
+
+    #[test]
+    fn a_domain_with_three_sources_and_many_attempts_fits_on_one_screen() {
+        let many = || source((0..20).rev().map(|at| attempt(at, "timeout")).collect());
+        let view = domain(vec![many(), many(), many()]);
+        let shown = facts(&view, false).len() + lines(&view, false, false).len();
+        assert!(shown <= SCREEN, "{shown}");
+        let told = lines(&view, true, false);
+        let of_attempts: Vec<&String> = told.iter().filter(|line| line.starts_with(' ')).collect();
+        assert_eq!(of_attempts.len(), 60);
+        assert!(of_attempts[..20].is_sorted_by(|newer, older| newer > older));
+    }
+
+    #[test]
+    fn whatever_a_domain_has_many_of_it_fits_on_one_screen() {
+        let mut view = domain((0..100).map(|_| source(Vec::new())).collect());
+        view.not_listed = vec!["it waits".into(); 60];
+        view.agents = (0..100).map(Uuid::from_u128).collect();
+        let check = |outcome: &str| ProofCheck {
+            at: at(9),
+            method: "dns".into(),
+            place: "_a2a-registry.a.example".into(),
+            outcome: outcome.into(),
+            detail: "so it was".into(),
+            wanted: Some("token".into()),
+            found: vec!["hello".into()],
+            aliased: false,
+        };
+        view.checks = vec![check("absent"); 20];
+        view.checks.push(check("wrong"));
+        let challenge = Challenge {
+            method: "dns".into(),
+            name: None,
+            url: None,
+            value: None,
+            body: None,
+            expires: None,
+        };
+        view.challenges = vec![challenge; 3];
+        let told = lines(&view, false, false);
+        let shown = facts(&view, false).len() + told.len();
+        assert!(shown <= SCREEN, "{shown}: {told:#?}");
+        for left in ["54 more reasons", "90 more sources", "15 more looks"] {
+            assert!(told.iter().any(|line| line.contains(left)), "{left}");
+        }
+        let piped = lines(&view, false, true);
+        assert!(
+            !piped.iter().any(|line| line.contains(" more ")),
+            "{piped:#?}"
+        );
+        assert!(piped.len() > 180, "{piped:#?}");
+        let first = told.iter().find(|line| line.starts_with("looked for"));
+        assert!(
+            first.is_some_and(|line| line.contains("wrong at")),
+            "{told:#?}"
+        );
+    }
+}

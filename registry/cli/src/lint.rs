@@ -1,0 +1,284 @@
+//! `lint`: what is wrong with cards, without a registry.
+
+use std::io::Read;
+
+use a2a_card::{LintContext, MAX_CARD_BYTES};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use url::Url;
+
+use super::client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::{show, terminal};
+use a2a_registry_api::FindingView;
+
+/// The version that a SARIF log tells of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What `lint` takes.
+#[derive(Args, Debug, Clone)]
+pub struct LintArgs {
+    /// Files, URLs, or `-` for standard input
+    #[arg(value_name = "FILE|URL|-", required_unless_present = "rules")]
+    cards: Vec<String>,
+    /// Print the findings as a SARIF 2.1.0 log, for code hosting services
+    #[arg(long)]
+    sarif: bool,
+    /// Print all rules as a Markdown table, and check nothing
+    #[arg(long, conflicts_with_all = ["cards", "sarif"])]
+    rules: bool,
+}
+
+/// What `lint --json` prints of each card. Of one that cannot be read it is a problem document with the same `source`.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// The file or URL, as it was given.
+    source: String,
+    /// The wire format the card was read as.
+    family: String,
+    /// What in its shape decided for that.
+    reason: &'static str,
+    /// SHA-256 of its bytes.
+    digest: String,
+    /// What was found, in the card's order.
+    findings: Vec<FindingView>,
+}
+
+/// Checks cards: done where none has an error, no where one has.
+///
+/// # Errors
+/// Where one cannot be read or is no card; the others are checked all the same.
+pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Failure> {
+    if arguments.rules {
+        console.lines(&a2a_card::rules_table())?;
+        return Ok(Outcome::Done);
+    }
+    let mut log = None;
+    let mut outcome = Outcome::Done;
+    let mut unreadable = false;
+    for source in &arguments.cards {
+        let judged = match load(source).await {
+            Ok(bytes) => judge(source, &bytes, arguments.sarif),
+            Err(failure) => Judged::unread(failure),
+        };
+        if let Some(judged) = judged.log {
+            merge(&mut log, judged);
+        }
+        match judged.verdict {
+            Ok(report) => {
+                if report.errors() {
+                    outcome = Outcome::No;
+                }
+                if !arguments.sarif {
+                    report.print(console)?;
+                }
+            }
+            Err(failure) => {
+                unreadable = true;
+                if console.json && !arguments.sarif {
+                    console.raw_json(&document(&failure, source))?;
+                }
+                failure.complain();
+            }
+        }
+    }
+    if let Some(log) = log {
+        console.json(&log)?;
+    }
+    if unreadable {
+        return Err(Failure::Said);
+    }
+    Ok(outcome)
+}
+
+/// Puts the results of one log behind those of another, so that several cards are one run.
+fn merge(into: &mut Option<Value>, log: Value) {
+    let Some(first) = into else {
+        *into = Some(log);
+        return;
+    };
+    let results = first.pointer_mut("/runs/0/results");
+    if let (Some(Value::Array(all)), Some(Value::Array(more))) =
+        (results, log.pointer("/runs/0/results"))
+    {
+        all.extend(more.iter().cloned());
+    }
+}
+
+/// The problem document of a card that could not be read.
+fn document(failure: &Failure, source: &str) -> Vec<u8> {
+    let document = failure.document().unwrap_or_default();
+    let mut document: Value = serde_json::from_slice(&document).unwrap_or_default();
+    document["source"] = source.into();
+    document.to_string().into_bytes()
+}
+
+/// The bytes of a card: of a file, a URL or, for `-`, standard input.
+///
+/// # Errors
+/// Where they cannot be read.
+pub async fn load(source: &str) -> Result<Vec<u8>, Failure> {
+    if source.contains("://") {
+        let url = Url::parse(source)
+            .map_err(|error| Failure::new(format!("{source} is not a URL: {error}")))?;
+        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?.to_vec());
+    }
+    let failed = |error: std::io::Error| Failure::new(format!("{source} cannot be read: {error}"));
+    let reader: Box<dyn Read> = if source == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(source).map_err(failed)?)
+    };
+    read_bounded(reader, MAX_CARD_BYTES).map_err(failed)
+}
+
+/// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
+/// are too many.
+///
+/// # Errors
+/// Where the reader fails.
+pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What came of one card.
+struct Judged {
+    verdict: Result<Report, Failure>,
+    /// The same for code hosting services, where they are told.
+    log: Option<Value>,
+}
+
+impl Judged {
+    fn unread(failure: Failure) -> Self {
+        Self {
+            verdict: Err(failure),
+            log: None,
+        }
+    }
+}
+
+fn judge(source: &str, bytes: &[u8], sarif: bool) -> Judged {
+    let parsed = match a2a_card::parse(bytes) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            return Judged {
+                log: sarif.then(|| a2a_card::sarif_of_refusal(source, &error, VERSION)),
+                verdict: Err(Failure::new(format!("{source}: {error}"))),
+            };
+        }
+    };
+    // A card that was fetched is expected to speak of its own site.
+    let card_url = Url::parse(source).ok().filter(Url::has_host);
+    let context = LintContext {
+        card_url: card_url.as_ref(),
+        ..LintContext::default()
+    };
+    let findings = a2a_card::all_findings_in(&parsed, bytes, context);
+    Judged {
+        log: sarif.then(|| a2a_card::sarif(source, bytes, &findings, VERSION)),
+        verdict: Ok(Report {
+            source: source.to_owned(),
+            family: parsed.family.as_str().to_owned(),
+            reason: parsed.reason,
+            digest: a2a_card::digest(bytes),
+            findings: findings.into_iter().map(FindingView::from).collect(),
+        }),
+    }
+}
+
+impl Report {
+    fn count(&self, severity: &str) -> usize {
+        let findings = self.findings.iter();
+        findings
+            .filter(|finding| finding.severity == severity)
+            .count()
+    }
+
+    fn errors(&self) -> bool {
+        self.count("error") > 0
+    }
+
+    fn print(&self, console: &Console) -> Result<(), Failure> {
+        if console.json {
+            return console.json(self);
+        }
+        show::print_findings(console, &self.findings)?;
+        terminal::note(&format!(
+            "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
+            self.source,
+            self.family,
+            self.reason,
+            self.count("error"),
+            self.count("warning"),
+            self.count("info")
+        ));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const CLEAN: &str = r#"{
+        "name": "Echo", "description": "Repeats", "url": "https://echo.agents.dev/a2a",
+        "version": "1.0", "protocolVersion": "0.3.0", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "echo", "name": "Echo", "description": "Repeats", "tags": ["echo"],
+                    "examples": ["say it again"]}]
+    }"#;
+
+    fn judged(text: &str) -> Result<bool, Failure> {
+        let judged = judge("card", text.as_bytes(), false);
+        judged.verdict.map(|report| report.errors())
+    }
+
+    #[test]
+    fn the_exit_code_follows_the_worst_finding() {
+        assert_eq!(judged(CLEAN), Ok(false));
+        let warned = CLEAN.replace("https://", "http://");
+        assert_eq!(judged(&warned), Ok(false));
+        let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
+        assert_eq!(judged(&wrong), Ok(true));
+        for no_card in ["", "not json", "[]", "{\"a\": 1}"] {
+            assert!(
+                matches!(judged(no_card), Err(Failure::Failed(_))),
+                "{no_card}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_log_is_written_for_every_document_and_several_are_one_run() {
+        let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
+        let mut all = None;
+        for text in [CLEAN, &wrong, "no card"] {
+            merge(&mut all, judge("card", text.as_bytes(), true).log.unwrap());
+        }
+        let all = all.unwrap();
+        assert_eq!(all["runs"].as_array().map(Vec::len), Some(1));
+        let results = all["runs"][0]["results"].as_array().unwrap();
+        let errors = results.iter().filter(|result| result["level"] == "error");
+        assert_eq!(errors.count(), 2, "{results:#?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_to_the_limit_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card.json");
+        std::fs::write(&path, vec![b' '; MAX_CARD_BYTES + 100]).unwrap();
+        let bytes = load(path.to_str().unwrap()).await.unwrap();
+        assert_eq!(bytes.len(), MAX_CARD_BYTES + 1);
+        let Err(Failure::Failed(line)) = judge("card", &bytes, false).verdict else {
+            panic!("accepted");
+        };
+        assert!(line.contains(&MAX_CARD_BYTES.to_string()), "{line}");
+        assert!(load("/no/such/file").await.is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! What this program does to a data folder and database by itself, without a running registry.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use a2a_crawler::SystemClock;
+use clap::Args;
+
+use super::failure::Failure;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::app::{self, StartError};
+use a2a_registry_server::config::{self, Config, Overrides};
+
+/// Which data a command works on.
+#[derive(Args, Debug, Clone, Default)]
+pub struct LocalArgs {
+    /// Read the configuration from this TOML file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder for the lock, the index and, with SQLite, the database [default: ./a2a-registry-data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// `sqlite:…` or `postgres://…` [default: SQLite in the data folder]
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub database: Option<String>,
+}
+
+impl LocalArgs {
+    /// The configuration these arguments lead to.
+    ///
+    /// # Errors
+    /// With every mistake in it.
+    pub fn load(&self) -> Result<Config, Failure> {
+        let overrides = Overrides {
+            data_dir: self.data_dir.clone(),
+            database: self.database.clone(),
+            ..Overrides::default()
+        };
+        config::load(self.config.as_ref(), &overrides)
+            .map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+/// Replaces the admin token. Gives the new one.
+///
+/// # Errors
+/// In one line: the data folder is taken or the database away.
+pub async fn reset_admin_token(config: Config) -> Result<String, Failure> {
+    app::reset_admin_token(&config, &SystemClock, &SystemEntropy::default())
+        .await
+        .map_err(failed)
+}
+
+/// Brings the database to this program's schema. Gives the names of the migrations that were run.
+///
+/// # Errors
+/// As [`reset_admin_token`].
+pub async fn migrate(config: Config) -> Result<Vec<String>, Failure> {
+    app::migrate(&config).await.map_err(failed)
+}
+
+/// Builds the index of a data folder anew that no server holds. Gives how many agents it holds.
+///
+/// # Errors
+/// As [`reset_admin_token`].
+pub async fn reindex(config: Config) -> Result<usize, Failure> {
+    app::reindex(
+        config,
+        Arc::new(SystemClock),
+        Arc::new(SystemEntropy::default()),
+    )
+    .await
+    .map_err(failed)
+}
+
+/// Asks the database for a sign of life, without changing anything. Gives what answered.
+///
+/// # Errors
+/// Where it does not answer.
+pub async fn ping_database(config: Config) -> Result<String, Failure> {
+    app::ping_database(&config).await.map_err(failed)
+}
+
+fn failed(error: StartError) -> Failure {
+    Failure::new(error.to_string())
+}

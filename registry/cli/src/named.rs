@@ -1,0 +1,279 @@
+//! Which agent a word of the command line means: exactly one, or the answer is no. Nothing is guessed, because what
+//! follows may be a text with a credential, or an act that nobody can take back.
+//!
+//! What a card says of itself names nobody: anybody can write another's address into a card of their own. So an agent
+//! is meant by an address that its card lies at; by one that it says it answers at, only to be shown.
+
+use std::collections::HashSet;
+
+use a2a_crawler::guard::{Domain, normalised};
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use super::client::{Client, segment};
+use super::failure::Failure;
+use super::refusal::ClientError;
+use super::target::{AgentName, Target, asks, without_a_path};
+use super::terminal;
+use a2a_registry_api::{Agent, DomainView, Hit};
+use a2a_registry_domain::coverage::Coverage;
+
+/// Agents of one name that are told, where there are several.
+const TOLD: usize = 20;
+/// Columns of an agent's name where several are told.
+const NAME_COLUMNS: usize = 60;
+
+/// The agents that a word may mean.
+#[derive(Debug, Default)]
+struct Candidates {
+    /// Whose card lies there, on a domain of that name.
+    own: Vec<Hit>,
+    /// Whose card lies there as the catalog of another domain says.
+    named_elsewhere: Vec<Hit>,
+    /// That say of themselves that they answer there, or were put there by others than the owner of the domain.
+    answering: Vec<Hit>,
+    /// How many more there are, which were not looked at.
+    more: usize,
+}
+
+impl Client {
+    /// The one agent that is meant, to read of it.
+    ///
+    /// # Errors
+    /// [`Failure::No`] where there is none, and with the list of them where there are several.
+    pub async fn find_agent(&self, word: &str) -> Result<Hit, Failure> {
+        let found = self.candidates(&AgentName::parse(word)?).await?;
+        found.meant_by_a_reader(word, self.base())
+    }
+
+    /// The one agent that is meant, to act on it or to speak to it.
+    ///
+    /// # Errors
+    /// As [`Client::find_agent`]; also where agents only say that they answer there.
+    pub async fn agent_to_act_on(&self, word: &str) -> Result<Hit, Failure> {
+        let found = self.candidates(&AgentName::parse(word)?).await?;
+        found.meant_by_an_act(word, self.base())
+    }
+
+    /// The identifier of the one agent that is meant, to act on it.
+    ///
+    /// # Errors
+    /// As [`Client::agent_to_act_on`].
+    pub async fn agent_id(&self, word: &str) -> Result<Uuid, Failure> {
+        match AgentName::parse(word)? {
+            AgentName::Id(id) => Ok(id),
+            _ => Ok(self.agent_to_act_on(word).await?.summary.id),
+        }
+    }
+
+    async fn candidates(&self, name: &AgentName) -> Result<Candidates, Failure> {
+        let only = |hit: Option<Hit>| Candidates {
+            own: hit.into_iter().collect(),
+            ..Candidates::default()
+        };
+        match name {
+            AgentName::Id(id) => Ok(only(self.shown(&id.to_string()).await?)),
+            AgentName::Urn(urn) => Ok(only(self.shown(urn).await?)),
+            AgentName::Digest(digest) => Ok(Candidates {
+                own: self.listed("digest", digest).await?,
+                ..Candidates::default()
+            }),
+            AgentName::Url(url) => match without_a_path(url) {
+                Some(Target::Domain(domain)) => self.behind_host(&domain).await,
+                Some(Target::Card(card)) => self.behind_url(&card).await,
+                None => self.behind_url(&normalised(url.clone())).await,
+            },
+            AgentName::Host(host) => self.behind_host(host).await,
+        }
+    }
+
+    async fn behind_url(&self, url: &Url) -> Result<Candidates, Failure> {
+        let domain = Domain::of(url).name;
+        let mut found = Candidates::default();
+        for hit in self.listed("url", url.as_str()).await? {
+            if answers_at(&hit, url) {
+                found.answering.push(hit);
+            } else if hit.summary.domain == domain {
+                found.own.push(hit);
+            } else {
+                found.named_elsewhere.push(hit);
+            }
+        }
+        // Look-ups leave out what is not listed, and the domain's sources tell what lies where.
+        let view = self.domain_if_any(&domain).await?;
+        let sources = view.iter().flat_map(|view| &view.sources);
+        let fed: HashSet<Uuid> = sources
+            .filter(|source| asks(source, url))
+            .filter_map(|source| source.agent)
+            .collect();
+        let known = |hits: &[Hit], id: &Uuid| hits.iter().any(|hit| hit.summary.id == *id);
+        for id in fed {
+            if let Some(place) = found.answering.iter().position(|hit| hit.summary.id == id) {
+                found.own.push(found.answering.remove(place));
+            } else if !known(&found.own, &id) {
+                found.own.extend(self.shown(&id.to_string()).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn behind_host(&self, host: &str) -> Result<Candidates, Failure> {
+        let url = Url::parse(&format!("https://{host}/"))
+            .map_err(|error| Failure::new(format!("{host} is no host: {error}")))?;
+        let domain = Domain::of(&url).name;
+        let domain = domain.trim_end_matches('.');
+        let mut found = Candidates::default();
+        for hit in self.listed("url", domain).await? {
+            if hit.summary.domain == domain {
+                found.own.push(hit);
+            } else {
+                found.answering.push(hit);
+            }
+        }
+        let Some(view) = self.domain_if_any(domain).await? else {
+            return Ok(found);
+        };
+        let known: HashSet<Uuid> = found.own.iter().map(|hit| hit.summary.id).collect();
+        for &id in &view.agents {
+            if known.contains(&id) {
+                continue;
+            }
+            // One more than is told decides that there are several.
+            if found.own.len() > TOLD {
+                found.more += 1;
+                continue;
+            }
+            found.own.extend(self.shown(&id.to_string()).await?);
+        }
+        // Where its owner has proved the domain, what a stranger has nominated there is not the domain's own.
+        if view.proofs.iter().any(|proof| proof.method != "operator") {
+            let covered = |hit: &Hit| {
+                let mut sources = view.sources.iter();
+                sources.any(|source| {
+                    source.agent == Some(hit.summary.id) && source.coverage == Coverage::Covered
+                })
+            };
+            let (own, nominated): (Vec<Hit>, Vec<Hit>) = found.own.into_iter().partition(covered);
+            found.own = own;
+            found.answering.extend(nominated);
+        }
+        Ok(found)
+    }
+
+    /// An agent by its id or URN, listed or not; `None` where there is none that the caller may see.
+    async fn shown(&self, id: &str) -> Result<Option<Hit>, ClientError> {
+        let path = format!("/v1/agents/{}", segment(id));
+        let reply = if_any(self.get::<Agent>(&path, "").await)?;
+        Ok(reply.map(|reply| reply.value.hit))
+    }
+
+    /// The listed agents of a look-up.
+    async fn listed(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
+        let reply = if_any(self.lookup(key, value).await)?;
+        Ok(reply.map_or_else(Vec::new, |reply| reply.value.agents))
+    }
+
+    async fn domain_if_any(&self, domain: &str) -> Result<Option<DomainView>, ClientError> {
+        let reply = if_any(self.domain(domain).await)?;
+        Ok(reply.map(|reply| reply.value))
+    }
+}
+
+/// An answer, or `None` where there is no such thing.
+fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(reply) => Ok(Some(reply)),
+        Err(error) if error.status() == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the card says that its agent answers at that URL.
+fn answers_at(hit: &Hit, url: &Url) -> bool {
+    let mut interfaces = hit.summary.interfaces.iter();
+    interfaces.any(|interface| {
+        Url::parse(&interface.url).is_ok_and(|at| at == *url || normalised(at) == *url)
+    })
+}
+
+impl Candidates {
+    fn meant_by_an_act(self, word: &str, base: &str) -> Result<Hit, Failure> {
+        for exact in [self.own, self.named_elsewhere] {
+            match one(exact) {
+                Ok(Some(hit)) => return Ok(hit),
+                Ok(None) => {}
+                Err(several) => {
+                    let count = several.len() + self.more;
+                    let line = format!("{word} names {count} agents");
+                    return Err(ask(&line, &several, count));
+                }
+            }
+        }
+        if self.answering.is_empty() {
+            return Err(unknown(word, base));
+        }
+        let count = self.answering.len();
+        let line = format!(
+            "{word} is no agent's own address; agents that others have put there, or that say they answer there: {count}"
+        );
+        Err(ask(&line, &self.answering, count))
+    }
+
+    fn meant_by_a_reader(mut self, word: &str, base: &str) -> Result<Hit, Failure> {
+        if self.own.is_empty() && self.named_elsewhere.is_empty() {
+            return match one(std::mem::take(&mut self.answering)) {
+                Ok(Some(hit)) => Ok(hit),
+                Ok(None) => Err(unknown(word, base)),
+                Err(several) => {
+                    let count = several.len();
+                    let line = format!("{word} is where {count} agents say that they answer");
+                    Err(ask(&line, &several, count))
+                }
+            };
+        }
+        self.meant_by_an_act(word, base)
+    }
+}
+
+/// The only one, none, or all of them.
+fn one(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
+    if hits.len() > 1 {
+        return Err(hits);
+    }
+    Ok(hits.pop())
+}
+
+/// Lists agents, of which there are so many, and asks which one is meant.
+fn ask(why: &str, hits: &[Hit], count: usize) -> Failure {
+    let told = || hits.iter().map(|hit| &hit.summary).take(TOLD);
+    let mut above: Vec<String> = told()
+        .map(|agent| {
+            let name = terminal::short(&agent.name, NAME_COLUMNS);
+            format!(
+                "  {}  {name}, {} of {}",
+                agent.id, agent.lifecycle, agent.domain
+            )
+        })
+        .collect();
+    if count > TOLD {
+        above.push(format!("  and {} more", count - TOLD));
+    }
+    let agents: Vec<_> = told()
+        .map(|agent| {
+            json!({
+                "id": agent.id, "urn": agent.urn, "name": agent.name, "domain": agent.domain,
+                "lifecycle": agent.lifecycle,
+            })
+        })
+        .collect();
+    let members = json!({"agents": agents, "total": count});
+    let line = format!("{why}; say by its id which one you mean");
+    Failure::no_with(line, above, &members)
+}
+
+fn unknown(word: &str, base: &str) -> Failure {
+    Failure::No(format!(
+        "the registry at {base} knows no agent {word} that you may see; `a2a-registry search` lists what it knows"
+    ))
+}

@@ -1,0 +1,231 @@
+//! `register`: domains and cards, what came of each, then what to place where.
+
+mod agent;
+mod outcome;
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::client::{Client, Reply};
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::target::registration;
+use a2a_registry_api::{Challenge, DomainView, Registration};
+
+/// The longest file of names that is read, in bytes.
+const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// What `register` takes.
+#[derive(Args, Debug, Clone)]
+pub struct RegisterArgs {
+    /// A host (its well-known paths and catalogs are asked), or the URL of one card
+    #[arg(value_name = "NAME|URL", required_unless_present = "file")]
+    names: Vec<String>,
+    /// Read further names from this file, one a line; `-` is standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Approve the first card at once; for those who may approve
+    #[arg(long)]
+    approve: bool,
+    /// Do not wait for the first visit
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// What was named, and what the registry said to it.
+struct Registered {
+    name: String,
+    what: Registration,
+    reply: Reply<DomainView>,
+}
+
+/// Registers everything named, whatever becomes of single items, and says of each what came of it.
+///
+/// # Errors
+/// Where the registry cannot be reached, or takes no more; an item that it refuses, or that brings no card, is a line,
+/// and exit code 1.
+pub async fn run(
+    arguments: &RegisterArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let mut names = arguments.names.clone();
+    if let Some(file) = &arguments.file {
+        names.extend(read_names(file)?);
+    }
+    let mut registered = Vec::new();
+    let mut outcome = Outcome::Done;
+    let mut ended = None;
+    for (place, name) in names.iter().enumerate() {
+        match register_one(client, name, arguments.approve).await {
+            Ok(done) => {
+                if !console.json {
+                    let domain = &done.reply.value.domain;
+                    console.line(&format!("{name}: registered as {domain}"))?;
+                } else if arguments.no_wait {
+                    console.raw_json(&done.reply.raw)?;
+                }
+                registered.push(done);
+            }
+            Err(Item::Refused(failure)) => {
+                outcome = Outcome::No;
+                refuse(console, failure)?;
+            }
+            Err(Item::Fatal(failure)) => {
+                for left in &names[place + 1..] {
+                    let why = format!("{left}: not registered, for the reason why {name} was not");
+                    refuse(console, Failure::No(why))?;
+                }
+                ended = Some(failure);
+                break;
+            }
+        }
+    }
+    if !arguments.no_wait && outcome::tell(client, console, &mut registered).await? == Outcome::No {
+        outcome = Outcome::No;
+    }
+    if !console.json {
+        let mut told = HashSet::new();
+        for one in &registered {
+            if told.insert(&one.reply.value.domain) {
+                place(console, &one.reply.value)?;
+            }
+        }
+    }
+    ended.map_or(Ok(outcome), Err)
+}
+
+/// Why an item was not registered.
+enum Item {
+    /// This one was refused; the next one may not be.
+    Refused(Failure),
+    /// No other one will fare better.
+    Fatal(Failure),
+}
+
+async fn register_one(client: &Client, name: &str, approve: bool) -> Result<Registered, Item> {
+    let what = registration(name, approve).map_err(|failure| match failure {
+        Failure::Failed(_) => Item::Refused(failure.about(name)),
+        other => Item::Fatal(other),
+    })?;
+    match client.register(&what).await {
+        Ok(reply) => Ok(Registered {
+            name: name.to_owned(),
+            what,
+            reply,
+        }),
+        Err(error) => {
+            let status = error.status();
+            let failure = Failure::from(error).about(name);
+            Err(match status {
+                // Without a valid token, or with the registry away, every item would fail alike.
+                Some(401 | 429 | 500..) | None => Item::Fatal(failure),
+                Some(_) => Item::Refused(failure),
+            })
+        }
+    }
+}
+
+/// Says why a name is not registered, as every command says what went wrong.
+fn refuse(console: &Console, failure: Failure) -> Result<(), Failure> {
+    if console.json
+        && let Some(document) = failure.document()
+    {
+        console.raw_json(&document)?;
+    }
+    failure.complain();
+    Ok(())
+}
+
+/// Names from a file: one a line, without empty lines and `#` comments.
+fn read_names(file: &PathBuf) -> Result<Vec<String>, Failure> {
+    let failed =
+        |reason: String| Failure::new(format!("{} cannot be read: {reason}", file.display()));
+    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(|error| failed(error.to_string()))?)
+    };
+    let mut text = String::new();
+    source
+        .take(FILE_LIMIT + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > FILE_LIMIT {
+        return Err(failed(format!(
+            "it is longer than {FILE_LIMIT} bytes; split it"
+        )));
+    }
+    Ok(names_in(&text))
+}
+
+fn names_in(text: &str) -> Vec<String> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What to place where, to prove ownership.
+fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
+    if let Some(reason) = &domain.no_challenge {
+        console.line(reason)?;
+    }
+    if domain.challenges.is_empty() {
+        return Ok(());
+    }
+    console.line(&format!(
+        "To prove that {} is yours, place one of these:",
+        domain.domain
+    ))?;
+    for challenge in &domain.challenges {
+        console.line(&format!("  {}", placed(challenge)))?;
+    }
+    console.line(&format!(
+        "Then: {} domain verify {}",
+        super::invocation::program(),
+        super::invocation::quote(&domain.domain)
+    ))?;
+    Ok(())
+}
+
+/// One challenge in words.
+pub fn placed(challenge: &Challenge) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let what = match challenge.method.as_str() {
+        "dns" => format!(
+            "DNS: a TXT record at {} with {}",
+            text(&challenge.name),
+            text(&challenge.value)
+        ),
+        "http" => format!(
+            "HTTP: a file at {} with {}",
+            text(&challenge.url),
+            text(&challenge.body)
+        ),
+        _ => {
+            let known = serde_json::to_value(challenge).unwrap_or(Value::Null);
+            return format!("{}: {known}", challenge.method);
+        }
+    };
+    match challenge.expires {
+        Some(expires) => format!("{what} (counts until {})", expires.to_rfc3339()),
+        None => format!("{what} (counts as long as it stays there)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_names_may_have_comments_and_gaps() {
+        let text = "# ours\r\n a.example \r\n\r\n\thttps://b.example/card.json\n#c.example";
+        assert_eq!(names_in(text), ["a.example", "https://b.example/card.json"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! An agent that a name has brought: where it stands and why, what its signatures are worth, what was found in its
+//! card, and what to do next.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::super::client::Client;
+use super::super::console::Console;
+use super::super::invocation;
+use super::super::signature::signature_lines;
+use a2a_registry_api::{Agent, DomainView};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+
+/// Pages of open reviews that are looked through for one of an agent.
+const PAGES: usize = 20;
+/// Columns of a foreign text in a line on a terminal.
+const TEXT: usize = 200;
+
+/// The agents of one registration, and the reviews that wait for them.
+pub struct Agents<'a> {
+    client: &'a Client,
+    console: &'a Console,
+    /// Open reviews by agent; `None` where the caller may not see them.
+    reviews: Option<HashMap<Uuid, Uuid>>,
+}
+
+impl<'a> Agents<'a> {
+    /// Nothing is asked yet.
+    pub fn new(client: &'a Client, console: &'a Console) -> Self {
+        Self {
+            client,
+            console,
+            reviews: Some(HashMap::new()),
+        }
+    }
+
+    /// What is told of an agent that a name has brought.
+    pub async fn told(&mut self, name: &str, id: Uuid, domain: &DomainView) -> Vec<String> {
+        let agent = match self.client.agent(id).await {
+            Ok(reply) => reply.value,
+            Err(error) => return vec![format!("{name}: found an agent ({id}): {error}")],
+        };
+        let summary = &agent.hit.summary;
+        let next = self.next_step(id, summary.lifecycle).await;
+        let mut lines = vec![format!(
+            "{name}: found {} ({id}), {}{next}",
+            summary.name, summary.lifecycle
+        )];
+        lines.extend(
+            why(self.console, &agent, domain)
+                .iter()
+                .map(|why| format!("  {why}")),
+        );
+        let signature = signature_lines(self.console, &agent.signature_verdict);
+        lines.extend(signature.iter().map(|line| format!("  {line}")));
+        lines.push(format!("  {}", self.findings(id).await));
+        lines
+    }
+
+    /// The command that takes an agent further, where there is one.
+    async fn next_step(&mut self, id: Uuid, state: ShownLifecycle) -> String {
+        let program = invocation::program();
+        match state {
+            ShownLifecycle::Approved | ShownLifecycle::Deprecated => {
+                format!("; try `{program} show {id}`")
+            }
+            ShownLifecycle::Pending => match self.review(id).await {
+                Some(review) => {
+                    format!("; approve it with `{program} review approve {review} --reason TEXT`")
+                }
+                None => "; a curator decides on it".to_owned(),
+            },
+            _ => format!("; `{program} show {id}` says why"),
+        }
+    }
+
+    /// The open review of an agent, where the caller may see reviews.
+    async fn review(&mut self, agent: Uuid) -> Option<Uuid> {
+        if let Some(review) = self.reviews.as_ref()?.get(&agent) {
+            return Some(*review);
+        }
+        let mut token = None;
+        for _ in 0..PAGES {
+            let page = self
+                .client
+                .reviews(Some("open"), Some(100), token.as_deref());
+            let Ok(reply) = page.await else {
+                self.reviews = None;
+                return None;
+            };
+            let known = self.reviews.as_mut()?;
+            let reviews = reply.value.reviews.iter();
+            known.extend(reviews.map(|review| (review.agent, review.id)));
+            token = reply.value.next_page_token;
+            if token.is_none() || known.contains_key(&agent) {
+                break;
+            }
+        }
+        self.reviews.as_ref()?.get(&agent).copied()
+    }
+
+    /// How many findings of which severity the card has.
+    async fn findings(&self, id: Uuid) -> String {
+        let findings = match self.client.findings(id).await {
+            Ok(reply) => reply.value.findings,
+            Err(error) => return format!("findings: not known: {error}"),
+        };
+        let count = |severity: &str| {
+            findings
+                .iter()
+                .filter(|finding| finding.severity == severity)
+                .count()
+        };
+        let counted = format!(
+            "findings: errors: {}, warnings: {}, notes: {}",
+            count("error"),
+            count("warning"),
+            count("info")
+        );
+        if findings.is_empty() {
+            return counted;
+        }
+        let program = invocation::program();
+        format!("{counted}; `{program} show {id} --findings` lists them")
+    }
+}
+
+/// Why an agent stands where it does.
+fn why(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
+    let id = agent.hit.summary.id.to_string();
+    let mut lines: Vec<String> = domain
+        .not_listed
+        .iter()
+        .filter(|reason| reason.contains(&id))
+        .map(|reason| format!("why: {}", console.short(reason, TEXT)))
+        .collect();
+    if lines.is_empty() {
+        let decision = &agent.decision;
+        let reason = decision.reason.as_ref();
+        let reason = reason.map(|reason| format!(": {}", console.short(reason, TEXT)));
+        let rules = match decision.rules.as_slice() {
+            [] => String::new(),
+            rules => format!(" (rule {})", rules.join(", ")),
+        };
+        lines.push(format!(
+            "why: {} by {}{rules}{}",
+            decision.state,
+            decision.by,
+            reason.unwrap_or_default()
+        ));
+    }
+    lines
+}

@@ -1,0 +1,252 @@
+//! What the first visits have brought, name by name.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use a2a_crawler::guard::normalised;
+use futures::{StreamExt, stream};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use tokio::time::Instant;
+use url::Url;
+use uuid::Uuid;
+
+use super::super::client::{Client, Reply};
+use super::super::console::Console;
+use super::super::failure::{Failure, Outcome};
+use super::super::invocation;
+use super::super::refusal::ClientError;
+use super::super::target::asks;
+use super::Registered;
+use super::agent::Agents;
+use a2a_registry_api::{DomainView, Registration, SourceView};
+use a2a_registry_domain::source::{SourceKind, SourceState};
+
+/// How long the first visits are waited for since something came of the last one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pauses between two looks; the last one repeats.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+];
+/// Domains looked at at once.
+const AT_ONCE: usize = 8;
+
+/// Waits for the first visits and says what came of each name, as soon as it is known: [`Outcome::No`] where one has
+/// brought no card. With `--json` it prints each name's domain instead, at the end.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub async fn tell(
+    client: &Client,
+    console: &Console,
+    registered: &mut [Registered],
+) -> Result<Outcome, Failure> {
+    let progress = ProgressBar::new_spinner();
+    // Draws nothing where standard error is no terminal.
+    progress.set_draw_target(ProgressDrawTarget::stderr());
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message("waiting for the first visit");
+    let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, one) in registered.iter().enumerate() {
+        let domain = one.reply.value.domain.clone();
+        open.entry(domain).or_default().push(place);
+    }
+    let mut agents = Agents::new(client, console);
+    let mut outcome = Outcome::Done;
+    let mut pauses = PAUSES.into_iter();
+    let mut pause = PAUSES[0];
+    let mut deadline = Instant::now() + PATIENCE;
+    while !open.is_empty() {
+        let over = Instant::now() >= deadline;
+        let domains: Vec<String> = open.keys().cloned().collect();
+        let mut looks = stream::iter(domains)
+            .map(|domain| async move { (client.domain(&domain).await, domain) })
+            .buffer_unordered(AT_ONCE);
+        while let Some((looked, domain)) = looks.next().await {
+            let seen = Seen::of(looked);
+            let places = open.remove(&domain).unwrap_or_default();
+            let (settled, waiting): (Vec<usize>, Vec<usize>) = places
+                .into_iter()
+                .partition(|&place| over || seen.has_settled(&registered[place].what));
+            if !waiting.is_empty() {
+                open.insert(domain, waiting);
+            }
+            for place in settled {
+                deadline = Instant::now() + PATIENCE;
+                let one = &mut registered[place];
+                if let Seen::Domain(reply) = &seen {
+                    one.reply = Reply::clone(reply);
+                }
+                let (lines, brought) = lines(one, &seen, &mut agents, console.json).await;
+                if !brought {
+                    outcome = Outcome::No;
+                }
+                progress.suspend(|| lines.iter().try_for_each(|line| console.line(line)))?;
+            }
+        }
+        if !open.is_empty() {
+            pause = pauses.next().unwrap_or(pause);
+            tokio::time::sleep(pause).await;
+        }
+    }
+    progress.finish_and_clear();
+    if console.json {
+        for one in registered.iter() {
+            console.raw_json(&one.reply.raw)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// What is seen of a domain.
+enum Seen {
+    Domain(Box<Reply<DomainView>>),
+    /// Not before it is decided on: it is nobody's who asks.
+    Hidden,
+    /// The registry did not say.
+    Unknown,
+}
+
+impl Seen {
+    fn of(looked: Result<Reply<DomainView>, ClientError>) -> Self {
+        match looked {
+            Ok(reply) => Self::Domain(Box::new(reply)),
+            Err(error) if error.status() == Some(404) => Self::Hidden,
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    /// Whether nothing more is to be waited for.
+    fn has_settled(&self, what: &Registration) -> bool {
+        match self {
+            Self::Domain(reply) => {
+                let sources = sources_of(what, &reply.value);
+                let asked = |source: &&SourceView| is_asked(source);
+                // What a catalog names is for the visits after the first, and waited for where nothing else came.
+                let (entries, named): (Vec<_>, Vec<_>) = sources
+                    .into_iter()
+                    .partition(|source| source.kind == SourceKind::Entry.as_str());
+                let found = |source: &&SourceView| source.agent.is_some();
+                !named.is_empty()
+                    && named.iter().all(asked)
+                    && (entries.iter().all(asked) || named.iter().chain(&entries).any(found))
+            }
+            Self::Hidden => true,
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// Whether all is known that the first visit tells of a source. A card that it gave becomes an agent a moment later.
+fn is_asked(source: &SourceView) -> bool {
+    source.agent.is_some()
+        || source.state == SourceState::Absent.as_str()
+        || source.limit_met.is_some()
+        || (source.last_attempt.is_some() && !gave_a_card(source))
+}
+
+fn gave_a_card(source: &SourceView) -> bool {
+    let outcome = source.last_attempt.as_ref();
+    outcome.is_some_and(|last| matches!(last.outcome.as_str(), "card" | "not_modified"))
+}
+
+/// The sources of a domain that a name stands for.
+fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a SourceView> {
+    let url = what.card_url.as_deref().map(Url::parse);
+    let stands = |source: &&SourceView| match &url {
+        Some(Ok(url)) => asks(source, &normalised(url.clone())),
+        Some(Err(_)) => false,
+        // A bare name is asked over https: other card URLs of the domain were named by themselves, and so was what is
+        // asked over plain http. What a catalog names may lie anywhere.
+        None => match source.kind.parse() {
+            Ok(SourceKind::Url) | Err(_) => false,
+            Ok(SourceKind::Entry) => true,
+            Ok(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => {
+                source.url.starts_with("https://")
+            }
+        },
+    };
+    domain.sources.iter().filter(stands).collect()
+}
+
+/// What came of a name, and whether it has brought a card as far as anybody can tell.
+async fn lines(
+    one: &Registered,
+    seen: &Seen,
+    agents: &mut Agents<'_>,
+    json: bool,
+) -> (Vec<String>, bool) {
+    let name = &one.name;
+    let domain = match seen {
+        Seen::Domain(reply) => &reply.value,
+        Seen::Hidden => {
+            let line = format!("{name}: a curator looks at it before it is shown");
+            return (if json { Vec::new() } else { vec![line] }, true);
+        }
+        Seen::Unknown => {
+            let line = format!("{name}: the registry does not say what came of it");
+            return (if json { Vec::new() } else { vec![line] }, false);
+        }
+    };
+    let sources = sources_of(&one.what, domain);
+    let mut found = HashSet::new();
+    let ids: Vec<Uuid> = sources
+        .iter()
+        .filter_map(|source| source.agent)
+        .filter(|id| found.insert(*id))
+        .collect();
+    let gave = |source: &&SourceView| gave_a_card(source) && source.limit_met.is_none();
+    let brought = !ids.is_empty() || sources.iter().any(gave);
+    if json {
+        return (Vec::new(), brought);
+    }
+    let mut lines = Vec::new();
+    for id in &ids {
+        lines.extend(agents.told(name, *id, domain).await);
+    }
+    // Where a domain has brought an agent, what else was looked for on the way is not worth a line.
+    let failed = sources.iter().filter(|source| {
+        source.agent.is_none()
+            && source.state != SourceState::Absent.as_str()
+            && (ids.is_empty() || source.limit_met.is_some())
+    });
+    lines.extend(failed.map(|source| without_agent(name, source)));
+    if lines.is_empty() {
+        lines.push(format!("{name}: nothing is asked of it yet"));
+    }
+    (lines, brought)
+}
+
+/// What is known of a source that feeds no agent.
+fn without_agent(name: &str, source: &SourceView) -> String {
+    let which = if name == source.url {
+        name.to_owned()
+    } else {
+        format!("{name}: {}", source.url)
+    };
+    if let Some(limit) = &source.limit_met {
+        return format!("{which}: no agent: {}", limit.trim_end_matches('.'));
+    }
+    let Some(attempt) = &source.last_attempt else {
+        return format!(
+            "{which}: not visited yet; `{} domain show` tells later",
+            invocation::program()
+        );
+    };
+    let next = source
+        .next_due
+        .map(|due| format!("; visited again at {}", due.to_rfc3339()));
+    let detail = attempt.detail.trim_end_matches('.');
+    if gave_a_card(source) {
+        return format!("{which}: gave {detail}; there is no agent of it that you may see");
+    }
+    if attempt.outcome == "catalog" {
+        return format!("{which}: {detail}");
+    }
+    format!(
+        "{which}: no card yet ({}): {detail}{}",
+        attempt.outcome,
+        next.unwrap_or_default()
+    )
+}

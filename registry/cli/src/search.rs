@@ -1,0 +1,334 @@
+//! `search`: agents by words and filters.
+
+mod hits;
+
+use clap::Args;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::{invocation, terminal};
+use a2a_registry_api::{AgentList, Summary};
+use a2a_registry_server::app::SearchQuery;
+
+/// What `search` takes. Repeated values of one filter are OR, different filters AND.
+#[derive(Args, Debug, Clone, Default)]
+pub struct SearchArgs {
+    /// Words to search for; everything where there are none
+    #[arg(value_name = "QUERY")]
+    words: Vec<String>,
+    /// A tag of a skill
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// A skill's id, or words of its name
+    #[arg(long, value_name = "SKILL")]
+    skill: Vec<String>,
+    /// `streaming`, `push_notifications`, `extended_agent_card`, or an extension's URI
+    #[arg(long, value_name = "CAPABILITY")]
+    capability: Vec<String>,
+    /// JSONRPC, GRPC, HTTP+JSON, or the card's own text
+    #[arg(long, value_name = "BINDING")]
+    binding: Vec<String>,
+    /// The protocol version, such as 1.0
+    #[arg(long, value_name = "VERSION")]
+    protocol_version: Vec<String>,
+    /// The organisation that runs the agent
+    #[arg(long, value_name = "NAME")]
+    provider: Vec<String>,
+    /// The domain that publishes the card
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Vec<String>,
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`
+    #[arg(long, value_name = "AUTH")]
+    auth: Vec<String>,
+    /// A media type the agent takes
+    #[arg(long, value_name = "TYPE")]
+    input_mode: Vec<String>,
+    /// A media type the agent gives
+    #[arg(long, value_name = "TYPE")]
+    output_mode: Vec<String>,
+    /// At least this level of trust: L0 to L4
+    #[arg(long, value_name = "LEVEL")]
+    trust: Option<String>,
+    /// Where the agent stands; approved and deprecated where not given
+    #[arg(long, value_name = "STATE")]
+    lifecycle: Vec<String>,
+    /// fresh, stale or gone; fresh and stale where not given
+    #[arg(long, value_name = "STATE")]
+    liveness: Vec<String>,
+    /// What the card's signatures are worth: unsigned, valid, untrusted, invalid or unknown
+    #[arg(long, value_name = "STATE")]
+    signature: Vec<String>,
+    /// A label that curators set, as key=value
+    #[arg(long, value_name = "KEY=VALUE")]
+    label: Vec<String>,
+    /// relevance, name, updated or newest
+    #[arg(long, value_name = "ORDER")]
+    sort: Option<String>,
+    /// lexical, hybrid or semantic: by words, by both, by meaning alone; hybrid where the registry has a model
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+    /// Count values of these over all matches, such as tag,provider
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    facets: Vec<String>,
+    /// Entries on the page, at most 100 [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: Option<u32>,
+    /// Go on where the page before ended
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+    /// Say how each score came about
+    #[arg(long)]
+    explain: bool,
+}
+
+impl SearchArgs {
+    fn query(&self) -> SearchQuery {
+        let words = self.words.join(" ");
+        SearchQuery {
+            q: (!words.trim().is_empty()).then_some(words),
+            skill: self.skill.clone(),
+            tag: self.tag.clone(),
+            capability: self.capability.clone(),
+            binding: self.binding.clone(),
+            protocol_version: self.protocol_version.clone(),
+            provider: self.provider.clone(),
+            domain: self.domain.clone(),
+            auth: self.auth.clone(),
+            input_mode: self.input_mode.clone(),
+            output_mode: self.output_mode.clone(),
+            trust: self.trust.clone(),
+            label: self.label.clone(),
+            lifecycle: self.lifecycle.clone(),
+            liveness: self.liveness.clone(),
+            signature: self.signature.clone(),
+            sort: self.sort.clone(),
+            facets: self.facets.clone(),
+            mode: self.mode.clone(),
+            explain: self.explain.then_some(true),
+            page_size: self.limit,
+            page_token: self.page_token.clone(),
+        }
+    }
+
+    /// The same search, going on at a token: a command to type.
+    fn next_page(&self, token: &str) -> String {
+        let mut words = vec![invocation::program(), "search".to_owned()];
+        let mut flag = |name: &str, value: &str| {
+            words.push(format!("--{name}"));
+            words.push(invocation::quote(value));
+        };
+        let lists = [
+            ("tag", &self.tag),
+            ("skill", &self.skill),
+            ("capability", &self.capability),
+            ("binding", &self.binding),
+            ("protocol-version", &self.protocol_version),
+            ("provider", &self.provider),
+            ("domain", &self.domain),
+            ("auth", &self.auth),
+            ("input-mode", &self.input_mode),
+            ("output-mode", &self.output_mode),
+            ("lifecycle", &self.lifecycle),
+            ("liveness", &self.liveness),
+            ("signature", &self.signature),
+            ("label", &self.label),
+            ("facets", &self.facets),
+        ];
+        for (name, values) in lists {
+            values.iter().for_each(|value| flag(name, value));
+        }
+        let single = [
+            ("trust", &self.trust),
+            ("sort", &self.sort),
+            ("mode", &self.mode),
+        ];
+        for (name, value) in single {
+            value.iter().for_each(|value| flag(name, value));
+        }
+        self.limit
+            .iter()
+            .for_each(|limit| flag("limit", &limit.to_string()));
+        flag("page-token", token);
+        if self.explain {
+            words.push("--explain".to_owned());
+        }
+        if !self.words.is_empty() {
+            words.push("--".to_owned());
+            words.extend(self.words.iter().map(|word| invocation::quote(word)));
+        }
+        words.join(" ")
+    }
+}
+
+/// Searches and shows one page.
+///
+/// # Errors
+/// Where the registry is away or does not understand a filter.
+pub async fn run(
+    arguments: &SearchArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let reply = client.search(&arguments.query()).await?;
+    let list = &reply.value;
+    let outcome = if list.agents.is_empty() {
+        Outcome::No
+    } else {
+        Outcome::Done
+    };
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    if list.agents.is_empty() {
+        terminal::note(if list.total == 0 {
+            "no agent matches"
+        } else {
+            "no agent on this page"
+        });
+    } else {
+        hits::print(console, &list.agents)?;
+    }
+    facets(console, list)?;
+    for hint in &list.hints {
+        terminal::note(&hint.text);
+    }
+    let asked = arguments.mode.as_deref();
+    if asked.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
+        terminal::note(&format!(
+            "answered in mode {}: the registry has no model that knows every agent yet, or its encoder was busy",
+            list.mode
+        ));
+    }
+    if list.total > 0 {
+        terminal::note(&format!("{} of {}", list.agents.len(), list.total));
+    } else if list.hints.is_empty() {
+        terminal::note("try fewer words or filters; `a2a-registry search` alone lists everything");
+    }
+    if let Some(token) = &list.next_page_token {
+        terminal::note(&format!("more with: {}", arguments.next_page(token)));
+    }
+    Ok(outcome)
+}
+
+/// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.
+pub fn speaks(summary: &Summary) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for interface in &summary.interfaces {
+        let version = interface
+            .protocol_version
+            .as_ref()
+            .map(|version| format!(" {version}"));
+        let text = format!("{}{}", interface.binding, version.unwrap_or_default());
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all.join(", ")
+}
+
+/// The level of trust, `-` where the card was not fetched over valid TLS.
+pub fn trust(summary: &Summary) -> String {
+    summary
+        .trust
+        .level
+        .clone()
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {
+    for (name, facet) in &list.facets {
+        let mut values: Vec<_> = facet
+            .values
+            .iter()
+            .map(|value| format!("{} {}", value.value, value.count))
+            .collect();
+        if facet.other_count > 0 {
+            values.push(format!("others {}", facet.other_count));
+        }
+        console.line(&format!("{name}: {}", values.join(", ")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_the_same_search() {
+        let arguments = SearchArgs {
+            words: vec!["book flights".into(), "--cheap".into()],
+            tag: vec!["travel".into(), "a b".into()],
+            trust: Some("L1".into()),
+            limit: Some(5),
+            ..SearchArgs::default()
+        };
+        let command = arguments.next_page("t.k");
+        let rest = command.split_once(" search ").map(|(_, rest)| rest);
+        assert_eq!(
+            rest,
+            Some(
+                "--tag travel --tag 'a b' --trust L1 --limit 5 --page-token t.k -- 'book flights' --cheap"
+            )
+        );
+    }
+
+    #[test]
+    fn every_flag_reaches_the_query_under_its_own_name() {
+        #[derive(clap::Parser)]
+        struct Typed {
+            #[command(flatten)]
+            search: SearchArgs,
+        }
+        let names = [
+            "tag",
+            "skill",
+            "capability",
+            "binding",
+            "protocol-version",
+            "provider",
+            "domain",
+            "auth",
+            "input-mode",
+            "output-mode",
+            "trust",
+            "lifecycle",
+            "liveness",
+            "signature",
+            "label",
+            "sort",
+            "facets",
+            "page-token",
+        ];
+        let mut words = vec![
+            "search".to_owned(),
+            "book".into(),
+            "flights".into(),
+            "--explain".into(),
+        ];
+        words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
+        words.push("--limit=7".into());
+        let typed = <Typed as clap::Parser>::try_parse_from(words).unwrap();
+        let query = serde_json::to_value(typed.search.query()).unwrap();
+        for name in names {
+            let sent = &query[name.replace('-', "_")];
+            let text = if sent.is_array() { &sent[0] } else { sent };
+            assert_eq!(text, &format!("value of {name}"));
+        }
+        assert_eq!(query["q"], "book flights");
+        assert_eq!(query["page_size"], 7);
+        assert_eq!(query["explain"], true);
+        assert_eq!(
+            SearchArgs {
+                words: vec![" ".into()],
+                ..SearchArgs::default()
+            }
+            .query(),
+            SearchQuery::default()
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! `send`: one text to an agent, spoken to directly. The registry gives its card and nothing more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_card::MAX_CARD_BYTES;
+use a2a_crawler::{Clock, SystemClock};
+use bytes::Bytes;
+use clap::Args;
+use url::Url;
+
+use super::client::{self, Client};
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::signature::signature_lines;
+use super::target::{AgentName, CARD_PATH, OLD_CARD_PATH};
+use super::terminal;
+use a2a_client::{Answer, SendOptions, send_text};
+use a2a_registry_api::Agent;
+use a2a_registry_domain::ids::{SystemEntropy, new_id};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::signature::SignatureState;
+
+/// How much of a part that is no text is told, in columns.
+const PART_COLUMNS: usize = 120;
+
+/// What `send` takes.
+#[derive(Args, Clone)]
+pub struct SendArgs {
+    /// Its id, URN, host or card URL
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// What to say
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// A token the agent asks for
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "A2A_AGENT_TOKEN",
+        hide_env_values = true
+    )]
+    bearer: Option<String>,
+    /// An API key the agent asks for; it goes where the card says
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "A2A_AGENT_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// A further header for the agent
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// Seconds that everything together may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Fetch the card from this URL or host itself, without a registry
+    #[arg(long)]
+    direct: bool,
+    /// Send nothing to an agent that is withheld, not approved, deprecated, or whose signature is invalid
+    #[arg(long, conflicts_with = "direct")]
+    strict: bool,
+    /// Print the agent's text as it came, terminal escapes included
+    #[arg(long)]
+    raw: bool,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| "a header is written as 'NAME: VALUE'".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Sends, waits and prints.
+///
+/// # Errors
+/// Where the agent is unknown, its card cannot be read, or it gives no answer.
+pub async fn run(
+    arguments: &SendArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let bytes = if arguments.direct {
+        fetch_card(&arguments.agent).await?
+    } else {
+        load_card(arguments, client, console).await?
+    };
+    let parsed = a2a_card::parse(&bytes).map_err(|error| {
+        Failure::new(format!(
+            "the card of {} cannot be read: {error}",
+            arguments.agent
+        ))
+    })?;
+    let now = Arc::new(SystemClock).now();
+    let message_id = new_id(now.into(), &SystemEntropy::default()).to_string();
+    let options = SendOptions {
+        bearer: given(&arguments.bearer),
+        api_key: given(&arguments.api_key),
+        headers: arguments.header.clone(),
+        timeout: Duration::from_secs(arguments.timeout),
+        ..SendOptions::new(message_id)
+    };
+    let answer = send_text(&parsed.card, &arguments.text, &options)
+        .await
+        .map_err(|error| Failure::new(error.to_string()))?;
+    print(arguments, &answer, console)?;
+    Ok(outcome(&answer))
+}
+
+/// An empty variable is a variable that is not set.
+fn given(value: &Option<String>) -> Option<String> {
+    value.clone().filter(|value| !value.is_empty())
+}
+
+/// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
+/// this was judged by.
+async fn load_card(
+    arguments: &SendArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Bytes, Failure> {
+    let word = &arguments.agent;
+    let id = match client.agent_to_act_on(word).await {
+        Ok(hit) => hit.summary.id,
+        Err(Failure::No(line)) if word.contains("://") => {
+            return Err(Failure::No(format!(
+                "{line}; --direct fetches the card from there without a registry"
+            )));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let agent = client.agent(id).await?.value;
+    let verdict = &agent.signature_verdict;
+    if verdict.state != SignatureState::Unsigned {
+        for line in signature_lines(console, verdict) {
+            terminal::note(&line);
+        }
+    }
+    let concerns = concerns(&agent);
+    for concern in &concerns {
+        terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
+    }
+    if arguments.strict && !concerns.is_empty() {
+        return Err(Failure::No(format!(
+            "nothing was sent to {word}, because --strict was given: it {}",
+            concerns.join("; it ")
+        )));
+    }
+    Ok(client
+        .card_version(id, &agent.hit.summary.card_digest)
+        .await?)
+}
+
+/// What whoever sends to an agent should know before: all that the registry holds against it.
+fn concerns(agent: &Agent) -> Vec<String> {
+    let summary = &agent.hit.summary;
+    let mut concerns = Vec::new();
+    match summary.lifecycle {
+        ShownLifecycle::Approved | ShownLifecycle::Deprecated => {}
+        ShownLifecycle::Pending => {
+            concerns.push("is not approved: it waits for a decision".to_owned());
+        }
+        ShownLifecycle::Rejected => concerns.push("is not approved: it was rejected".to_owned()),
+        ShownLifecycle::Retired => concerns.push("has been retired".to_owned()),
+        ShownLifecycle::Suspended => {
+            let holds = agent.holds.iter();
+            let holds: Vec<_> = holds
+                .map(|hold| format!("{}: {}", hold.hold, hold.reason))
+                .collect();
+            concerns.push(format!("is on hold ({})", holds.join("; ")));
+        }
+    }
+    // A hold does not take a deprecation away. One that was made before messages were kept has none.
+    let said = summary.deprecation.as_ref();
+    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
+        let said = said.map(|deprecation| format!(": {}", deprecation.told()));
+        concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
+    }
+    let verdict = &agent.signature_verdict;
+    if verdict.state == SignatureState::Invalid {
+        let reason = verdict.reason.trim_end_matches('.');
+        concerns.push(format!("has an invalid signature: {reason}"));
+    }
+    concerns
+}
+
+/// The card at a URL, or at a host's well-known paths.
+async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
+    let url = match AgentName::parse(word)? {
+        AgentName::Url(url) => url,
+        AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
+            .map_err(|error| Failure::new(format!("{host} is no host: {error}")))?,
+        _ => {
+            return Err(Failure::new(
+                "--direct needs a URL or a host, because no registry is asked",
+            ));
+        }
+    };
+    if url.path() != "/" || url.query().is_some() {
+        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?);
+    }
+    let at = |path: &str| {
+        let mut url = url.clone();
+        url.set_path(path);
+        url
+    };
+    match client::fetch(&at(CARD_PATH), MAX_CARD_BYTES).await {
+        Ok(bytes) => Ok(bytes),
+        // The older path is worth a try; when both fail, the newer one's reason says more.
+        Err(error) => client::fetch(&at(OLD_CARD_PATH), MAX_CARD_BYTES)
+            .await
+            .map_err(|_| error.into()),
+    }
+}
+
+fn print(arguments: &SendArgs, answer: &Answer, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.json(&answer.raw);
+    }
+    if !answer.text.is_empty() {
+        if arguments.raw {
+            console.write(answer.text.as_bytes())?;
+            console.write(b"\n")?;
+        } else {
+            console.lines(&answer.text)?;
+        }
+    }
+    let artifacts = answer
+        .artifacts
+        .iter()
+        .flat_map(|artifact| &artifact.other_parts);
+    // Beside the text, so that standard output holds the text alone.
+    for part in answer.other_parts.iter().chain(artifacts) {
+        terminal::note(&format!("also: {}", terminal::short(part, PART_COLUMNS)));
+    }
+    match (&answer.unfinished, answer.state.as_deref()) {
+        (Some(reason), _) => terminal::note(&format!("not the last word: {reason}")),
+        (None, Some("completed") | None) if answer.text.is_empty() => {
+            terminal::note("the agent answered without a text; --json shows everything");
+        }
+        (None, Some("completed") | None) => {}
+        (None, Some("input-required")) => terminal::note("the agent asks for more input"),
+        (None, Some(state)) => terminal::note(&format!("the task is {state}")),
+    }
+    Ok(())
+}
+
+/// An agent that fails, refuses or is not done yet has answered no.
+fn outcome(answer: &Answer) -> Outcome {
+    match answer.state.as_deref() {
+        _ if answer.unfinished.is_some() => Outcome::No,
+        None | Some("completed" | "input-required") => Outcome::Done,
+        Some(_) => Outcome::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_split_at_the_first_colon() {
+        assert_eq!(
+            header("X-Time: 12:30"),
+            Ok(("X-Time".into(), "12:30".into()))
+        );
+        assert!(header("no header").is_err());
+    }
+}

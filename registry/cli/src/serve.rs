@@ -1,0 +1,428 @@
+//! `serve`: the registry itself.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use a2a_crawler::SystemClock;
+use clap::{Args, ValueEnum};
+use futures::FutureExt;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::signals::{EndSignals, Hangup};
+use super::{logging, terminal};
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::app::{App, BOOTSTRAP_TOKEN, StartError};
+use a2a_registry_server::config::{self, Config, Overrides};
+use a2a_registry_server::http;
+use a2a_registry_server::jobs::{self, JobOptions, Models};
+use a2a_registry_server::metrics::Metrics;
+
+/// How long everything together may take to end once it was asked to.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// What `serve` and `demo` take.
+#[derive(Args, Debug, Clone, Default)]
+pub struct ServerArgs {
+    /// Read the configuration from this TOML file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Folder for the lock, the index and, with SQLite, the database
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// `sqlite:…` or `postgres://…` [default: SQLite in the data folder]
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
+    /// The URL under which others reach the registry [default: `http://<listen>`]
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+    /// Approve every registered card that is not forbidden
+    #[arg(long)]
+    pub approve_all: bool,
+}
+
+impl ServerArgs {
+    /// The configuration these arguments lead to.
+    ///
+    /// # Errors
+    /// With every mistake in it.
+    pub fn load(&self) -> Result<Config, Failure> {
+        let overrides = Overrides {
+            listen: self.listen,
+            data_dir: self.data_dir.clone(),
+            database: self.database.clone(),
+            public_url: self.public_url.clone(),
+            approve_all: self.approve_all,
+        };
+        config::load(self.config.as_ref(), &overrides)
+            .map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+/// What `serve` takes.
+#[derive(Args, Debug, Clone)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// What this process does; to split, several processes share one PostgreSQL database
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ROLES",
+        default_value = "api,crawler"
+    )]
+    roles: Vec<Role>,
+    /// Print the configuration in force as TOML, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// A part of the registry that a process may do alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Answers requests, and keeps the index that searches need.
+    Api,
+    /// Fetches cards.
+    Crawler,
+}
+
+/// Which parts a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles {
+    /// API, pages and index.
+    pub api: bool,
+    /// Crawler.
+    pub crawler: bool,
+}
+
+impl Roles {
+    /// Everything in one process.
+    pub const ALL: Self = Self {
+        api: true,
+        crawler: true,
+    };
+
+    /// The roles asked for, where the database allows that split.
+    ///
+    /// # Errors
+    /// Where only some are asked for and the database is `SQLite`, which belongs to one process.
+    pub fn new(asked: &[Role], config: &Config) -> Result<Self, Failure> {
+        let roles = Self {
+            api: asked.contains(&Role::Api),
+            crawler: asked.contains(&Role::Crawler),
+        };
+        if roles != Self::ALL && config.database_url().starts_with("sqlite:") {
+            return Err(Failure::new(
+                "--roles can be split only between processes that share a PostgreSQL database; give \
+                 --database postgres://…, or leave --roles out",
+            ));
+        }
+        Ok(roles)
+    }
+}
+
+/// Serves until asked to end.
+///
+/// # Errors
+/// Where the configuration, the port, the data folder or the database does not allow it.
+pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Failure> {
+    let config = arguments.server.load()?;
+    if arguments.print_config {
+        let text = config
+            .to_toml()
+            .map_err(|error| Failure::new(format!("the configuration cannot be shown: {error}")))?;
+        console.write(text.as_bytes())?;
+        return Ok(Outcome::Done);
+    }
+    let roles = Roles::new(&arguments.roles, &config)?;
+    logging::start(&config.log)?;
+    let mut signals = EndSignals::listen(Hangup::ChangesNothing)?;
+    let mut server = Server::start(config, roles).await?;
+    if let Some(token) = &server.admin_token {
+        console.line(&format!(
+            "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
+        ))?;
+    }
+    if server.approve_all {
+        terminal::note("every registered card is approved: --approve-all is in force");
+    }
+    if let Some(url) = &server.metrics_url {
+        console.line(&format!("metrics on {url}"))?;
+    }
+    tracing::info!(
+        url = server.url,
+        version = env!("CARGO_PKG_VERSION"),
+        api = roles.api,
+        crawler = roles.crawler,
+        "started"
+    );
+    if roles.api {
+        console.line(&format!("listening on {}", server.url))?;
+    } else {
+        console.line("crawling; another process answers requests")?;
+    }
+    tokio::select! {
+        () = signals.next() => {}
+        ended = server.ended() => {
+            ended?;
+            return Err(Failure::new("the server ended by itself; its log says more"));
+        }
+    }
+    tracing::info!("asked to end; requests under way may end first");
+    server.stop(&mut signals).await?;
+    tracing::info!("ended");
+    console.line("stopped")?;
+    Ok(Outcome::Done)
+}
+
+/// A registry that runs in this process.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it can be reached from this machine, such as `http://127.0.0.1:8080`.
+    pub url: String,
+    /// Where its metrics are, where these have a port of their own.
+    pub metrics_url: Option<String>,
+    /// The admin token, where this start has made it.
+    pub admin_token: Option<String>,
+    /// Whether every card is approved.
+    pub approve_all: bool,
+    shutdown: CancellationToken,
+    task: JoinHandle<Result<(), Failure>>,
+}
+
+impl Server {
+    /// Takes the port, puts the registry together and starts it.
+    ///
+    /// # Errors
+    /// In one line: the port is taken, the data folder is taken, the database is away, …
+    pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
+        let listener = bind(config.server.listen, "--listen")?;
+        // Port 0 has become a real one, which links and the default public URL must name.
+        config.server.listen = local_address(&listener)?;
+        let metrics_listener = match config.server.metrics_listen {
+            Some(address) if roles.api => {
+                let listener = bind(address, "server.metrics_listen")?;
+                config.server.metrics_listen = Some(local_address(&listener)?);
+                Some(listener)
+            }
+            _ => None,
+        };
+        let metrics_listen = config.server.metrics_listen;
+        let scheme = if config.server.tls_cert.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let url = format!("{scheme}://{}", config.server.listen);
+        let approve_all = config.governance.approve_all;
+        let chosen = std::env::var(BOOTSTRAP_TOKEN)
+            .ok()
+            .filter(|token| !token.is_empty());
+        let entropy = Arc::new(SystemEntropy::default());
+        let started = App::build(config, Arc::new(SystemClock), entropy, chosen.as_deref())
+            .await
+            .map_err(start_failure)?;
+        if let Some(reason) = &started.rebuild {
+            tracing::info!(reason, "the search index is built anew");
+        }
+        let shutdown = CancellationToken::new();
+        let parts = Parts {
+            app: started.app,
+            roles,
+            rebuild: started.rebuild,
+        };
+        let listeners = http::Listeners {
+            main: listener,
+            metrics: metrics_listener,
+        };
+        let task = run_server(parts, listeners, shutdown.clone()).await?;
+        Ok(Self {
+            url,
+            metrics_url: metrics_listen.map(|address| format!("http://{address}/metrics")),
+            admin_token: started.admin_token,
+            approve_all,
+            shutdown,
+            task,
+        })
+    }
+
+    /// Waits until it ends by itself, which it does only when something is wrong.
+    ///
+    /// # Errors
+    /// What was wrong.
+    pub async fn ended(&mut self) -> Result<(), Failure> {
+        (&mut self.task)
+            .await
+            .unwrap_or_else(|error| Err(Failure::new(format!("the server broke off: {error}"))))
+    }
+
+    /// Asks it to end, and waits until it has: ten seconds at most, and no longer than a further signal.
+    ///
+    /// # Errors
+    /// [`Failure::Interrupted`] after a further signal.
+    pub async fn stop(mut self, signals: &mut EndSignals) -> Result<(), Failure> {
+        self.shutdown.cancel();
+        tokio::select! {
+            ended = tokio::time::timeout(SHUTDOWN, self.ended()) => ended.unwrap_or_else(|_| {
+                Err(Failure::new(format!(
+                    "not everything ended within {} s; the rest was cut off", SHUTDOWN.as_secs()
+                )))
+            }),
+            () = signals.next() => Err(Failure::Interrupted),
+        }
+    }
+}
+
+/// Listens there; `setting` is what chose the address.
+fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::new(format!(
+            "{address} is in use by another process; stop that one, or give {setting} another port, \
+             such as {setting} {}:0 for a free one",
+            address.ip()
+        )),
+        _ => Failure::new(format!(
+            "{address} cannot be listened on: {error}; check {setting}"
+        )),
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+    listener
+        .local_addr()
+        .map_err(|error| Failure::new(format!("the port cannot be told: {error}")))
+}
+
+fn start_failure(error: StartError) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// What is run.
+struct Parts {
+    app: Arc<App>,
+    roles: Roles,
+    rebuild: Option<String>,
+}
+
+/// Starts the parts, and gives the task in which they run until `shutdown`. They end in the order of
+/// design.md section 3: nothing new is leased or accepted, requests drain, fetches are given up and
+/// their leases returned, the index is committed, the database closed.
+///
+/// # Errors
+/// Where a part does not start; nothing runs then.
+async fn run_server(
+    parts: Parts,
+    listeners: http::Listeners,
+    shutdown: CancellationToken,
+) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
+    let Parts {
+        app,
+        roles,
+        rebuild,
+    } = parts;
+    let metrics = Arc::new(Metrics::new());
+    let counted = Arc::clone(&metrics);
+    let options = JobOptions {
+        crawl: roles.crawler,
+        rebuild,
+        on_outcome: Arc::new(move |outcome| counted.crawl_outcome(outcome.as_str())),
+        // Only who answers searches needs to know what they mean.
+        models: if roles.api {
+            Models::Configured
+        } else {
+            Models::None
+        },
+        ..JobOptions::default()
+    };
+    let jobs = jobs::start(&app, options).map_err(start_failure)?;
+    let mut serving: Serving = if roles.api {
+        Box::pin(http::run(
+            Arc::clone(&app),
+            listeners,
+            shutdown.clone(),
+            metrics,
+        ))
+    } else {
+        // Without the API the port is let go at once.
+        drop(listeners);
+        Box::pin(shutdown.clone().cancelled_owned().map(Ok))
+    };
+    // What is wrong from the start, such as a certificate that cannot be read, shows at the first poll.
+    if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {
+        jobs.stop().await;
+        app.close().await;
+        let why = ended.map_or_else(
+            |error| error.to_string(),
+            |()| "it ended at once".to_owned(),
+        );
+        return Err(Failure::new(format!("the server cannot start: {why}")));
+    }
+    Ok(tokio::spawn(async move {
+        let serving = async {
+            let served = serving.await;
+            // Where the server ended by itself, everything else ends with it.
+            shutdown.cancel();
+            served
+        };
+        let hold_crawler = async {
+            shutdown.cancelled().await;
+            jobs.stop_crawling();
+        };
+        let (served, ()) = tokio::join!(serving, hold_crawler);
+        jobs.stop().await;
+        app.close().await;
+        served.map_err(|error| Failure::new(format!("the server failed: {error}")))
+    }))
+}
+
+/// The API and the pages, while they run.
+type Serving = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn roles_are_split_only_on_postgresql() {
+        let mut config = Config::default();
+        assert_eq!(
+            Roles::new(&[Role::Crawler, Role::Api], &config).unwrap(),
+            Roles::ALL
+        );
+        assert!(Roles::new(&[Role::Api], &config).is_err());
+        config.store.database = "postgres://127.0.0.1/registry".into();
+        let split = Roles::new(&[Role::Crawler], &config).unwrap();
+        assert_eq!(
+            split,
+            Roles {
+                api: false,
+                crawler: true
+            }
+        );
+    }
+
+    #[test]
+    fn a_taken_port_is_one_line_with_a_way_out() {
+        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
+        let Failure::Failed(line) = bind(first.local_addr().unwrap(), "--listen").unwrap_err()
+        else {
+            panic!("another kind of failure");
+        };
+        assert!(line.contains("--listen 127.0.0.1:0"), "{line}");
+        assert_eq!(line.lines().count(), 1);
+    }
+}

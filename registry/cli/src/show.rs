@@ -1,0 +1,365 @@
+//! `show`: one agent, its card, its versions, its findings, or what changed.
+
+use a2a_card::ConversionTarget;
+use clap::Args;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::search::{speaks, trust};
+use super::signature::signature_lines;
+use super::{table, terminal};
+use a2a_registry_api::{Agent, Diff, FindingView};
+
+/// The rule of conversions that no client of the version can call the agent.
+const NO_CLIENT: &str = "convert.no-client";
+
+/// What `show` takes.
+#[derive(Args, Debug, Clone)]
+pub struct ShowArgs {
+    /// Its id, URN, host or card URL
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// Write the approved card, byte for byte as the agent published it
+    #[arg(long, conflicts_with_all = ["versions", "findings", "diff"])]
+    card: bool,
+    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
+    #[arg(long = "as", value_name = "VERSION", requires = "card")]
+    convert: Option<ConversionTarget>,
+    /// List the kept versions of its card
+    #[arg(long, conflicts_with_all = ["findings", "diff"])]
+    versions: bool,
+    /// List what the linter found in its card
+    #[arg(long, conflicts_with = "diff")]
+    findings: bool,
+    /// List what changed in its card: the newest version against the one that is served
+    #[arg(long)]
+    diff: bool,
+    /// With --diff: the digest of the older version
+    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    from: Option<String>,
+    /// With --diff: the digest of the newer version
+    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    to: Option<String>,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// Where the registry is away; [`Failure::No`] where there is no such agent.
+pub async fn run(
+    arguments: &ShowArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let id = client.find_agent(&arguments.agent).await?.summary.id;
+    if arguments.card {
+        let bytes = match arguments.convert {
+            None => client.card(id).await,
+            Some(target) => client.card_as(id, target).await.map(|(bytes, losses)| {
+                tell_losses(target, &losses);
+                bytes
+            }),
+        };
+        console.write(&bytes?)?;
+    } else if arguments.versions {
+        return versions(id, client, console).await;
+    } else if arguments.findings {
+        findings(id, client, console).await?;
+    } else if arguments.diff {
+        let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
+        let reply = client.diff(id, from, to).await?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        } else {
+            print_diff(console, &reply.value)?;
+        }
+    } else {
+        let reply = client.agent(id).await?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        } else {
+            show(console, &reply.value)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Says on standard error what a conversion came to, so that standard output is the card alone.
+fn tell_losses(target: ConversionTarget, losses: &[String]) {
+    if losses.iter().any(|rule| rule == NO_CLIENT) {
+        terminal::note(&format!(
+            "no client of {target} can call the agent by this card"
+        ));
+    }
+    for id in losses {
+        let known = a2a_card::rules().iter().find(|rule| rule.id == id);
+        terminal::note(&match known {
+            Some(rule) => format!("{id}: not met: {}; {}", rule.summary, rule.hint),
+            None => format!("{id}: see that registry's rules"),
+        });
+    }
+}
+
+async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let mut token = None;
+    let mut rows = Vec::new();
+    loop {
+        let reply = client.versions(id, token.as_deref()).await?;
+        if console.json {
+            console.raw_json(&reply.raw)?;
+        }
+        rows.extend(reply.value.versions.iter().map(|version| {
+            vec![
+                version.observed_at.to_rfc3339(),
+                version.state.to_string(),
+                if version.served {
+                    "served".to_owned()
+                } else {
+                    String::new()
+                },
+                version
+                    .change_class
+                    .map(|class| class.to_string())
+                    .unwrap_or_default(),
+                version.signature_verdict.state.to_string(),
+                version.wire_family.clone(),
+                version.digest.clone(),
+            ]
+        }));
+        token = reply.value.next_page_token;
+        if token.is_none() {
+            break;
+        }
+    }
+    let outcome = Outcome::of_list(&rows);
+    if console.json {
+        return Ok(outcome);
+    }
+    if rows.is_empty() {
+        terminal::note("no version of it that you may see");
+        return Ok(outcome);
+    }
+    table::print(
+        console,
+        &[
+            "SEEN",
+            "STATE",
+            "",
+            "CHANGE",
+            "SIGNATURE",
+            "FORMAT",
+            "DIGEST",
+        ],
+        &rows,
+    )?;
+    Ok(outcome)
+}
+
+async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
+    let reply = client.findings(id).await?;
+    if console.json {
+        return console.raw_json(&reply.raw);
+    }
+    print_findings(console, &reply.value.findings)
+}
+
+/// A table of findings, or the word that there are none.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), Failure> {
+    if findings.is_empty() {
+        terminal::note("nothing was found");
+        return Ok(());
+    }
+    let rows: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let pointer = if finding.pointer.is_empty() {
+                "(card)"
+            } else {
+                &finding.pointer
+            };
+            let found = if finding.found.is_empty() {
+                String::new()
+            } else {
+                format!(" (found {})", console.short(&finding.found, 40))
+            };
+            vec![
+                finding.severity.clone(),
+                finding.rule.clone(),
+                console.short(pointer, 40),
+                format!("{}{found}", finding.hint),
+                finding.section.clone(),
+            ]
+        })
+        .collect();
+    table::print(
+        console,
+        &["SEVERITY", "RULE", "WHERE", "WHAT TO DO", "SECTION"],
+        &rows,
+    )
+}
+
+/// What changed, and how much it matters.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
+    let text = |value: &Option<serde_json::Value>| match value {
+        None => "-".to_owned(),
+        Some(serde_json::Value::String(text)) => console.short(text, 60),
+        Some(other) => console.short(&other.to_string(), 60),
+    };
+    let rows: Vec<_> = diff
+        .changes
+        .iter()
+        .map(|change| {
+            vec![
+                change.class.to_string(),
+                console.short(&change.pointer, 60),
+                text(&change.before),
+                text(&change.after),
+                change.reason.clone(),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        table::print(
+            console,
+            &["CLASS", "WHERE", "BEFORE", "AFTER", "WHY"],
+            &rows,
+        )?;
+    }
+    if diff.from == diff.to {
+        terminal::note("this is the only version to be seen; there is nothing to compare it with");
+    }
+    let more = if diff.cut { ", and there are more" } else { "" };
+    terminal::note(&format!(
+        "the change from {} to {} is of class {}; changes: {}{more}",
+        diff.from,
+        diff.to,
+        diff.change_class,
+        rows.len()
+    ));
+    Ok(())
+}
+
+fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
+    let summary = &agent.hit.summary;
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let moment = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
+        at.map(|at| at.to_rfc3339()).unwrap_or_default()
+    };
+    let provider = summary.provider.as_ref().map(|provider| {
+        [text(&provider.organization), text(&provider.url)]
+            .join(" ")
+            .trim()
+            .to_owned()
+    });
+    let labels: Vec<_> = summary
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let liveness = match &summary.liveness.reason {
+        Some(reason) => format!("{} ({reason})", summary.liveness.state),
+        None => summary.liveness.state.to_string(),
+    };
+    let decision = &agent.decision;
+    let reason = decision
+        .reason
+        .as_ref()
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
+    table::facts(
+        console,
+        &[
+            ("name", summary.name.clone()),
+            ("id", summary.id.to_string()),
+            ("urn", text(&summary.urn)),
+            ("description", text(&summary.description)),
+            ("version", text(&summary.version)),
+            ("provider", provider.unwrap_or_default()),
+            ("domain", summary.domain.clone()),
+            ("state", summary.lifecycle.to_string()),
+            (
+                "deprecated",
+                summary
+                    .deprecation
+                    .as_ref()
+                    .map(a2a_registry_api::Deprecation::told)
+                    .unwrap_or_default(),
+            ),
+            ("visibility", summary.visibility.to_string()),
+            ("liveness", liveness),
+            ("last seen", moment(summary.liveness.last_seen)),
+            ("changed", moment(summary.liveness.last_changed)),
+            (
+                "trust",
+                format!(
+                    "{}, domain {}, signature {}",
+                    trust(summary),
+                    summary.trust.domain,
+                    summary.trust.signature
+                ),
+            ),
+            ("coverage", agent.coverage.meaning().to_owned()),
+            ("speaks", speaks(summary)),
+            ("tags", summary.tags.join(", ")),
+            ("labels", labels.join(", ")),
+            ("access", agent.security.join("; or ")),
+            ("digest", summary.card_digest.clone()),
+            (
+                "decided",
+                format!(
+                    "{} by {} on {}{reason}{}",
+                    decision.state,
+                    decision.by,
+                    decision.at.to_rfc3339(),
+                    rules(&decision.rules)
+                ),
+            ),
+            ("card", summary.links.card.clone()),
+            ("resolver", summary.links.resolver.clone()),
+        ],
+    )?;
+    for line in signature_lines(console, &agent.signature_verdict) {
+        console.line(&line)?;
+    }
+    for hold in &agent.holds {
+        console.line(&format!(
+            "held back: {} since {}: {}",
+            hold.hold,
+            hold.since.to_rfc3339(),
+            hold.reason
+        ))?;
+    }
+    for interface in &summary.interfaces {
+        let version = text(&interface.protocol_version);
+        console.line(&format!(
+            "interface {} {version} at {}",
+            interface.binding, interface.url
+        ))?;
+    }
+    for skill in &summary.skills {
+        let description = skill.description.as_ref().map(|text| format!(": {text}"));
+        console.line(&format!(
+            "skill {} ({}){}",
+            skill.name,
+            skill.id,
+            description.unwrap_or_default()
+        ))?;
+    }
+    Ok(())
+}
+
+fn rules(rules: &[String]) -> String {
+    if rules.is_empty() {
+        String::new()
+    } else {
+        format!(" (rule {})", rules.join(", "))
+    }
+}

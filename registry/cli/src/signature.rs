@@ -1,0 +1,104 @@
+//! What a card's signatures are worth, in lines.
+
+use super::console::Console;
+use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
+
+/// Signatures that are told one by one on a terminal. Elsewhere nothing is left out.
+const TOLD: usize = 4;
+/// Columns of a foreign text in a line there.
+const TEXT: usize = 300;
+
+/// The verdict with its reason, and below it each signature: key, algorithm, where the key is from, what failed.
+pub fn signature_lines(console: &Console, verdict: &SignatureVerdict) -> Vec<String> {
+    let reason = console.short(verdict.reason.trim_end_matches('.'), TEXT);
+    let mut lines = vec![format!("signature: {}: {reason}", verdict.state)];
+    let most = if console.interactive {
+        TOLD
+    } else {
+        usize::MAX
+    };
+    let told = verdict.signatures.iter().take(most);
+    lines.extend(told.map(|entry| {
+        let line = entry_line(console, entry, &verdict.reason);
+        format!("  {line}")
+    }));
+    let left = verdict.signatures.len().saturating_sub(most);
+    if left > 0 {
+        lines.push(format!("  and {left} more; --json has all of them"));
+    }
+    lines
+}
+
+/// One signature; its reason only where that is not the whole verdict's, which was told above.
+fn entry_line(console: &Console, entry: &SignatureEntryView, above: &str) -> String {
+    let or = |text: &Option<String>, none: &str| match text {
+        Some(text) => console.short(text, TEXT),
+        None => none.to_owned(),
+    };
+    let mut line = format!(
+        "{}: key {}, algorithm {}",
+        entry.verdict,
+        or(&entry.kid, "without a name"),
+        or(&entry.alg, "not given")
+    );
+    if let Some(thumbprint) = &entry.key_thumbprint {
+        line.push_str(&format!(", thumbprint {}", console.short(thumbprint, TEXT)));
+    }
+    if let Some(from) = &entry.key_from {
+        line.push_str(&format!(", from {}", console.short(from, TEXT)));
+    }
+    if entry.reason != above {
+        let reason = entry.reason.trim_end_matches('.');
+        line.push_str(&format!(": {}", console.short(reason, TEXT)));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_registry_domain::signature::SignatureState;
+
+    fn entry(kid: Option<&str>, reason: &str) -> SignatureEntryView {
+        SignatureEntryView {
+            kid: kid.map(str::to_owned),
+            alg: Some("ES256".into()),
+            key_thumbprint: None,
+            key_from: kid.map(|_| "https://a.example/keys.json".into()),
+            verdict: SignatureState::Invalid,
+            reason: reason.into(),
+        }
+    }
+
+    fn console(interactive: bool) -> Console {
+        Console {
+            json: false,
+            interactive,
+        }
+    }
+
+    #[test]
+    fn key_algorithm_origin_and_what_failed_are_told_once() {
+        let mut verdict = SignatureVerdict {
+            state: SignatureState::Invalid,
+            reason: "It does not verify.".into(),
+            signatures: vec![
+                entry(Some("k\u{1b}1"), "It does not verify."),
+                entry(None, "It is malformed."),
+            ],
+        };
+        assert_eq!(
+            signature_lines(&console(true), &verdict),
+            [
+                "signature: invalid: It does not verify",
+                "  invalid: key k\\u{1b}1, algorithm ES256, from https://a.example/keys.json",
+                "  invalid: key without a name, algorithm ES256: It is malformed",
+            ]
+        );
+        verdict.signatures = vec![entry(Some("k1"), ""); 7];
+        let lines = signature_lines(&console(true), &verdict);
+        assert_eq!(lines.len(), 1 + TOLD + 1);
+        assert!(lines.last().is_some_and(|line| line.contains("3 more")));
+        assert_eq!(signature_lines(&console(false), &verdict).len(), 1 + 7);
+    }
+}

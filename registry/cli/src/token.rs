@@ -1,0 +1,167 @@
+//! `token`: API tokens.
+
+use clap::{Args, Subcommand};
+use uuid::Uuid;
+
+use super::client::Client;
+use super::console::Console;
+use super::domain::{PageArgs, next_page};
+use super::failure::{Failure, Outcome};
+use super::local::{self, LocalArgs};
+use super::{table, terminal};
+use a2a_registry_api::NewToken;
+use a2a_registry_domain::role::Role;
+
+/// What `token` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum TokenCommand {
+    /// Make a token; its secret is shown this once
+    Create(CreateArgs),
+    /// List tokens, newest first
+    List(PageArgs),
+    /// Revoke a token
+    Revoke {
+        /// The token's id
+        id: Uuid,
+    },
+    /// Replace a lost admin token; opens the data folder itself, so no server may run on it
+    ResetAdmin(LocalArgs),
+}
+
+/// The token to make.
+#[derive(Args, Debug, Clone)]
+pub struct CreateArgs {
+    /// What it is for [default: the account's name]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// The account it belongs to; made where it does not exist
+    #[arg(long, value_name = "ACCOUNT")]
+    account: String,
+    /// Its role: publisher, curator or admin; that of an account which exists must be the same
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    role: Role,
+    /// Days until it ends [default: never]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    expires_in_days: Option<u32>,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    text.parse()
+}
+
+/// Does it, by asking the registry.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    command: &TokenCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    match command {
+        TokenCommand::Create(arguments) => create(arguments, client, console).await,
+        TokenCommand::List(page) => list(page, client, console).await,
+        TokenCommand::Revoke { id } => {
+            client.revoke_token(*id).await?;
+            if console.json {
+                console.json(&serde_json::json!({ "revoked": id }))?;
+            } else {
+                console.line(&format!("{id} is revoked"))?;
+            }
+            Ok(Outcome::Done)
+        }
+        TokenCommand::ResetAdmin(arguments) => reset_admin(arguments, console).await,
+    }
+}
+
+async fn create(
+    arguments: &CreateArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<Outcome, Failure> {
+    let new = NewToken {
+        account: arguments.account.clone(),
+        role: Some(arguments.role),
+        name: arguments
+            .name
+            .clone()
+            .unwrap_or_else(|| arguments.account.clone()),
+        expires_in_days: arguments.expires_in_days,
+    };
+    let reply = client.create_token(&new).await?;
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(Outcome::Done);
+    }
+    let token = &reply.value.token;
+    let end = token.expires_at.map_or_else(
+        || "never ends".to_owned(),
+        |at| format!("ends on {}", at.to_rfc3339()),
+    );
+    terminal::note(&format!(
+        "token {} of {}, {end}; keep it now, it is not shown again:",
+        token.id, token.account
+    ));
+    console.line(&reply.value.secret)?;
+    Ok(Outcome::Done)
+}
+
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+    let reply = client
+        .tokens(page.limit, page.page_token.as_deref())
+        .await?;
+    let outcome = Outcome::of_list(&reply.value.tokens);
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    if reply.value.tokens.is_empty() {
+        terminal::note("there is no token");
+        return Ok(outcome);
+    }
+    let rows: Vec<_> = reply
+        .value
+        .tokens
+        .iter()
+        .map(|token| {
+            vec![
+                token.id.to_string(),
+                token.account.clone(),
+                token.name.clone(),
+                format!("{}…", token.prefix),
+                token.created_at.to_rfc3339(),
+                token
+                    .expires_at
+                    .map_or_else(|| "never".to_owned(), |at| at.to_rfc3339()),
+            ]
+        })
+        .collect();
+    table::print(
+        console,
+        &["ID", "ACCOUNT", "NAME", "BEGINS", "MADE", "ENDS"],
+        &rows,
+    )?;
+    next_page(
+        "token list",
+        page.limit,
+        reply.value.next_page_token.as_deref(),
+    );
+    Ok(Outcome::Done)
+}
+
+/// Replaces the admin token in a data folder that no server holds.
+///
+/// # Errors
+/// Where the folder is taken or the database away.
+pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+    let secret = local::reset_admin_token(arguments.load()?).await?;
+    if console.json {
+        console.json(&serde_json::json!({ "secret": secret }))?;
+    } else {
+        terminal::note(
+            "the admin token until now is void; keep the new one, it is not shown again:",
+        );
+        console.line(&secret)?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,57 @@
+//! One way to write an enum that is text in the database, in JSON and on the command line.
+
+use std::str::FromStr;
+
+/// An enum that has one fixed text for each of its values.
+pub trait TextEnum: Copy + FromStr {
+    /// The text that stands for this value everywhere.
+    fn text(self) -> &'static str;
+}
+
+/// Defines an enum whose variants have one fixed text each. The text is taken as a token: wrapped as a `literal` it
+/// would be hidden from the derive that writes the `OpenAPI` schema, which would show the variants' own names.
+macro_rules! text_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:tt),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash,
+                 serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        pub enum $name {
+            $($(#[$variant_meta])* #[serde(rename = $text)] $variant),+
+        }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The text that stands for this value everywhere.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl $crate::text_enum::TextEnum for $name {
+            fn text(self) -> &'static str {
+                self.as_str()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    other => Err(format!("`{other}` is none of {}", [$($text),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use text_enum;

@@ -1,0 +1,234 @@
+//! The shape of OpenAI's embeddings: what is sent, and how far the answer is believed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::MAX_DIMENSIONS;
+
+/// The most bytes that one vector takes in an answer: [`MAX_DIMENSIONS`] numbers of 32 characters, which is more than
+/// any number needs that was written from 64 bits, on a line of its own.
+pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
+
+/// What is posted.
+#[derive(Debug, Serialize)]
+struct Question<'a> {
+    model: &'a str,
+    input: &'a [String],
+    encoding_format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<usize>,
+}
+
+/// What is read of the answer.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    data: Vec<Item>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    index: usize,
+    embedding: Vec<f64>,
+}
+
+/// The body that asks for the vectors of these texts, of so many numbers where that is asked for.
+///
+/// # Errors
+/// None that is known of; the JSON library's word.
+pub fn question(
+    model: &str,
+    texts: &[String],
+    dimensions: Option<usize>,
+) -> Result<Vec<u8>, String> {
+    let question = Question {
+        model,
+        input: texts,
+        encoding_format: "float",
+        dimensions,
+    };
+    serde_json::to_vec(&question).map_err(|error| error.to_string())
+}
+
+/// The vectors of an answer to so many texts, in the order of the texts and of unit length. Each has as many numbers as
+/// the model is known to make, or where that is not known yet, as the first.
+///
+/// # Errors
+/// What is odd about the answer. Words of the endpoint may be in it.
+pub fn vectors(
+    body: &[u8],
+    texts: usize,
+    dimensions: Option<usize>,
+) -> Result<Vec<Vec<f32>>, String> {
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|error| format!("its answer is not in the shape of embeddings: {error}"))?;
+    if answer.data.len() != texts {
+        return Err(format!(
+            "it answered with {} vectors where {texts} were asked for",
+            answer.data.len()
+        ));
+    }
+    let first = answer.data.first().map(|item| item.embedding.len());
+    let wanted = dimensions.or(first).unwrap_or_default();
+    if !(1..=MAX_DIMENSIONS).contains(&wanted) {
+        return Err(format!(
+            "its vectors have {wanted} numbers; 1 to {MAX_DIMENSIONS} can be used"
+        ));
+    }
+    let mut ordered: Vec<Option<Vec<f32>>> = vec![None; texts];
+    for Item { index, embedding } in answer.data {
+        if embedding.len() != wanted {
+            return Err(format!(
+                "it answered with a vector of {} numbers, where this model has {wanted}",
+                embedding.len()
+            ));
+        }
+        let place = ordered
+            .get_mut(index)
+            .ok_or_else(|| format!("it answered for text {index} of {texts}, counted from 0"))?;
+        let unit = unit(&embedding)
+            .ok_or_else(|| format!("its vector for text {index} points nowhere"))?;
+        if place.replace(unit).is_some() {
+            return Err(format!("it answered for text {index} more than once"));
+        }
+    }
+    // As many as were asked for, and none twice: each is there.
+    Ok(ordered.into_iter().flatten().collect())
+}
+
+/// The vector of length 1 in the same direction; `None` where there is no direction. The largest number is divided out
+/// first, so that no square is too large or too small to be written.
+fn unit(vector: &[f64]) -> Option<Vec<f32>> {
+    let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let finite = vector.iter().all(|x| x.is_finite());
+    if !finite || largest == 0.0 {
+        return None;
+    }
+    let length = vector
+        .iter()
+        .map(|x| (x / largest).powi(2))
+        .sum::<f64>()
+        .sqrt();
+    Some(
+        vector
+            .iter()
+            .map(|x| (x / largest / length) as f32)
+            .collect(),
+    )
+}
+
+/// What the endpoint says is wrong, in any of the usual shapes: `{"error": {"message": …}}`, `{"error": …}`,
+/// `{"message": …}`, `{"detail": …}`, else the text as it is. Empty where it says nothing.
+pub fn complaint(body: &[u8]) -> String {
+    let text = || String::from_utf8_lossy(body).trim().to_owned();
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        return text();
+    };
+    let found = ["/error/message", "/error", "/message", "/detail"];
+    let mut found = found
+        .iter()
+        .filter_map(|path| value.pointer(path)?.as_str());
+    found.next().map_or_else(text, str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which answers are believed, and what is told of the others.
+
+    use super::*;
+
+    fn read(body: &str, texts: usize) -> Result<Vec<Vec<f32>>, String> {
+        vectors(body.as_bytes(), texts, Some(2))
+    }
+
+    #[test]
+    fn a_question_is_in_the_usual_shape() {
+        let texts = ["a \"b\"".to_owned(), "ä".to_owned()];
+        let plain = question("small", &texts, None).unwrap();
+        assert_eq!(
+            String::from_utf8(plain).unwrap(),
+            r#"{"model":"small","input":["a \"b\"","ä"],"encoding_format":"float"}"#
+        );
+        let short = question("small", &texts[1..], Some(256)).unwrap();
+        assert_eq!(
+            String::from_utf8(short).unwrap(),
+            r#"{"model":"small","input":["ä"],"encoding_format":"float","dimensions":256}"#
+        );
+    }
+
+    #[test]
+    fn vectors_come_in_the_order_of_the_texts_and_of_unit_length() {
+        let body = r#"{"object":"list","model":"x","usage":{"total_tokens":3},"data":[
+            {"object":"embedding","index":2,"embedding":[0,-1e-300]},
+            {"index":0,"embedding":[3,4]},
+            {"index":1,"embedding":[1e300,1e300]}]}"#;
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        assert_eq!(
+            read(body, 3).unwrap(),
+            [[0.6, 0.8], [half, half], [0.0, -1.0]]
+        );
+        let free = vectors(br#"{"data":[{"index":0,"embedding":[0,0,2]}]}"#, 1, None);
+        assert_eq!(free.unwrap(), [[0.0, 0.0, 1.0]]);
+    }
+
+    #[test]
+    fn odd_answers_are_named() {
+        let one =
+            |embedding: &str| format!(r#"{{"data":[{{"index":0,"embedding":{embedding}}}]}}"#);
+        let two = |index: &str| {
+            format!(
+                r#"{{"data":[{{"index":0,"embedding":[1,2]}},{{"index":{index},"embedding":[1,2]}}]}}"#
+            )
+        };
+        for (body, texts, word) in [
+            (String::new(), 1, "shape"),
+            ("[]".into(), 1, "shape"),
+            ("{}".into(), 1, "`data`"),
+            (r#"{"data":null}"#.into(), 1, "null"),
+            (r#"{"data":[{"embedding":[1,2]}]}"#.into(), 1, "`index`"),
+            (r#"{"data":[{"index":0}]}"#.into(), 1, "`embedding`"),
+            (r#"{"data":[]}"#.into(), 1, "0 vectors where 1"),
+            (one("[1,2]"), 2, "1 vectors where 2"),
+            (two("1"), 1, "2 vectors where 1"),
+            (two("0"), 2, "text 0 more than once"),
+            (two("2"), 2, "text 2 of 2"),
+            (two("-1"), 2, "-1"),
+            (two("1.0"), 2, "1.0"),
+            (two("\"1\""), 2, "string"),
+            (one("[1,NaN]"), 1, "shape"),
+            (one("[1,Infinity]"), 1, "shape"),
+            (one("[1,1e999]"), 1, "out of range"),
+            (one("[1,null]"), 1, "null"),
+            (one("[1,\"2\"]"), 1, "string"),
+            (one("\"AACAPw==\""), 1, "string"),
+            (one("[[1,2]]"), 1, "shape"),
+            (one("[]"), 1, "0 numbers"),
+            (one("[1]"), 1, "1 numbers, where this model has 2"),
+            (one("[1,2,3]"), 1, "3 numbers, where this model has 2"),
+            (one("[0,-0.0]"), 1, "nowhere"),
+            (one("[1,2]") + "x", 1, "trailing"),
+        ] {
+            let error = read(&body, texts).unwrap_err();
+            assert!(error.contains(word), "{body}: {error}");
+        }
+        let many = format!("[{}1]", "1,".repeat(MAX_DIMENSIONS));
+        for unknown in [one("[]"), one(&many)] {
+            assert!(vectors(unknown.as_bytes(), 1, None).is_err());
+        }
+    }
+
+    #[test]
+    fn complaints_are_found_in_every_usual_shape() {
+        for (body, said) in [
+            (r#"{"error":{"message":"no","type":"x"}}"#, "no"),
+            (r#"{"error":"no"}"#, "no"),
+            (r#"{"object":"error","message":"no"}"#, "no"),
+            (r#"{"detail":"no"}"#, "no"),
+            (r#"{"detail":["no"]}"#, r#"{"detail":["no"]}"#),
+            (" no\n", "no"),
+            ("", ""),
+        ] {
+            assert_eq!(complaint(body.as_bytes()), said);
+        }
+        assert_eq!(complaint(b"\xffno"), "\u{fffd}no");
+    }
+}

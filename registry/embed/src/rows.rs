@@ -1,0 +1,167 @@
+//! Arithmetic on rows of numbers in place: what lies between two products of matrices.
+
+use super::config::Activation;
+use a2a_registry_simd::widened;
+
+/// Sums that are made side by side, so that the compiler can use wide registers.
+const LANES: usize = 16;
+
+/// Adds one number to each column, and bends the sums.
+pub(super) struct Bias {
+    /// A number for each column.
+    pub numbers: Vec<f32>,
+    /// What bends the sums, if anything.
+    pub activation: Option<Activation>,
+}
+
+impl Bias {
+    /// Adds and bends.
+    pub fn apply(&self, numbers: &mut [f32]) {
+        widened(
+            #[inline(always)]
+            || {
+                for row in numbers.chunks_exact_mut(self.numbers.len()) {
+                    row.iter_mut().zip(&self.numbers).for_each(|(x, b)| *x += b);
+                }
+                match self.activation {
+                    None => {}
+                    Some(Activation::Gelu) => numbers.iter_mut().for_each(|x| *x = gelu(*x)),
+                    Some(Activation::GeluByTanh) => {
+                        numbers.iter_mut().for_each(|x| *x = gelu_by_tanh(*x));
+                    }
+                    Some(Activation::Relu) => numbers.iter_mut().for_each(|x| *x = x.max(0.0)),
+                }
+            },
+        );
+    }
+}
+
+/// Moves each row to a mean of 0 and a variance of 1, and then stretches and shifts its columns.
+pub(super) struct Norm {
+    /// By how much each column is stretched.
+    pub scale: Vec<f32>,
+    /// By how much each column is shifted.
+    pub shift: Vec<f32>,
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+impl Norm {
+    /// Norms rows.
+    pub fn apply(&self, numbers: &mut [f32]) {
+        widened(
+            #[inline(always)]
+            || self.norm(numbers),
+        );
+    }
+
+    /// Adds what went into a layer to what came out of it, and norms the sums.
+    pub fn add_and_apply(&self, numbers: &mut [f32], added: &[f32]) {
+        numbers.iter_mut().zip(added).for_each(|(x, y)| *x += y);
+        self.apply(numbers);
+    }
+
+    #[inline(always)]
+    fn norm(&self, numbers: &mut [f32]) {
+        let width = self.scale.len();
+        for row in numbers.chunks_exact_mut(width) {
+            let mean = sum(row, |x| x) / width as f32;
+            let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
+            let factor = (variance + self.epsilon).sqrt().recip();
+            let columns = self.scale.iter().zip(&self.shift);
+            for (x, (scale, shift)) in row.iter_mut().zip(columns) {
+                *x = (*x - mean) * factor * scale + shift;
+            }
+        }
+    }
+}
+
+/// Turns each row of `width` scores into shares of one; the scores are multiplied with `factor` before.
+pub(super) fn share(numbers: &mut [f32], width: usize, factor: f32) {
+    for row in numbers.chunks_exact_mut(width.max(1)) {
+        let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut total = 0.0;
+        for x in row.iter_mut() {
+            *x = ((*x - highest) * factor).exp();
+            total += *x;
+        }
+        row.iter_mut().for_each(|x| *x /= total);
+    }
+}
+
+#[inline(always)]
+fn sum(row: &[f32], of: impl Fn(f32) -> f32) -> f32 {
+    let mut sums = [0.0; LANES];
+    let (whole, rest) = row.as_chunks::<LANES>();
+    for numbers in whole {
+        for lane in 0..LANES {
+            sums[lane] += of(numbers[lane]);
+        }
+    }
+    sums.iter().sum::<f32>() + rest.iter().map(|x| of(*x)).sum::<f32>()
+}
+
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+fn gelu_by_tanh(x: f32) -> f32 {
+    let inner = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+    0.5 * x * (1.0 + inner.tanh())
+}
+
+/// The error function, at most 1e-6 off: a quotient of polynomials in the place of branches, so that the compiler turns
+/// the loop around it into vector instructions.
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    const ABOVE: [f32; 7] = [
+        -2.726_142_3e-10,
+        2.770_681_4e-8,
+        -2.101_024e-6,
+        -5.692_506_4e-5,
+        -7.349_906_3e-4,
+        -2.954_6e-3,
+        -1.609_603_3e-2,
+    ];
+    const BELOW: [f32; 5] = [
+        -1.456_607_2e-5,
+        -2.133_740_6e-4,
+        -1.682_827e-3,
+        -7.373_329e-3,
+        -1.426_474e-2,
+    ];
+    let x = x.clamp(-4.0, 4.0);
+    let square = x * x;
+    let above = ABOVE.iter().fold(0.0, |sum, term| sum * square + term);
+    let below = BELOW.iter().fold(0.0, |sum, term| sum * square + term);
+    x * above / below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_function_is_near_the_true_one() {
+        for step in -8000_i16..=8000 {
+            let x = f32::from(step) / 1000.0;
+            let off = (erf(x) - libm::erff(x)).abs();
+            assert!(off < 1e-6, "{x}: {off}");
+        }
+        assert!(erf(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn the_bends_have_their_known_values() {
+        for (x, exact, by_tanh) in [
+            (-1.0, -0.158_655, -0.158_808),
+            (0.0, 0.0, 0.0),
+            (0.5, 0.345_731, 0.345_714),
+            (2.0, 1.954_5, 1.954_598),
+        ] {
+            assert!((gelu(x) - exact).abs() < 1e-5, "{x}");
+            assert!((gelu_by_tanh(x) - by_tanh).abs() < 1e-5, "{x}");
+        }
+    }
+}

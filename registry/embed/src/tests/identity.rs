@@ -1,0 +1,71 @@
+//! What a model is called, and what its id is over.
+
+use serde_json::json;
+
+use super::*;
+use crate::folder::visible;
+
+fn info(copy: &Altered) -> ModelInfo {
+    copy.open().model().clone()
+}
+
+#[test]
+fn the_id_follows_the_files_that_decide_the_vectors() {
+    let copy = Altered::new();
+    let first = info(&copy);
+    assert_eq!(first.id.len(), 64);
+    assert_eq!(first.id, open(&tiny()).model().id);
+    // What decides nothing changes nothing.
+    copy.write("README.md", "about");
+    assert_eq!(info(&copy), first);
+
+    let mut seen = vec![first.id];
+    let mut assert_new = |copy: &Altered| {
+        let id = info(copy).id;
+        assert!(!seen.contains(&id));
+        seen.push(id);
+    };
+    copy.set("config.json", "layer_norm_eps", json!(1e-11));
+    assert_new(&copy);
+    copy.set("sentence_bert_config.json", "max_seq_length", json!(90));
+    assert_new(&copy);
+    copy.change("tokenizer.json", |whole| {
+        whole["normalizer"]["lowercase"] = json!(false);
+    });
+    assert_new(&copy);
+    copy.change_weights(str::to_owned, |numbers| numbers[0] ^= 1);
+    assert_new(&copy);
+    copy.write("1_Pooling/config.json", r#"{"pooling_mode": "cls"}"#);
+    assert_new(&copy);
+    copy.write(
+        "config_sentence_transformers.json",
+        r#"{"prompts": {"query": "find "}}"#,
+    );
+    assert_new(&copy);
+    copy.remove("modules.json");
+    assert_new(&copy);
+}
+
+#[test]
+fn a_model_without_a_name_is_called_after_its_folder() {
+    let copy = Altered::new();
+    for name in [json!(null), json!("  ")] {
+        copy.set("config.json", "_name_or_path", name);
+        assert_eq!(info(&copy).name, "model");
+    }
+    copy.set(
+        "config.json",
+        "_name_or_path",
+        json!("evil\u{1b}[2J\n\u{202e}"),
+    );
+    let name = info(&copy).name;
+    assert_eq!(name, "evil\\u{1b}[2J\\u{a}\\u{202e}");
+}
+
+#[test]
+fn names_are_visible_and_short() {
+    assert_eq!(visible("org/Ünïcode-モデル v2"), "org/Ünïcode-モデル v2");
+    assert_eq!(visible("a\tb"), "a\\u{9}b");
+    assert_eq!(visible(&"x".repeat(500)).chars().count(), MAX_NAME);
+    assert_eq!(visible(&"\u{7f}".repeat(500)).chars().count(), MAX_NAME);
+}

@@ -1,0 +1,403 @@
+//! What is known of the values of facets before anybody searches: which ones most agents carry, and who does.
+//!
+//! A search that matches a good part of all agents need not look at each of them. Its matches are a set, so are the
+//! agents that carry a value, and what both have in common is counted 64 agents at a time. Beginning with the most
+//! frequent value, the values that are shown are certain long before the last one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use tantivy::columnar::ColumnIndex;
+use tantivy::index::SegmentId;
+use tantivy::postings::TermInfo;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::termdict::TermMerger;
+use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
+
+use super::super::bits::Bits;
+use super::super::request::FacetName;
+use super::super::schema::Fields;
+
+/// The smallest part of all agents that a segment must hold to be worth it; so there are at most so many of them.
+const LEAST_PART: u32 = 256;
+
+/// Whoever carries a value is kept as a set if they are at least one in so many; the postings of a rarer value are
+/// read faster than such a set.
+const RARE: u32 = 64;
+
+/// Bounds of what is known of facets beforehand.
+#[derive(Debug, Clone, Copy)]
+pub struct FacetLimits {
+    /// Nothing is known of segments with fewer agents than this.
+    pub least_agents: u32,
+    /// How many values of each facet are known, the most frequent ones.
+    pub values: usize,
+    /// The same times the large segments: who carries a value is known segment by segment, in 48 bytes each. With more
+    /// segments fewer values are known.
+    pub holders: usize,
+    /// The most memory in bytes for sets of agents that carry a value. Beyond it, postings are read.
+    pub memory: usize,
+    /// Fewer matches than one in so many agents are looked at one by one.
+    pub sparse: u64,
+    /// With no more counted values than this in segments that are counted one by one, all of them are compared.
+    pub few_values: usize,
+}
+
+impl Default for FacetLimits {
+    fn default() -> Self {
+        Self {
+            least_agents: 4_096,
+            values: 4_096,
+            holders: 65_536,
+            memory: 64 * 1024 * 1024,
+            sparse: 32,
+            few_values: 50_000,
+        }
+    }
+}
+
+/// What is known of the large segments of one state of the index.
+#[derive(Default)]
+pub(crate) struct Frequent {
+    segments: Vec<SegmentId>,
+    agents: u64,
+    limits: FacetLimits,
+    /// By facet; empty where there is no large segment.
+    facets: Vec<Values>,
+}
+
+/// The values of one facet, over all large segments.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// The most frequent first, equal ones by value.
+    pub ranked: Vec<Value>,
+    /// The first that is not among them, and how many agents carry it at most.
+    pub left_out: Option<(Vec<u8>, u64)>,
+    /// How many values the agents of each segment carry.
+    pub carried: Vec<Carried>,
+}
+
+/// A value and who carries it.
+pub(crate) struct Value {
+    pub text: Vec<u8>,
+    /// How many agents carry it, deleted ones included.
+    pub agents: u64,
+    /// In each segment.
+    holders: Vec<Holders>,
+}
+
+enum Holders {
+    Nobody,
+    Bits(Bits),
+    Postings(TermInfo),
+}
+
+/// How many values each agent of a segment carries.
+pub(crate) enum Carried {
+    /// One.
+    One,
+    /// The numbers bit by bit: the first set has those whose number is odd.
+    Planes(Vec<Bits>),
+}
+
+impl Frequent {
+    /// What is known of a state of the index. What was known before is kept where it is still about the same segments.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn of(
+        searcher: &Searcher,
+        fields: &Fields,
+        limits: FacetLimits,
+        before: Option<Arc<Self>>,
+    ) -> tantivy::Result<Arc<Self>> {
+        let readers = searcher.segment_readers();
+        let all: u32 = readers.iter().map(SegmentReader::max_doc).sum();
+        let least = limits.least_agents.max(all / LEAST_PART);
+        let large: Vec<&SegmentReader> = readers
+            .iter()
+            .filter(|reader| reader.max_doc() >= least)
+            .collect();
+        let segments: Vec<SegmentId> = large.iter().map(|reader| reader.segment_id()).collect();
+        if let Some(before) = before.filter(|before| before.segments == segments) {
+            return Ok(before);
+        }
+        // Without large segments there is nothing to know.
+        let facets = match limits.holders.checked_div(segments.len()) {
+            None => Vec::new(),
+            Some(most) => {
+                let most = most.min(limits.values);
+                let names = FacetName::ALL.iter();
+                names
+                    .map(|facet| Values::of(&large, fields.exact(*facet), facet.as_str(), most))
+                    .collect::<tantivy::Result<_>>()?
+            }
+        };
+        let agents = large.iter().map(|reader| u64::from(reader.max_doc())).sum();
+        let mut frequent = Self {
+            segments,
+            agents,
+            limits,
+            facets,
+        };
+        frequent.keep_sets(&large, fields, limits.memory)?;
+        Ok(Arc::new(frequent))
+    }
+
+    /// Keeps the sets of those who carry the most frequent values of all, as long as there is memory.
+    fn keep_sets(
+        &mut self,
+        large: &[&SegmentReader],
+        fields: &Fields,
+        memory: usize,
+    ) -> tantivy::Result<()> {
+        let mut common = Vec::new();
+        for (facet, values) in self.facets.iter_mut().enumerate() {
+            for value in &mut values.ranked {
+                for (reader, holders) in large.iter().zip(&mut value.holders) {
+                    if let Holders::Postings(info) = holders
+                        && info.doc_freq >= reader.max_doc() / RARE
+                    {
+                        common.push((info.doc_freq, facet, *reader, holders));
+                    }
+                }
+            }
+        }
+        common.sort_by_key(|(agents, ..)| Reverse(*agents));
+        let mut left = memory;
+        for (_, facet, reader, holders) in common {
+            let mut bits = Bits::none(reader.max_doc());
+            let Some(rest) = left.checked_sub(bits.size()) else {
+                break;
+            };
+            left = rest;
+            let index = reader.inverted_index(fields.exact(FacetName::ALL[facet]))?;
+            if let Holders::Postings(info) = holders {
+                bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
+                *holders = Holders::Bits(bits);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of the large segments this is.
+    pub fn place_of(&self, reader: &SegmentReader) -> Option<usize> {
+        let id = reader.segment_id();
+        self.segments.iter().position(|segment| *segment == id)
+    }
+
+    /// How many large segments there are.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Whether so many matches in the large segments are too few to count whole sets.
+    pub fn is_sparse(&self, matches: u64) -> bool {
+        matches.saturating_mul(self.limits.sparse) < self.agents
+    }
+
+    /// With how many counted values all of them are compared.
+    pub fn few_values(&self) -> usize {
+        self.limits.few_values
+    }
+
+    /// What is known of the values of a facet; nothing without a large segment.
+    pub fn values(&self, facet: FacetName) -> Option<&Values> {
+        self.facets.get(facet as usize)
+    }
+}
+
+impl Values {
+    fn of(
+        large: &[&SegmentReader],
+        field: Field,
+        name: &str,
+        limit: usize,
+    ) -> tantivy::Result<Self> {
+        let indexes = large
+            .iter()
+            .map(|reader| reader.inverted_index(field))
+            .collect::<tantivy::Result<Vec<_>>>()?;
+        let streams = indexes.iter().map(|index| index.terms().stream());
+        let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
+        let mut best = Best::new(limit);
+        while terms.advance() {
+            let holders = || terms.current_segment_ords_and_term_infos();
+            let agents = holders().map(|(_, info)| u64::from(info.doc_freq)).sum();
+            best.offer(terms.key(), agents, || {
+                let mut all: Vec<Holders> = indexes.iter().map(|_| Holders::Nobody).collect();
+                for (segment, info) in holders() {
+                    all[segment] = Holders::Postings(info);
+                }
+                all
+            });
+        }
+        let carried = large
+            .iter()
+            .map(|reader| Carried::of(reader, name))
+            .collect::<tantivy::Result<_>>()?;
+        let (ranked, left_out) = best.finish();
+        Ok(Self {
+            ranked,
+            left_out,
+            carried,
+        })
+    }
+}
+
+impl Value {
+    /// How many of these agents of a segment carry the value.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn among(
+        &self,
+        segment: usize,
+        agents: &Bits,
+        index: &InvertedIndexReader,
+    ) -> tantivy::Result<u64> {
+        Ok(match self.holders.get(segment) {
+            None | Some(Holders::Nobody) => 0,
+            Some(Holders::Bits(bits)) => u64::from(bits.common(agents)),
+            Some(Holders::Postings(info)) => among(info, agents, index)?,
+        })
+    }
+}
+
+/// How many of these agents of a segment carry the value of this term.
+pub(super) fn among(
+    info: &TermInfo,
+    agents: &Bits,
+    index: &InvertedIndexReader,
+) -> tantivy::Result<u64> {
+    let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+    let mut count = 0;
+    // They are looked at one by one: of many agents few stretches of postings could be passed over.
+    while postings.doc() != TERMINATED {
+        count += u64::from(agents.contains(postings.doc()));
+        postings.advance();
+    }
+    Ok(count)
+}
+
+impl Carried {
+    fn of(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
+        let Some(column) = reader.fast_fields().str(name)? else {
+            return Ok(Self::Planes(Vec::new()));
+        };
+        let values = &column.ords().index;
+        if matches!(values, ColumnIndex::Full) {
+            return Ok(Self::One);
+        }
+        let mut planes: Vec<Bits> = Vec::new();
+        for document in 0..reader.max_doc() {
+            let mut rest = values.value_row_ids(document).len();
+            for place in 0.. {
+                if rest == 0 {
+                    break;
+                }
+                if place == planes.len() {
+                    planes.push(Bits::none(reader.max_doc()));
+                }
+                if rest % 2 == 1 {
+                    planes[place].insert(document);
+                }
+                rest /= 2;
+            }
+        }
+        Ok(Self::Planes(planes))
+    }
+
+    /// How many values these agents carry together.
+    pub fn sum(&self, agents: &Bits) -> u64 {
+        match self {
+            Self::One => u64::from(agents.len()),
+            Self::Planes(planes) => (0..)
+                .zip(planes)
+                .map(|(place, plane)| u64::from(plane.common(agents)) << place)
+                .sum(),
+        }
+    }
+}
+
+/// The most frequent of the values that are offered in ascending order.
+struct Best {
+    limit: usize,
+    /// The last of them first.
+    kept: BinaryHeap<Reverse<Ranked>>,
+    left_out: Option<(Vec<u8>, u64)>,
+}
+
+/// A value; the greater one is shown first.
+struct Ranked(Value);
+
+impl Ranked {
+    fn key(&self) -> (u64, Reverse<&[u8]>) {
+        (self.0.agents, Reverse(&self.0.text))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Best {
+    fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            kept: BinaryHeap::new(),
+            left_out: None,
+        }
+    }
+
+    fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<Holders>) {
+        if self.kept.len() >= self.limit {
+            // Of equally frequent values the one offered later comes later.
+            let last = self.kept.peek().map_or(u64::MAX, |last| last.0.0.agents);
+            if agents <= last {
+                self.leave_out(text, agents);
+                return;
+            }
+            if let Some(Reverse(Ranked(last))) = self.kept.pop() {
+                self.leave_out(&last.text, last.agents);
+            }
+        }
+        self.kept.push(Reverse(Ranked(Value {
+            text: text.to_owned(),
+            agents,
+            holders: holders(),
+        })));
+    }
+
+    fn leave_out(&mut self, text: &[u8], agents: u64) {
+        let comes_first = self.left_out.as_ref().is_none_or(|(before, most)| {
+            agents > *most || agents == *most && text < before.as_slice()
+        });
+        if comes_first {
+            self.left_out = Some((text.to_owned(), agents));
+        }
+    }
+
+    fn finish(self) -> (Vec<Value>, Option<(Vec<u8>, u64)>) {
+        let kept = self.kept.into_sorted_vec().into_iter();
+        let ranked = kept.map(|Reverse(Ranked(value))| value).collect();
+        (ranked, self.left_out)
+    }
+}

@@ -1,0 +1,333 @@
+//! How the texts of an agent are laid out in one field: where a word stands tells to which skill it belongs.
+//!
+//! Each skill has a range of positions of its own, and what the agent says of itself has the range after the last
+//! of them. Names and tags stand in their places several times, which makes them weigh more.
+
+use tantivy::tokenizer::{Token, Tokenizer};
+
+use super::analysis::{AgentTokens, pieces};
+use super::document::{MAX_SKILLS, SkillText};
+
+/// How many bits of a position are its place within a skill.
+const PLACE_BITS: u32 = 12;
+
+/// The last place within a skill; what would stand behind it stands here.
+const LAST_PLACE: usize = (1 << PLACE_BITS) - 2;
+
+/// Which part of the agent a position is in: the number of a skill, or one number for the agent itself.
+pub(super) fn part_of(position: u32) -> u32 {
+    position >> PLACE_BITS
+}
+
+/// The name under which [`LayoutTokenizer`] is known in the schema.
+pub(super) const LAYOUT: &str = "layout";
+
+/// The texts of an agent, each within its limits.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub name: String,
+    pub description: String,
+    pub provider: String,
+    /// What the agent speaks: capabilities, extensions, bindings, protocol versions, media types and
+    /// authentication schemes.
+    pub protocol: Vec<String>,
+    pub skills: Vec<SkillText>,
+}
+
+/// What a text of an agent is. Each skill begins with its id, the agent itself with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    SkillId,
+    SkillName,
+    Tag,
+    SkillDescription,
+    Example,
+    Name,
+    Description,
+    Provider,
+    Protocol,
+}
+
+impl Kind {
+    const ALL: [Self; 9] = [
+        Self::SkillId,
+        Self::SkillName,
+        Self::Tag,
+        Self::SkillDescription,
+        Self::Example,
+        Self::Name,
+        Self::Description,
+        Self::Provider,
+        Self::Protocol,
+    ];
+
+    /// How often a word stands in its place.
+    const fn times(self) -> usize {
+        match self {
+            Self::Name => 3,
+            Self::SkillName | Self::Tag => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether it is a skill's, and not the agent's own.
+    pub const fn is_of_skill(self) -> bool {
+        !matches!(
+            self,
+            Self::Name | Self::Description | Self::Provider | Self::Protocol
+        )
+    }
+
+    /// What stands before a text of this kind: a control character below the tabulator.
+    const fn mark(self) -> char {
+        self as u8 as char
+    }
+
+    fn of(mark: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(mark)).copied()
+    }
+}
+
+fn is_mark(byte: u8) -> bool {
+    usize::from(byte) < Kind::ALL.len()
+}
+
+/// All texts behind one another, each behind a mark: what the index stores, and cuts into words where it is
+/// written, which several threads do at once. A mark within a text becomes a space: nobody gives words weight by
+/// it.
+pub(super) fn written(texts: &Texts) -> String {
+    let mut out = String::new();
+    for skill in texts.skills.iter().take(MAX_SKILLS) {
+        write(&mut out, Kind::SkillId, &skill.id);
+        write(&mut out, Kind::SkillName, &skill.name);
+        for tag in &skill.tags {
+            write(&mut out, Kind::Tag, tag);
+        }
+        write(&mut out, Kind::SkillDescription, &skill.description);
+        for example in &skill.examples {
+            write(&mut out, Kind::Example, example);
+        }
+    }
+    write(&mut out, Kind::Name, &texts.name);
+    write(&mut out, Kind::Description, &texts.description);
+    write(&mut out, Kind::Provider, &texts.provider);
+    for text in &texts.protocol {
+        write(&mut out, Kind::Protocol, text);
+    }
+    out
+}
+
+fn write(out: &mut String, kind: Kind, text: &str) {
+    out.push(kind.mark());
+    if text.bytes().any(is_mark) {
+        out.extend(text.chars().map(|letter| match u8::try_from(letter) {
+            Ok(byte) if is_mark(byte) => ' ',
+            _ => letter,
+        }));
+    } else {
+        out.push_str(text);
+    }
+}
+
+/// The texts that [`written`] has put behind one another.
+pub(super) fn texts(written: &str) -> impl Iterator<Item = (Kind, &str)> {
+    let mut rest = written;
+    std::iter::from_fn(move || {
+        let kind = Kind::of(*rest.as_bytes().first()?)?;
+        let text = rest.get(1..)?;
+        let end = text.bytes().position(is_mark).unwrap_or(text.len());
+        let (text, behind) = text.split_at(end);
+        rest = behind;
+        Some((kind, text))
+    })
+}
+
+/// Lays out what [`written`] gives: the words of all texts in their places, ascending.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LayoutTokenizer;
+
+impl Tokenizer for LayoutTokenizer {
+    type TokenStream<'a> = AgentTokens;
+
+    fn token_stream<'a>(&'a mut self, written: &'a str) -> AgentTokens {
+        let mut part = Part::default();
+        let mut skills = 0;
+        for (kind, text) in texts(written) {
+            match kind {
+                Kind::SkillId => {
+                    part.begin(skills, LAST_PLACE);
+                    skills += 1;
+                }
+                // Nothing comes after the agent itself, so its words may go on.
+                Kind::Name => part.begin(MAX_SKILLS, usize::MAX),
+                _ => {}
+            }
+            part.add(text, kind.times());
+        }
+        part.tokens.into()
+    }
+}
+
+/// One part while it is laid out.
+#[derive(Default)]
+struct Part {
+    tokens: Vec<Token>,
+    first: usize,
+    /// Where the next text begins, within the part.
+    next: usize,
+    last: usize,
+}
+
+impl Part {
+    fn begin(&mut self, number: usize, last: usize) {
+        self.first = number << PLACE_BITS;
+        self.next = 0;
+        self.last = last;
+    }
+
+    /// Adds a text. A place is left free behind it, so that no phrase reaches into the next one.
+    fn add(&mut self, text: &str, times: usize) {
+        let mut end = self.next;
+        for piece in pieces(text) {
+            let place = self.next + piece.position;
+            end = end.max(place + 2);
+            for form in std::iter::once(piece.exact).chain(piece.stem) {
+                if form.is_empty() {
+                    continue;
+                }
+                let token = Token {
+                    position: self.first + place.min(self.last),
+                    text: form,
+                    ..Token::default()
+                };
+                self.tokens.extend(std::iter::repeat_n(token, times));
+            }
+        }
+        self.next = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::tokenizer::TokenStream as _;
+
+    use super::*;
+    use crate::SkillText;
+
+    fn layout(texts: &Texts) -> Vec<Token> {
+        let written = written(texts);
+        let mut tokens = Vec::new();
+        let mut tokenizer = LayoutTokenizer;
+        tokenizer
+            .token_stream(&written)
+            .process(&mut |token| tokens.push(token.clone()));
+        tokens
+    }
+
+    fn places(texts: &Texts, word: &str) -> Vec<usize> {
+        let tokens = layout(texts);
+        assert!(tokens.is_sorted_by_key(|token| token.position));
+        let found = tokens.into_iter().filter(|token| token.text == word);
+        found.map(|token| token.position).collect()
+    }
+
+    #[test]
+    fn every_skill_has_a_range_of_its_own() {
+        let skill = |name: &str| SkillText {
+            id: "x".into(),
+            name: name.into(),
+            description: "travel far".into(),
+            ..SkillText::default()
+        };
+        let texts = Texts {
+            name: "Travel".into(),
+            description: "far away".into(),
+            skills: vec![skill("One"), skill("Two")],
+            ..Texts::default()
+        };
+        let parts = |word| -> Vec<u32> {
+            let places = places(&texts, word).into_iter();
+            places
+                .map(|place| part_of(u32::try_from(place).unwrap()))
+                .collect()
+        };
+        let agent = u32::try_from(MAX_SKILLS).unwrap();
+        assert_eq!(parts("travel"), [0, 1, agent, agent, agent]);
+        assert_eq!(parts("two"), [1, 1]);
+        // The end of one text and the beginning of the next are no phrase.
+        let (travel, far) = (places(&texts, "travel"), places(&texts, "far"));
+        assert_eq!(far[0], travel[0] + 1);
+        assert!(far[2] > travel[2] + 1);
+    }
+
+    #[test]
+    fn the_longest_skill_keeps_to_its_range() {
+        let long = SkillText {
+            description: "word ".repeat(10_000) + "last",
+            ..SkillText::default()
+        };
+        let texts = Texts {
+            description: "word ".repeat(10_000) + "end",
+            skills: vec![long.clone(), long],
+            ..Texts::default()
+        };
+        let last = places(&texts, "last");
+        assert_eq!(last, [LAST_PLACE, (1 << PLACE_BITS) + LAST_PLACE]);
+        assert!(places(&texts, "end")[0] >= (MAX_SKILLS << PLACE_BITS) + 10_000);
+    }
+
+    #[test]
+    fn the_texts_come_back_as_they_were_written() {
+        let skill = |id: &str| SkillText {
+            id: id.into(),
+            name: "N\tame\n".into(),
+            description: String::new(),
+            tags: vec!["é".into(), "t".into()],
+            examples: vec!["example".into()],
+        };
+        let all = Texts {
+            name: "name".into(),
+            description: "first\nsecond".into(),
+            provider: "provider".into(),
+            protocol: vec!["streaming".into()],
+            skills: vec![skill("one"), skill("")],
+        };
+        let of_skill = |id| {
+            [
+                (Kind::SkillId, id),
+                (Kind::SkillName, "N\tame\n"),
+                (Kind::Tag, "é"),
+                (Kind::Tag, "t"),
+                (Kind::SkillDescription, ""),
+                (Kind::Example, "example"),
+            ]
+        };
+        let own = [
+            (Kind::Name, "name"),
+            (Kind::Description, "first\nsecond"),
+            (Kind::Provider, "provider"),
+            (Kind::Protocol, "streaming"),
+        ];
+        let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
+        let written = written(&all);
+        let read: Vec<_> = super::texts(&written).collect();
+        assert_eq!(read, [expected, own.to_vec()].concat());
+    }
+
+    #[test]
+    fn a_mark_in_a_text_is_a_space() {
+        let texts = |between: &str| Texts {
+            name: format!("one{between}two"),
+            description: format!("three{between}four"),
+            skills: vec![SkillText {
+                description: format!("five{between}six"),
+                ..SkillText::default()
+            }],
+            ..Texts::default()
+        };
+        let plain = layout(&texts(" "));
+        for mark in '\u{0}'..='\u{8}' {
+            assert_eq!(layout(&texts(&mark.to_string())), plain, "{mark:?}");
+        }
+    }
+}

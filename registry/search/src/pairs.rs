@@ -1,0 +1,171 @@
+//! Words that stand together in a query, and how closely a document has them together.
+
+use tantivy::Score;
+
+use super::analysis::QueryText;
+use super::layout::part_of;
+
+/// How many places apart two words may stand to be near each other.
+const NEAR: u32 = 5;
+
+/// Two words of a query, by their numbers.
+type Pair = (usize, usize);
+
+/// Which words of a query stand together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pairs {
+    /// One follows the other, stop words included.
+    following: Vec<Pair>,
+    /// Nothing but stop words stands between them.
+    neighbours: Vec<Pair>,
+}
+
+/// Where a form of a word stands in a document, ascending, and what it is worth.
+pub(super) type Places<'a> = (&'a [u32], Score);
+
+/// What two words are worth that stand together, before any weight.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Together {
+    /// Those that follow each other as in the query.
+    pub phrases: Score,
+    /// Those that are near each other otherwise: less the further they are apart.
+    pub near: Score,
+}
+
+impl Pairs {
+    /// The pairs of a query; a word that has no number is in none.
+    pub fn new(query: &QueryText, number_of: impl Fn(&str) -> Option<usize>) -> Self {
+        let pairs = |words: &[(String, usize)]| {
+            let mut pairs: Vec<Pair> = Vec::new();
+            for two in words.windows(2) {
+                if let [(left, before), (right, after)] = two
+                    && before + 1 == *after
+                    && let (Some(left), Some(right)) = (number_of(left), number_of(right))
+                    && left != right
+                    && !pairs.contains(&(left, right))
+                {
+                    pairs.push((left, right));
+                }
+            }
+            pairs
+        };
+        Self {
+            following: pairs(&query.sequence),
+            neighbours: pairs(&query.content),
+        }
+    }
+
+    /// What a document's pairs are worth, where `forms` gives the places of each form of a word in it. Two words are
+    /// worth as much together as the lesser of them, in the forms for which that is most.
+    pub fn together<'a, F>(&self, forms: impl Fn(usize) -> F) -> Together
+    where
+        F: Iterator<Item = Places<'a>>,
+    {
+        // Most forms of most words are not in a document.
+        let held = |word| forms(word).filter(|(places, _)| !places.is_empty());
+        let best = |(left, right): Pair, closeness: fn(&[u32], &[u32]) -> Score| {
+            let mut best: Score = 0.0;
+            for (left, left_worth) in held(left) {
+                for (right, right_worth) in held(right) {
+                    best = best.max(left_worth.min(right_worth) * closeness(left, right));
+                }
+            }
+            best
+        };
+        let mut together = Together::default();
+        let mut phrases: Vec<Pair> = Vec::new();
+        for pair in &self.following {
+            let worth = best(*pair, follows);
+            if worth > 0.0 {
+                together.phrases += worth;
+                phrases.push(*pair);
+            }
+        }
+        let others = self.neighbours.iter();
+        together.near = others
+            .filter(|pair| !phrases.contains(pair))
+            .map(|pair| best(*pair, nearness))
+            .sum();
+        together
+    }
+}
+
+/// 1 where one place of the right word is the next after one of the left.
+fn follows(left: &[u32], right: &[u32]) -> Score {
+    let follows = |place: &u32| right.binary_search(&(place + 1)).is_ok();
+    match left.iter().any(follows) {
+        true => 1.0,
+        false => 0.0,
+    }
+}
+
+/// 1 for neighbours in either order, ever less down to [`NEAR`] places, and nothing beyond. Words of two skills are
+/// not near each other.
+#[expect(clippy::cast_precision_loss, reason = "a score is rough")]
+fn nearness(left: &[u32], right: &[u32]) -> Score {
+    let mut nearest: Option<u32> = None;
+    for (at, place) in left.iter().enumerate() {
+        // Beyond a bound all places are one, and nothing is nearer than neighbours.
+        if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
+            continue;
+        }
+        // What stands in the same place is the same word in another form.
+        let before = right[..right.partition_point(|other| other < place)].last();
+        let next = right.partition_point(|other| other <= place);
+        for other in before.into_iter().chain(right.get(next)) {
+            let apart = place.abs_diff(*other);
+            if apart <= nearest.unwrap_or(NEAR) && part_of(*place) == part_of(*other) {
+                nearest = Some(apart);
+            }
+        }
+    }
+    nearest.map_or(0.0, |apart| (NEAR + 1 - apart) as Score / NEAR as Score)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::query_text;
+
+    /// What the words of a query are worth where they stand in these places, each worth 1.
+    fn together(query: &str, places: &[&[u32]]) -> Together {
+        let query = query_text(query);
+        let words: Vec<String> = query.words.iter().map(|word| word.form().into()).collect();
+        let pairs = Pairs::new(&query, |form| words.iter().position(|word| word == form));
+        pairs.together(|word| places.get(word).into_iter().map(|places| (*places, 1.0)))
+    }
+
+    #[test]
+    fn nearer_is_better_and_in_order_is_best() {
+        let near = |places: &[&[u32]]| together("book tokyo", places);
+        assert_eq!(near(&[&[3], &[4]]).phrases, 1.0);
+        assert_eq!(near(&[&[3], &[4]]).near, 0.0, "counted as a phrase already");
+        let worth: Vec<Score> = (1..8)
+            .map(|apart| near(&[&[20 + apart], &[20]]).near)
+            .collect();
+        assert_eq!(worth, [1.0, 0.8, 0.6, 0.4, 0.2, 0.0, 0.0]);
+        assert_eq!(near(&[&[20], &[22]]).near, near(&[&[22], &[20]]).near);
+        assert_eq!(near(&[&[1, 50], &[20, 52]]).near, 0.8, "the nearest of all");
+        assert_eq!(
+            near(&[&[7], &[7]]),
+            Together::default(),
+            "one word, two forms"
+        );
+        assert_eq!(near(&[&[7], &[]]), Together::default());
+    }
+
+    #[test]
+    fn stop_words_between_two_words_do_not_part_them() {
+        let apart = together("book to the tokyo", &[&[3], &[5]]);
+        assert_eq!((apart.phrases, apart.near), (0.0, 0.8));
+        // Others do.
+        let parted = together("book flights tokyo", &[&[3], &[], &[5]]);
+        assert_eq!(parted, Together::default());
+    }
+
+    #[test]
+    fn words_of_two_skills_are_not_near() {
+        let end = (1 << 12) - 1;
+        assert_eq!(together("book tokyo", &[&[end], &[end + 2]]).near, 0.0);
+    }
+}

@@ -1,0 +1,144 @@
+//! Text analysis.
+
+use crate::analysis::{QueryText, asked_pieces, fold, pieces, query_text, stem};
+
+fn exact(text: &str) -> Vec<String> {
+    pieces(text).into_iter().map(|piece| piece.exact).collect()
+}
+
+fn asked(text: &str) -> Vec<String> {
+    asked_pieces(text).map(|piece| piece.exact).collect()
+}
+
+#[test]
+fn ids_and_names_come_apart() {
+    assert_eq!(
+        exact("book_flight-now v2.1"),
+        ["book", "flight", "now", "v2", "1"]
+    );
+    assert_eq!(exact("bookFlight"), ["bookflight", "book", "flight"]);
+    assert_eq!(exact("HTTPServer"), ["httpserver", "http", "server"]);
+    // A part of one letter alone is no word, and one before all others belongs to what follows it.
+    assert_eq!(
+        exact("iPhone OAuth2 GPT4 gRPC eCommerce planA IDs"),
+        [
+            "iphone",
+            "oauth2",
+            "gpt4",
+            "grpc",
+            "ecommerce",
+            "plana",
+            "ids"
+        ]
+    );
+    assert_eq!(exact("bookAFlight"), ["bookaflight", "book", "a", "flight"]);
+    assert_eq!(exact("getXRay"), ["getxray", "get", "x", "ray"]);
+    assert_eq!(exact("iPhoneApp"), ["iphoneapp", "iphone", "app"]);
+    assert_eq!(exact("gRPCServer"), ["grpcserver", "grpc", "server"]);
+    assert_eq!(exact("OAuth2Login"), ["oauth2login", "oauth2", "login"]);
+}
+
+#[test]
+fn accents_case_and_width_do_not_count() {
+    assert_eq!(
+        fold("Café ＦＬＩＧＨＴ Straße Łódź İstanbul"),
+        "cafe flight strasse lodz istanbul"
+    );
+    // Composed and decomposed forms are the same.
+    assert_eq!(fold("é"), fold("e\u{301}"));
+    assert_eq!(exact("re\u{301}sume\u{301}"), ["resume"]);
+    // A Hindi vowel sign and a Japanese voicing mark change the word, unlike an accent.
+    assert_ne!(fold("कि"), fold("क"));
+    assert_ne!(fold("が"), fold("か"));
+}
+
+#[test]
+fn scripts_without_spaces_give_pairs() {
+    assert_eq!(asked("東京旅行"), ["東京", "京旅", "旅行"]);
+    assert_eq!(asked("車"), ["車"]);
+    assert_eq!(asked("GPT東京"), ["gpt", "東京"]);
+    // What is indexed has each character as well, where its pair begins.
+    let indexed = pieces("新電車 x");
+    let indexed: Vec<(&str, usize)> = indexed
+        .iter()
+        .map(|piece| (piece.exact.as_str(), piece.position))
+        .collect();
+    let expected = [
+        ("新電", 0),
+        ("新", 0),
+        ("電車", 1),
+        ("電", 1),
+        ("車", 1),
+        ("x", 2),
+    ];
+    assert_eq!(indexed, expected);
+}
+
+#[test]
+fn marks_belong_to_the_character_before_them() {
+    let guide = ["ガイ", "イド"];
+    // Composed, half-width and decomposed.
+    for written in ["ガイド", "ｶﾞｲﾄﾞ", "カ\u{3099}イト\u{3099}"] {
+        assert_eq!(asked(written), guide, "{written}");
+        assert_eq!(exact(written), exact("ガイド"), "{written}");
+    }
+    assert_eq!(asked("ﾊﾟ"), ["パ"]);
+    // A Korean text in pieces, as some file systems keep it.
+    assert_eq!(
+        asked("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}"),
+        asked("한국어")
+    );
+}
+
+#[test]
+fn ranges_point_into_the_text() {
+    let text = "Ünïcode—bookFlight bookAFlight 東京旅行 ｶﾞｲﾄﾞ";
+    for piece in pieces(text) {
+        assert_eq!(fold(&text[piece.range.clone()]), piece.exact);
+    }
+}
+
+#[test]
+fn stems_stand_beside_the_exact_form() {
+    assert_eq!(stem("flights").as_deref(), Some("flight"));
+    assert_eq!(stem("flight"), None);
+    assert_eq!(stem("東京"), None);
+    assert_eq!(stem("123"), None);
+}
+
+#[test]
+fn stop_words_never_empty_a_query() {
+    let words = |text| -> Vec<String> {
+        query_text(text)
+            .words
+            .into_iter()
+            .map(|word| word.exact)
+            .collect()
+    };
+    assert_eq!(
+        words("find me an agent that can book a flight"),
+        ["agent", "book", "flight"]
+    );
+    assert_eq!(words("to be or not to be"), ["to", "be", "or", "not"]);
+    assert_eq!(words("?! …"), Vec::<String>::new());
+    assert_eq!(words("Flight flight FLIGHT"), ["flight"]);
+}
+
+#[test]
+fn a_query_has_at_most_so_many_words() {
+    let many = |count: usize| {
+        (0..count)
+            .map(|number| format!("w{number}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let QueryText { words, cut, .. } = query_text(&many(32));
+    assert_eq!((words.len(), cut), (32, false));
+    let QueryText { words, cut, .. } = query_text(&many(33));
+    assert_eq!((words.len(), cut), (32, true));
+}
+
+#[test]
+fn a_term_has_at_most_so_many_letters() {
+    assert_eq!(exact(&"é".repeat(100)), ["e".repeat(64)]);
+}

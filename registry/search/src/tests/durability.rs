@@ -1,0 +1,259 @@
+//! Opening, committing, crashing, rebuilding.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::stamp::STAMP;
+
+fn reopen(dir: &Path) -> (Index, Opened) {
+    Index::open(dir, config()).unwrap()
+}
+
+fn reason(opened: &Opened) -> &str {
+    match opened {
+        Opened::Rebuild { reason } => reason,
+        Opened::Ready { .. } => panic!("the index opened"),
+    }
+}
+
+fn generation_folder(dir: &Path) -> PathBuf {
+    let mut folders: Vec<PathBuf> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    assert_eq!(folders.len(), 1, "one generation: {folders:?}");
+    folders.remove(0)
+}
+
+#[test]
+fn a_missing_index_asks_for_a_rebuild_and_answers_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, opened) = reopen(dir.path());
+    assert_eq!(reason(&opened), "there is no index yet");
+    assert!(index.search(&all()).unwrap_err().needs_rebuild());
+    assert!(
+        index
+            .suggest("a", &public(), 5)
+            .unwrap_err()
+            .needs_rebuild()
+    );
+    assert!(
+        index
+            .lookup("url:x", &public(), 5)
+            .unwrap_err()
+            .needs_rebuild()
+    );
+    assert!(
+        index
+            .apply(vec![agent(1, "A")], &[], 1)
+            .unwrap_err()
+            .needs_rebuild()
+    );
+    assert_eq!((index.applied_seq(), index.num_agents()), (0, 0));
+}
+
+#[test]
+fn upsert_delete_and_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
+    let first = index.generation();
+    for _ in 0..2 {
+        index
+            .apply(
+                vec![agent(3, "Old"), agent(3, "Three"), agent(1, "Uno")],
+                &[id(2), id(9)],
+                5,
+            )
+            .unwrap();
+        let mut request = all();
+        request.sort = Sort::Name;
+        assert_eq!(names(&index, &request), [id(3), id(1)]);
+        assert_eq!((index.applied_seq(), index.num_agents()), (5, 2));
+    }
+    assert!(index.generation() > first);
+    assert_eq!(index.search(&text("old one")).unwrap().total, 0);
+    // An id in both lists stays in, and an older event does not turn the index back.
+    index.apply(vec![agent(2, "Two")], &[id(2)], 4).unwrap();
+    assert_eq!(index.search(&all()).unwrap().total, 3);
+    assert_eq!(index.applied_seq(), 5);
+}
+
+#[test]
+fn reopening_goes_on_after_the_last_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One")]);
+    index.apply(vec![agent(2, "Two")], &[], 7).unwrap();
+    // What a crash leaves behind: documents that were written and never committed.
+    {
+        let mut live = lock(&index.0.live);
+        let state = live.as_mut().unwrap();
+        let writer = state.writer.take().unwrap();
+        generation::replace(&writer, &index.0.fields, vec![agent(3, "Three")], &[id(1)]).unwrap();
+        drop(writer);
+    }
+    drop(index);
+    let (index, opened) = reopen(dir.path());
+    assert_eq!(opened, Opened::Ready { applied_seq: 7 });
+    assert_eq!(names(&index, &all()), [id(2), id(1)]);
+    index.apply(vec![agent(3, "Three")], &[], 8).unwrap();
+    assert_eq!(names(&index, &all()), [id(3), id(2), id(1)]);
+}
+
+#[test]
+fn another_schema_is_kept_until_the_rebuild_is_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(built(dir.path(), vec![agent(1, "One")]));
+    let stamp = dir.path().join(STAMP);
+    let older = fs::read_to_string(&stamp).unwrap().replace(
+        &format!("\"schema\":{SCHEMA_VERSION}"),
+        &format!("\"schema\":{}", SCHEMA_VERSION + 1),
+    );
+    fs::write(&stamp, older).unwrap();
+    let old = generation_folder(dir.path());
+
+    let (index, opened) = reopen(dir.path());
+    assert!(reason(&opened).contains("schema"), "{opened:?}");
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(vec![agent(2, "Two")]).unwrap();
+    assert!(old.exists());
+    rebuild.finish(3).unwrap();
+    assert_eq!(names(&index, &all()), [id(2)]);
+    drop(index);
+    // The old folder goes with the next start at the latest.
+    let (_, opened) = reopen(dir.path());
+    assert_eq!(opened, Opened::Ready { applied_seq: 3 });
+    assert_ne!(generation_folder(dir.path()), old);
+}
+
+#[test]
+fn damage_asks_for_a_rebuild() {
+    type Harm = fn(&Path, &Path);
+    let harms: [Harm; 6] = [
+        |dir, _| fs::write(dir.join(STAMP), "{").unwrap(),
+        |dir, _| {
+            fs::write(
+                dir.join(STAMP),
+                r#"{"schema":1,"tokenizer":1,"folder":"../elsewhere"}"#,
+            )
+            .unwrap()
+        },
+        |_, folder| fs::write(folder.join("meta.json"), "nonsense").unwrap(),
+        |_, folder| fs::remove_file(folder.join("meta.json")).unwrap(),
+        |_, folder| fs::remove_dir_all(folder).unwrap(),
+        |_, folder| {
+            for file in fs::read_dir(folder).unwrap() {
+                let path = file.unwrap().path();
+                if path.extension().is_some_and(|ending| ending == "fast") {
+                    fs::write(path, "short").unwrap();
+                }
+            }
+        },
+    ];
+    for harm in harms {
+        let dir = tempfile::tempdir().unwrap();
+        drop(built(dir.path(), vec![agent(1, "One")]));
+        harm(dir.path(), &generation_folder(dir.path()));
+        let (index, opened) = reopen(dir.path());
+        assert!(!reason(&opened).is_empty());
+        let mut rebuild = index.begin_rebuild().unwrap();
+        rebuild.add(vec![agent(2, "Two")]).unwrap();
+        rebuild.finish(2).unwrap();
+        assert_eq!(names(&index, &all()), [id(2)]);
+    }
+}
+
+#[test]
+fn a_folder_deleted_under_way_is_told_and_mended() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("index");
+    let index = built(&home, vec![agent(1, "One")]);
+    index.apply(vec![agent(2, "Two")], &[], 2).unwrap();
+    fs::remove_dir_all(&home).unwrap();
+    for _ in 0..2 {
+        let error = index.apply(vec![agent(3, "Three")], &[], 3).unwrap_err();
+        assert!(error.needs_rebuild(), "{error}");
+    }
+    assert_eq!(index.applied_seq(), 2);
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild
+        .add(vec![agent(1, "One"), agent(3, "Three")])
+        .unwrap();
+    rebuild.finish(3).unwrap();
+    index.apply(vec![agent(4, "Four")], &[], 4).unwrap();
+    assert_eq!(names(&index, &all()), [id(4), id(3), id(1)]);
+}
+
+#[test]
+fn a_rebuild_given_up_leaves_the_old_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One")]);
+    let mut rebuild = index.begin_rebuild().unwrap();
+    assert!(matches!(
+        index.begin_rebuild(),
+        Err(IndexError::RebuildRunning)
+    ));
+    rebuild.add(vec![agent(2, "Two")]).unwrap();
+    index.apply(vec![agent(3, "Three")], &[], 2).unwrap();
+    drop(rebuild);
+    generation_folder(dir.path());
+    assert_eq!(names(&index, &all()), [id(3), id(1)]);
+    drop(index.begin_rebuild().unwrap());
+
+    // A crash in the middle leaves the half-built folder as well; the next start removes it.
+    let rebuild = index.begin_rebuild().unwrap();
+    std::mem::forget(rebuild);
+    drop(index);
+    let (index, opened) = reopen(dir.path());
+    assert_eq!(opened, Opened::Ready { applied_seq: 2 });
+    generation_folder(dir.path());
+    assert_eq!(names(&index, &all()), [id(3), id(1)]);
+}
+
+#[test]
+fn searches_go_on_through_rebuilds() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = || {
+        (1..=200)
+            .map(|number| agent(number, "Flight booker"))
+            .collect::<Vec<_>>()
+    };
+    let index = built(dir.path(), agents());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let searchers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut searched = 0_u64;
+                    while !done.load(Ordering::Acquire) || searched == 0 {
+                        let answer = index.search(&text("flight")).unwrap();
+                        assert_eq!((answer.total, answer.hits.len()), (200, 100));
+                        assert_eq!(
+                            index
+                                .fetch(&[id(7)].map(place), 0, &text("flight"))
+                                .unwrap()
+                                .len(),
+                            1
+                        );
+                        searched += 1;
+                    }
+                })
+            })
+            .collect();
+        for seq in 2..5 {
+            let mut rebuild = index.begin_rebuild().unwrap();
+            rebuild.add(agents()).unwrap();
+            rebuild.finish(seq).unwrap();
+            index
+                .apply(vec![agent(1, "Flight booker")], &[], seq)
+                .unwrap();
+        }
+        done.store(true, Ordering::Release);
+        for searcher in searchers {
+            searcher.join().unwrap();
+        }
+    });
+    assert_eq!(index.applied_seq(), 4);
+    generation_folder(dir.path());
+}

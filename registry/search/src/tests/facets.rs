@@ -1,0 +1,112 @@
+//! What is known of facets before a search, and that it stays as long as it is right.
+
+use crate::facets::Frequent;
+
+use super::*;
+
+/// Agents with tags: the first half of them has one that the others have not.
+fn tagged(count: u64) -> Vec<Document> {
+    let agents = (0..count).map(|number| Document {
+        tags: vec![
+            "all".to_owned(),
+            if number < count / 2 { "early" } else { "late" }.to_owned(),
+            format!("own{number:03}"),
+        ],
+        ..agent(number, "Agent")
+    });
+    agents.collect()
+}
+
+fn frequent(index: &Index) -> Arc<Frequent> {
+    index.0.view().unwrap().frequent
+}
+
+fn tags(index: &Index, request: SearchRequest) -> FacetCounts {
+    let request = SearchRequest {
+        facets: vec![FacetName::Tag],
+        ..request
+    };
+    let mut answer = index.search(&request).unwrap();
+    answer.facets.remove(&FacetName::Tag).unwrap()
+}
+
+#[test]
+fn what_is_known_stays_while_the_large_segments_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config();
+    config.facets.least_agents = 50;
+    let (index, _) = Index::open(dir.path(), config).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(tagged(200)).unwrap();
+    rebuild.finish(1).unwrap();
+    let first = frequent(&index);
+    assert!(first.segments() > 0);
+    // A deletion takes nothing out of a segment, and one agent makes no large one.
+    index.apply(Vec::new(), &[id(3)], 2).unwrap();
+    index.apply(vec![agent(1_000, "Agent")], &[], 3).unwrap();
+    assert!(Arc::ptr_eq(&first, &frequent(&index)));
+    let counts = tags(&index, all());
+    assert_eq!(counts.values[0], ("all".to_owned(), 199));
+    assert_eq!(counts.values[1], ("late".to_owned(), 100));
+    assert_eq!(counts.values[2], ("early".to_owned(), 99));
+    assert_eq!(counts.values[3], ("own000".to_owned(), 1));
+    assert_eq!(counts.values.len(), FACET_VALUES);
+    assert_eq!(counts.other_count, 199 - (FACET_VALUES as u64 - 3));
+
+    let rebuild = {
+        let mut rebuild = index.begin_rebuild().unwrap();
+        rebuild.add(tagged(100)).unwrap();
+        rebuild
+    };
+    rebuild.finish(4).unwrap();
+    assert!(!Arc::ptr_eq(&first, &frequent(&index)));
+    let counts = tags(&index, all());
+    assert_eq!(counts.values[0], ("all".to_owned(), 100));
+}
+
+#[test]
+fn an_index_that_is_opened_again_knows_as_much() {
+    let dir = tempfile::tempdir().unwrap();
+    let counts = tags(&built(dir.path(), tagged(60)), all());
+    let (index, _) = Index::open(dir.path(), config()).unwrap();
+    assert!(frequent(&index).segments() > 0);
+    assert_eq!(tags(&index, all()), counts);
+}
+
+#[test]
+fn fewer_values_are_known_of_many_segments() {
+    let known = |segments: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        (config.facets.values, config.facets.holders) = (8, 12);
+        let (index, _) = Index::open(dir.path(), config).unwrap();
+        index.begin_rebuild().unwrap().finish(1).unwrap();
+        for segment in 0..segments {
+            let agents = tagged(20).into_iter().map(|agent| Document {
+                id: id(segment * 100 + agent.id.as_u64_pair().1),
+                ..agent
+            });
+            index.apply(agents.collect(), &[], 2).unwrap();
+        }
+        let frequent = frequent(&index);
+        assert_eq!(frequent.segments() as u64, segments);
+        let counts = tags(&index, all());
+        assert_eq!(counts.values[0], ("all".to_owned(), segments * 20));
+        assert_eq!(counts.values[3], ("own000".to_owned(), segments));
+        frequent.values(FacetName::Tag).unwrap().ranked.len()
+    };
+    assert_eq!(known(1), 8);
+    assert_eq!(known(2), 6);
+    assert_eq!(known(3), 4);
+}
+
+#[test]
+fn nothing_is_known_of_small_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, _) = Index::open(dir.path(), IndexConfig::default()).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(tagged(60)).unwrap();
+    rebuild.finish(1).unwrap();
+    assert_eq!(frequent(&index).segments(), 0);
+    assert_eq!(tags(&index, all()).values[0], ("all".to_owned(), 60));
+}

@@ -1,0 +1,463 @@
+//! Words and meaning together, against a naive scan over the same documents and vectors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::oracle::{counted, matches, random_agent, random_request};
+use super::*;
+use crate::analysis::query_text;
+use crate::vectors::{AgentVectors, Change, SlotBits, Vectors};
+
+const DIMENSIONS: usize = 32;
+
+fn vector(dice: &mut Dice) -> Vec<f32> {
+    let values: Vec<f32> = (0..DIMENSIONS)
+        .map(|_| dice.below(2001) as f32 - 1000.0)
+        .collect();
+    let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    values.into_iter().map(|value| value / length).collect()
+}
+
+fn made(dice: &mut Dice) -> (u64, AgentVectors) {
+    let vectors: Vec<Vec<f32>> = (0..=dice.below(6)).map(|_| vector(dice)).collect();
+    (1, AgentVectors::new(&vectors).unwrap())
+}
+
+/// An index and the vectors of its agents, but for some that have none yet.
+struct World {
+    _dir: tempfile::TempDir,
+    index: Index,
+    agents: BTreeMap<Uuid, Document>,
+    vectors: Arc<Vectors>,
+    embedded: BTreeSet<Uuid>,
+    hidden: BTreeSet<Uuid>,
+}
+
+impl World {
+    fn of(agents: u64, dice: &mut Dice) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let agents: BTreeMap<Uuid, Document> = (0..agents)
+            .map(|number| (id(number), random_agent(dice, number)))
+            .collect();
+        let index = built(
+            &dir.path().join("index"),
+            agents.values().cloned().collect(),
+        );
+        let vectors = Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
+        let mut world = Self {
+            _dir: dir,
+            index,
+            agents,
+            vectors: Arc::new(vectors),
+            embedded: BTreeSet::new(),
+            hidden: BTreeSet::new(),
+        };
+        let all: Vec<Uuid> = world.agents.keys().copied().collect();
+        let some: Vec<Uuid> = all.into_iter().filter(|_| dice.below(8) > 0).collect();
+        world.embed(&some, dice);
+        world
+    }
+
+    fn embed(&mut self, ids: &[Uuid], dice: &mut Dice) {
+        let changes: Vec<Change> = ids.iter().map(|id| (*id, Some(made(dice)))).collect();
+        self.vectors.put(&changes).unwrap();
+        self.embedded.extend(ids);
+    }
+
+    fn meaning(&self, dice: &mut Dice, cutoff: f32, alone: bool) -> Meaning {
+        Meaning {
+            vectors: Arc::clone(&self.vectors),
+            query: vector(dice).into(),
+            cutoff,
+            alone,
+        }
+    }
+
+    /// Who is to be found: all, by words, and near with how near.
+    fn expected(
+        &self,
+        request: &SearchRequest,
+    ) -> (Vec<&Document>, BTreeSet<Uuid>, BTreeMap<Uuid, f32>) {
+        let filters = SearchRequest {
+            text: None,
+            ..request.clone()
+        };
+        let passing: Vec<&Document> = self
+            .agents
+            .values()
+            .filter(|agent| !self.hidden.contains(&agent.id) && matches(agent, &filters))
+            .collect();
+        let text = request
+            .text
+            .as_deref()
+            .map(|text| query_text(text).words)
+            .unwrap_or_default();
+        let meaning = request.meaning.as_ref().filter(|_| !text.is_empty());
+        let alone = meaning.is_some_and(|meaning| meaning.alone);
+        let by_words = passing
+            .iter()
+            .filter(|agent| !alone && matches(agent, request));
+        let words: BTreeSet<Uuid> = by_words.map(|agent| agent.id).collect();
+        let mut near = BTreeMap::new();
+        if let Some(meaning) = meaning {
+            let slots = self.vectors.slots_of(passing.iter().map(|agent| agent.id));
+            let snapshot = self.vectors.snapshot();
+            let mut bits = SlotBits::none(snapshot.slots());
+            slots.iter().for_each(|slot| bits.insert(*slot));
+            for one in snapshot.nearest(&meaning.query, &bits).unwrap() {
+                let place = slots.iter().position(|slot| *slot == one.slot).unwrap();
+                if one.similarity.mean() >= meaning.cutoff {
+                    near.insert(passing[place].id, one.similarity.mean());
+                }
+            }
+        }
+        let all = passing
+            .into_iter()
+            .filter(|agent| words.contains(&agent.id) || near.contains_key(&agent.id));
+        (all.collect(), words, near)
+    }
+
+    /// The library's own collectors go other ways through the query object, and find as many.
+    fn check_other_ways(&self, request: &SearchRequest, expected: usize) {
+        let compiled = self.index.compiled_query(request).unwrap();
+        let (searcher, query) = (&compiled.searcher, &*compiled.query);
+        let count = searcher.search(query, &tantivy::collector::Count).unwrap();
+        assert_eq!(count, expected, "{request:?}");
+        let collector = tantivy::collector::DocSetCollector;
+        let found = searcher.search(query, &collector).unwrap();
+        assert_eq!(found.len(), expected, "{request:?}");
+        let best = tantivy::collector::TopDocs::with_limit(expected + 1).order_by_score();
+        let best = searcher.search(query, &best).unwrap();
+        assert_eq!(best.len(), expected, "{request:?}");
+        let mut one_by_one = 0;
+        let weight = tantivy::query::EnableScoring::enabled_from_searcher(searcher);
+        let weight = query.weight(weight).unwrap();
+        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
+            let mut scorer = weight.scorer(reader, 1.0).unwrap();
+            while scorer.doc() != tantivy::TERMINATED {
+                let address = tantivy::DocAddress::new(ordinal, scorer.doc());
+                assert!(found.contains(&address), "{request:?}");
+                let score = query.explain(searcher, address).unwrap().value();
+                assert!((score - scorer.score()).abs() < 1e-3, "{request:?}");
+                one_by_one += 1;
+                scorer.advance();
+            }
+        }
+        assert_eq!(one_by_one, expected, "{request:?}");
+    }
+
+    fn check(&self, request: &SearchRequest) -> usize {
+        let (expected, words, near) = self.expected(request);
+        let answer = self.index.search(request).unwrap();
+        assert_eq!(answer.total, expected.len() as u64, "{request:?}");
+        let found: BTreeSet<Uuid> = ids(&answer).into_iter().collect();
+        assert_eq!(
+            found,
+            expected.iter().map(|agent| agent.id).collect(),
+            "{request:?}"
+        );
+        for facet in FacetName::ALL {
+            assert_eq!(
+                answer.facets[&facet],
+                counted(&expected, facet),
+                "{facet:?} of {request:?}"
+            );
+        }
+        for hit in &answer.hits {
+            assert_eq!(hit.hit, self.agents[&hit.id].hit);
+        }
+        self.check_other_ways(request, expected.len());
+        let scores: Vec<f32> = answer.hits.iter().filter_map(|hit| hit.score).collect();
+        assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
+        // Every hit says what it is: near, or holding a word, or both.
+        for hit in answer
+            .hits
+            .iter()
+            .filter(|hit| request.explain && hit.score.is_some() && !near.is_empty())
+        {
+            let told = hit.explain.as_ref().unwrap().to_string();
+            assert_eq!(
+                told.contains("meaning, from nothing to 1"),
+                near.contains_key(&hit.id),
+                "{told}"
+            );
+            assert_eq!(
+                told.contains("words, divided by"),
+                words.contains(&hit.id),
+                "{told}"
+            );
+        }
+        // However it is paged, it is the same order.
+        if let Some(first) = answer.hits.first().filter(|_| answer.total > 3) {
+            let mut paged = vec![first.id];
+            let mut request = SearchRequest {
+                limit: 3,
+                facets: Vec::new(),
+                ..request.clone()
+            };
+            request.after = Some(first.position.clone());
+            while let Some(last) = self.index.search(&request).unwrap().hits.last() {
+                let page = self.index.search(&request).unwrap();
+                assert_eq!(page.total, answer.total);
+                paged.extend(ids(&page));
+                request.after = Some(last.position.clone());
+                assert!(paged.len() <= answer.hits.len(), "{request:?}");
+            }
+            assert_eq!(paged, ids(&answer), "{request:?}");
+        }
+        expected.len()
+    }
+}
+
+#[test]
+fn words_and_meaning_equal_a_naive_scan() {
+    for seed in 1..=3 {
+        let mut dice = Dice(seed * 0x51ed_2701);
+        let mut world = World::of(130, &mut dice);
+        let mut found = 0;
+        for seq in 2..7 {
+            for _ in 0..25 {
+                let mut request = random_request(&mut dice);
+                let cutoff = [-1.0, 0.0, 0.1, 0.3][dice.below(4) as usize];
+                let alone = dice.below(3) == 0;
+                request.meaning = Some(world.meaning(&mut dice, cutoff, alone));
+                request.explain = true;
+                request.sort = [Sort::Relevance, Sort::Relevance, Sort::Name, Sort::Updated]
+                    [dice.below(4) as usize];
+                found += world.check(&request);
+            }
+            // Some change: their words and their vectors, one before the other.
+            let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
+            world.index.note_forbidden(&changed, seq);
+            world.hidden = changed.iter().copied().collect();
+            let mut request = random_request(&mut dice);
+            request.meaning = Some(world.meaning(&mut dice, 0.0, false));
+            found += world.check(&request);
+            let (gone, renewed) = changed.split_at(3);
+            let upserts: Vec<Document> = renewed
+                .iter()
+                .filter(|id| !gone.contains(id))
+                .map(|id| random_agent(&mut dice, id.as_u64_pair().1))
+                .collect();
+            for id in gone {
+                world.agents.remove(id);
+            }
+            world
+                .agents
+                .extend(upserts.iter().map(|agent| (agent.id, agent.clone())));
+            let ids: Vec<Uuid> = upserts.iter().map(|agent| agent.id).collect();
+            if dice.below(2) == 0 {
+                world.embed(&ids, &mut dice);
+                world.index.apply(upserts, gone, seq).unwrap();
+            } else {
+                world.index.apply(upserts, gone, seq).unwrap();
+                world.embed(&ids, &mut dice);
+            }
+            world.hidden.clear();
+        }
+        assert!(found > 500, "the requests have to find something: {found}");
+    }
+}
+
+/// More agents than are compared by their vectors.
+#[test]
+fn of_many_agents_the_nearest_thousand_match() {
+    let mut dice = Dice(4711);
+    let world = World::of(6_000, &mut dice);
+    for _ in 0..3 {
+        let mut request = random_request(&mut dice);
+        request.text = Some("flight banking zither".into());
+        request.filters = Filters {
+            lifecycle: vec!["approved".into(), "pending".into()],
+            ..Filters::default()
+        };
+        request.visible_to = super::oracle::LABELS.map(str::to_owned).to_vec();
+        request.limit = 1_000;
+        request.meaning = Some(world.meaning(&mut dice, -1.0, true));
+        assert_eq!(world.check(&request), 1_000);
+    }
+}
+
+#[test]
+fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = vec![
+        agent(1, "Currency exchange"),
+        agent(2, "Poems"),
+        agent(3, "Money market news today"),
+    ];
+    let index = built(&dir.path().join("index"), agents);
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 4).unwrap());
+    let axis = |place: usize| {
+        (0..4)
+            .map(|at| f32::from(at == place))
+            .collect::<Vec<f32>>()
+    };
+    let of = |place| Some((1, AgentVectors::new(&[axis(place)]).unwrap()));
+    vectors
+        .put(&[(id(1), of(0)), (id(2), of(1)), (id(3), of(2))])
+        .unwrap();
+    let mut request = text("swap my money abroad today");
+    request.meaning = Some(Meaning {
+        vectors,
+        query: axis(0).into(),
+        cutoff: 0.5,
+        alone: false,
+    });
+    let answer = index.search(&request).unwrap();
+    // Two words of five are little of the query, so they count less than meaning.
+    assert_eq!(ids(&answer), [id(1), id(3)]);
+    let [meaning, words] = [0, 1].map(|place| answer.hits[place].score.unwrap());
+    assert!((meaning + words - 1.0).abs() < 1e-6, "{meaning} {words}");
+    assert!(words > 0.1 && words < 0.4, "{words}");
+    // Where an agent holds all of them they count as much as words ever do.
+    request.text = Some("the money market news of today".into());
+    let answer = index.search(&request).unwrap();
+    assert_eq!(ids(&answer), [id(3), id(1)]);
+    assert_eq!(answer.hits[0].score, Some(0.7));
+    let meaning = answer.hits[1].score.unwrap();
+    assert!((meaning - 0.3).abs() < 1e-6, "{meaning}");
+    // Two words are keywords: who holds one comes first.
+    request.text = Some("money abroad".into());
+    assert_eq!(ids(&index.search(&request).unwrap()), [id(3), id(1)]);
+    // So does who holds what is demanded; and who does not is not there at all.
+    request.text = Some("swap my \"money market\" abroad tag:x".into());
+    assert_eq!(index.search(&request).unwrap().total, 0);
+    request.text = Some("swap my money abroad -exchange".into());
+    assert_eq!(ids(&index.search(&request).unwrap()), [id(3)]);
+    // Where no word is asked for meaning has nothing to say.
+    request.text = None;
+    assert_eq!(index.search(&request).unwrap().total, 3);
+}
+
+#[test]
+fn a_frozen_order_keeps_what_was_near() {
+    let mut dice = Dice(31);
+    let mut world = World::of(400, &mut dice);
+    let mut request = text("flight banking hotel Tokyo");
+    request.meaning = Some(world.meaning(&mut dice, 0.0, false));
+    request.limit = 1_000;
+    let whole = world.index.search(&request).unwrap();
+    request.limit = 10;
+    request.freeze = true;
+    request.explain = true;
+    let first = world.index.search(&request).unwrap();
+    let frozen = first.frozen.unwrap();
+    // Everybody's vectors change; the order stays as the first page had it.
+    let all: Vec<Uuid> = world.agents.keys().copied().collect();
+    world.embed(&all, &mut dice);
+    let places = frozen.places(1_000).unwrap();
+    assert!(places.iter().map(|place| place.id).eq(ids(&whole)));
+    let fetched = world.index.fetch(&places[..10], 0, &request).unwrap();
+    for (one, other) in first.hits.iter().zip(&fetched) {
+        assert_eq!(
+            (one.id, one.score, &one.explain),
+            (other.id, other.score, &other.explain)
+        );
+    }
+}
+
+/// More agents of equal words than one look reads: pages beyond the first look neither end early nor give one twice.
+#[test]
+fn deep_pages_go_through_agents_of_equal_words() {
+    let mut dice = Dice(5);
+    let dir = tempfile::tempdir().unwrap();
+    let agents = 1_400;
+    let all: Vec<Document> = (0..agents)
+        .map(|number| agent(number, "flight to somewhere"))
+        .collect();
+    let index = built(&dir.path().join("index"), all);
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
+    let near: Vec<Change> = (0..40)
+        .map(|number| (id(number * 7), Some(made(&mut dice))))
+        .collect();
+    vectors.put(&near).unwrap();
+    for asked in ["book flight somewhere soon", "flight"] {
+        let mut request = SearchRequest {
+            limit: 60,
+            ..text(asked)
+        };
+        let query: Arc<[f32]> = vector(&mut dice).into();
+        request.meaning = Some(Meaning {
+            vectors: Arc::clone(&vectors),
+            query,
+            cutoff: -1.0,
+            alone: false,
+        });
+        let mut found = Vec::new();
+        loop {
+            let answer = index.search(&request).unwrap();
+            assert_eq!(answer.total, agents);
+            found.extend(ids(&answer));
+            assert_eq!(
+                answer.more,
+                (found.len() as u64) < agents,
+                "after {}",
+                found.len()
+            );
+            let Some(last) = answer.hits.last().filter(|_| answer.more) else {
+                break;
+            };
+            request.after = Some(last.position.clone());
+        }
+        let different: BTreeSet<Uuid> = found.iter().copied().collect();
+        assert_eq!(
+            (found.len() as u64, different.len() as u64),
+            (agents, agents),
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn a_place_whose_words_have_gone_is_explained_by_what_was_near() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(
+        &dir.path().join("index"),
+        (0..5)
+            .map(|number| agent(number, "flight there soon"))
+            .collect(),
+    );
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
+    let mut dice = Dice(8);
+    let near: Vec<Change> = (0..5)
+        .map(|number| (id(number), Some(made(&mut dice))))
+        .collect();
+    vectors.put(&near).unwrap();
+    let mut request = SearchRequest {
+        limit: 2,
+        freeze: true,
+        explain: true,
+        ..text("flight there soon please")
+    };
+    request.meaning = Some(Meaning {
+        vectors,
+        query: vector(&mut dice).into(),
+        cutoff: -1.0,
+        alone: false,
+    });
+    let places = index
+        .search(&request)
+        .unwrap()
+        .frozen
+        .unwrap()
+        .places(10)
+        .unwrap();
+    let changed = places[3].id;
+    let mut other = agent(9, "poems");
+    other.id = changed;
+    index.apply(vec![other], &[], 9).unwrap();
+    let page = index.fetch(&places[2..4], 2, &request).unwrap();
+    let told = page
+        .iter()
+        .find(|hit| hit.id == changed)
+        .unwrap()
+        .explain
+        .clone()
+        .unwrap()
+        .to_string();
+    assert!(
+        told.contains("meaning, from nothing") && !told.contains("words, divided"),
+        "{told}"
+    );
+}

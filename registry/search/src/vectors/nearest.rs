@@ -1,0 +1,134 @@
+//! The agents nearest to a query: first by code, then by their vectors.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::chunk::{CHUNK, Chunk, FAR};
+use super::codes;
+use super::error::VectorsError;
+use super::file::VectorFile;
+use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, similarity, stride};
+use super::slots::SlotBits;
+use super::split;
+use a2a_registry_simd::widened;
+
+/// The most agents that are compared by their vectors.
+pub const MAX_NEAREST: usize = 1000;
+
+/// The vectors as one search sees them.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(super) chunks: Vec<Arc<Chunk>>,
+    pub(super) file: Arc<VectorFile>,
+    pub(super) dimensions: usize,
+    pub(super) version: u64,
+    pub(super) digest: u64,
+}
+
+/// An agent near a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// Its slot.
+    pub slot: u32,
+    /// How near it is.
+    pub similarity: Similarity,
+}
+
+impl Snapshot {
+    /// A number that rises with every change of vectors.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// A number that stands for all vectors and whose they are, the same in every process that holds the same ones.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Slots there are.
+    pub fn slots(&self) -> usize {
+        let last = self.chunks.last().map_or(0, |chunk| chunk.ids.len());
+        self.chunks.len().saturating_sub(1) * CHUNK + last
+    }
+
+    /// Of the allowed agents the [`MAX_NEAREST`] whose codes differ least from the query's, agents of one distance by
+    /// their ids; with what their vectors say. In the order of their slots.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or the query is of another length.
+    pub fn nearest(&self, query: &[f32], allowed: &SlotBits) -> Result<Vec<Near>, VectorsError> {
+        if query.len() != self.dimensions {
+            return Err(VectorsError::Dimensions(query.len()));
+        }
+        let code = codes::query_code(query);
+        let mut distances = vec![FAR; self.slots()];
+        widened(
+            #[inline(always)]
+            || self.distances(&code, allowed, &mut distances),
+        );
+        self.compare(query, self.best(&distances))
+    }
+
+    #[inline(always)]
+    fn distances(&self, code: &[u64], allowed: &SlotBits, distances: &mut [u16]) {
+        let chunks = self.chunks.iter().zip(distances.chunks_mut(CHUNK));
+        for (index, (chunk, distances)) in chunks.enumerate() {
+            let allowed = allowed.words(index * CHUNK, CHUNK);
+            chunk.distances(code, allowed, distances);
+        }
+    }
+
+    /// The slots of the least distances, ascending.
+    fn best(&self, distances: &[u16]) -> Vec<u32> {
+        let mut count = [0_usize; MAX_DIMENSIONS + 1];
+        for distance in distances {
+            if let Some(count) = count.get_mut(usize::from(*distance)) {
+                *count += 1;
+            }
+        }
+        let mut room = MAX_NEAREST;
+        // Whoever is nearer than `limit` is among the best; of those at it there is room for some.
+        let mut limit = count.len();
+        for (distance, count) in count.iter().enumerate() {
+            if *count > room {
+                limit = distance;
+                break;
+            }
+            room -= count;
+        }
+        let mut best = Vec::with_capacity(MAX_NEAREST);
+        let mut equal: Vec<(Uuid, u32)> = Vec::new();
+        for (slot, distance) in (0_u32..).zip(distances) {
+            let distance = usize::from(*distance);
+            if distance < limit && distance < count.len() {
+                best.push(slot);
+            } else if distance == limit {
+                let (chunk, place) = split(slot);
+                equal.push((self.chunks[chunk].ids[place], slot));
+            }
+        }
+        equal.sort_unstable();
+        best.extend(equal.into_iter().take(room).map(|(_, slot)| slot));
+        best.sort_unstable();
+        best
+    }
+
+    /// What the vectors of these slots say.
+    fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
+        let stride = stride(self.dimensions);
+        let mut bytes = vec![0; MAX_VECTORS * stride];
+        let near = slots.into_iter().map(|slot| {
+            let (chunk, place) = split(slot);
+            let place = self.chunks[chunk].place(place);
+            let bytes = &mut bytes[..usize::from(place.count).min(MAX_VECTORS) * stride];
+            self.file.read(bytes, place.at)?;
+            let similarity = widened(
+                #[inline(always)]
+                || similarity(bytes, query),
+            );
+            Ok(Near { slot, similarity })
+        });
+        near.collect()
+    }
+}

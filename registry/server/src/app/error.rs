@@ -1,0 +1,135 @@
+//! What can go wrong, free of any transport: a kind, a text for the caller, a text for the log.
+
+use a2a_registry_search::IndexError;
+use a2a_registry_store::{StoreError, StoreErrorKind};
+
+/// What kind of failure this is. The transport maps each kind once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// There is no such thing, or the caller may not know of it.
+    NotFound,
+    /// The request cannot be understood.
+    Invalid,
+    /// The caller must say who it is.
+    Unauthenticated,
+    /// The caller may not do this.
+    Forbidden,
+    /// The request does not fit the present state.
+    Conflict,
+    /// The guard refuses the target.
+    TargetRefused,
+    /// The domain is on `deny_domains`.
+    DomainDenied,
+    /// A limit of the caller is reached.
+    LimitReached,
+    /// Too many requests in too short a time.
+    TooManyRequests,
+    /// Not now: the database is away, or too much is under way.
+    Unavailable,
+    /// The database takes no writes.
+    ReadOnly,
+    /// A mistake of ours.
+    Internal,
+}
+
+/// A failure.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{public}")]
+pub struct AppError {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// One sentence for the caller: what is wrong and what to do.
+    pub public: String,
+    /// For the log only.
+    pub internal: Option<String>,
+    /// Members of the request that are wrong: RFC 6901 pointer and sentence.
+    pub members: Vec<(String, String)>,
+    /// Seconds after which trying again makes sense.
+    pub retry_after: Option<u32>,
+}
+
+impl AppError {
+    /// A failure of that kind with a sentence for the caller.
+    pub fn new(kind: ErrorKind, public: impl Into<String>) -> Self {
+        Self {
+            kind,
+            public: public.into(),
+            internal: None,
+            members: Vec::new(),
+            retry_after: None,
+        }
+    }
+
+    /// There is no such thing. The same text whether it is missing or hidden.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("There is no such {what}."))
+    }
+
+    /// A member of the request is wrong.
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self {
+            members: vec![(pointer.to_owned(), detail.clone())],
+            ..Self::new(ErrorKind::Invalid, detail)
+        }
+    }
+
+    /// A mistake of ours; only the log learns what it was.
+    pub fn internal(text: impl Into<String>) -> Self {
+        Self {
+            internal: Some(text.into()),
+            ..Self::new(
+                ErrorKind::Internal,
+                "The registry made a mistake; the log says more.",
+            )
+        }
+    }
+
+    /// Not now.
+    pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(ErrorKind::Unavailable, public)
+        }
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        let public = match error.kind() {
+            StoreErrorKind::Away => Self::unavailable(
+                "The database did not answer; nothing was changed. Try again later.",
+                5,
+            ),
+            StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
+                retry_after: Some(5),
+                ..Self::new(
+                    ErrorKind::ReadOnly,
+                    "The database takes no writes at present; nothing was changed. Try again later.",
+                )
+            },
+            StoreErrorKind::Conflict => Self::new(
+                ErrorKind::Conflict,
+                "Somebody else changed the same at the same time; nothing of yours was changed. Look at it and try again.",
+            ),
+            StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
+        };
+        Self {
+            internal: Some(error.to_string()),
+            ..public
+        }
+    }
+}
+
+impl From<IndexError> for AppError {
+    fn from(error: IndexError) -> Self {
+        Self {
+            internal: Some(error.to_string()),
+            retry_after: Some(5),
+            ..Self::new(
+                ErrorKind::Unavailable,
+                "The search index is being rebuilt. Try again in a moment.",
+            )
+        }
+    }
+}

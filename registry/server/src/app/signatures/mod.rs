@@ -1,0 +1,212 @@
+//! What the signatures of a card are worth with the keys that were found for them.
+
+mod findings;
+mod verdict;
+
+use std::collections::BTreeSet;
+
+use a2a_card::{KeySet, Parsed, SignatureEntry, Verdict, verified_state, verified_summary, verify};
+use a2a_crawler::FetchedKeySet;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_store::entity::enrolled_key;
+use verdict::KeptVerdict;
+
+pub(super) use verdict::{Judged, KeyBinding};
+
+/// What stands in the place of a URL where keys were named to the registry itself.
+const ENROLLED: &str = "enrolled";
+
+/// A JWK Set as it is written.
+#[derive(Serialize)]
+struct Enrolled<'a> {
+    keys: Vec<&'a RawValue>,
+}
+
+/// A key set that a card's signatures name, as it was found when the card was fetched. It is kept with the
+/// version, so that its signatures can be judged again from what was received.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptKeySet {
+    /// Where it was looked for.
+    url: String,
+    /// The set as received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keys: Option<String>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Whether it lies where no key of the card may lie, so that nobody looked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    foreign: bool,
+}
+
+impl KeptKeySet {
+    /// Its keys; none where there is no set.
+    fn read(&self) -> KeySet {
+        let set = self.keys.as_deref().unwrap_or_default();
+        KeySet::from_jwks(set.as_bytes()).unwrap_or_default()
+    }
+
+    /// The key sets that were kept with a version.
+    pub(super) fn read_all(kept: &str) -> Vec<Self> {
+        serde_json::from_str(kept).unwrap_or_default()
+    }
+
+    /// The key sets to judge a card's signatures with: the enrolled keys, and of each place that the card names the
+    /// keys that were fetched, or else the last ones known of it. So keys that are away for a while take no verdict
+    /// back, and give no forger one that is only `unknown`.
+    pub(super) fn to_judge_with(
+        fetched: Vec<Self>,
+        known: &[Self],
+        enrolled: &[enrolled_key::Model],
+    ) -> Vec<Self> {
+        let known = |url: &str| {
+            known
+                .iter()
+                .find(|set| set.url == url && set.keys.is_some())
+        };
+        let fetched = fetched.into_iter().filter(|set| set.url != ENROLLED);
+        let best = fetched.map(|set| match known(&set.url) {
+            Some(known) if set.keys.is_none() && !set.foreign => known.clone(),
+            _ => set,
+        });
+        Self::enrolled(enrolled).into_iter().chain(best).collect()
+    }
+
+    /// The key sets of a version that is judged anew: of each place the keys that the newest version has, which were
+    /// fetched last, and the keys that are enrolled today.
+    pub(super) fn to_judge_anew_with(
+        kept: &str,
+        newest: &[Self],
+        enrolled: &[enrolled_key::Model],
+    ) -> Vec<Self> {
+        let kept = Self::read_all(kept).into_iter();
+        let kept = kept.filter(|set| set.url != ENROLLED).map(|set| {
+            let fetched = newest.iter().find(|newest| newest.url == set.url);
+            fetched
+                .filter(|fetched| fetched.keys.is_some())
+                .cloned()
+                .unwrap_or(set)
+        });
+        Self::enrolled(enrolled).into_iter().chain(kept).collect()
+    }
+
+    /// The keys that a domain's owner or the operator has named; nothing where there are none.
+    fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
+        let keys: Vec<&RawValue> = keys
+            .iter()
+            .filter_map(|row| serde_json::from_str(&row.jwk).ok())
+            .collect();
+        (!keys.is_empty()).then(|| Self {
+            url: ENROLLED.into(),
+            keys: serde_json::to_string(&Enrolled { keys }).ok(),
+            error: None,
+            foreign: false,
+        })
+    }
+}
+
+impl From<&FetchedKeySet> for KeptKeySet {
+    fn from(fetched: &FetchedKeySet) -> Self {
+        let read = match &fetched.answer {
+            Ok(bytes) => match KeySet::from_jwks(bytes) {
+                Ok(_) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+            Err(detail) => Err(detail.clone()),
+        };
+        Self {
+            url: fetched.url.clone(),
+            foreign: fetched.foreign,
+            error: read.as_ref().err().cloned(),
+            keys: read.ok(),
+        }
+    }
+}
+
+/// The signatures of a card, judged.
+#[derive(Debug, Clone)]
+pub(super) struct Signatures {
+    entries: Vec<SignatureEntry>,
+    key_sets: Vec<KeptKeySet>,
+}
+
+impl Signatures {
+    /// Judges them with the keys that were found.
+    pub(super) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
+        let found = key_sets.iter().map(KeptKeySet::read);
+        let keys = found.fold(KeySet::default(), KeySet::union);
+        Self {
+            entries: verify(parsed, bytes, &keys),
+            key_sets,
+        }
+    }
+
+    /// Whether a key set has other keys than were kept of the same place, so that what was judged with those is to be
+    /// judged anew.
+    pub(super) fn renews(&self, kept: &[KeptKeySet]) -> bool {
+        self.key_sets.iter().any(|set| {
+            let before = kept.iter().find(|before| before.url == set.url);
+            set.keys.is_some() && before.is_some_and(|before| before.keys != set.keys)
+        })
+    }
+
+    /// What tells one way of signing from another, however often the card is signed anew.
+    pub(super) fn summary(&self) -> String {
+        verified_summary(&self.entries)
+    }
+
+    /// The state of all of them, a key being bound to nothing: whether its domain was proved may change
+    /// without the card, and is looked at where the state is shown.
+    pub(super) fn state(&self) -> SignatureState {
+        verified_state(&self.entries, |_| false).into()
+    }
+
+    /// The thumbprints of the keys with which they verify, each once, with spaces between.
+    pub(super) fn thumbprints(&self) -> String {
+        let valid = self
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.verdict {
+                Verdict::Valid { thumbprint, .. } => Some(thumbprint.as_str()),
+                _ => None,
+            });
+        let each: BTreeSet<&str> = valid.collect();
+        each.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The verdict on each signature, as it is kept.
+    pub(super) fn verdicts(&self) -> String {
+        let verdicts: Vec<KeptVerdict> = self
+            .entries
+            .iter()
+            .map(|entry| KeptVerdict::of(entry, &self.key_sets))
+            .collect();
+        serde_json::to_string(&verdicts).unwrap_or_else(|_| "[]".into())
+    }
+
+    /// The key sets as they are kept.
+    pub(super) fn kept(&self) -> String {
+        serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
+    }
+
+    /// Whether every signature that names a key set verifies, though the set could not be had: with an enrolled key.
+    fn verify_without(&self, set: &KeptKeySet) -> bool {
+        let named = self
+            .entries
+            .iter()
+            .filter(|entry| entry.jku.as_ref() == Some(&set.url));
+        let mut verify = named.map(|entry| matches!(entry.verdict, Verdict::Valid { .. }));
+        // One that no signature names has not verified either.
+        verify.next() == Some(true) && verify.all(|valid| valid)
+    }
+
+    /// Where key sets are named that nobody looked for, since no key of the card may lie there.
+    pub(super) fn foreign(&self) -> Vec<&str> {
+        let foreign = self.key_sets.iter();
+        let foreign = foreign.filter(|set| set.foreign && !self.verify_without(set));
+        foreign.map(|set| set.url.as_str()).collect()
+    }
+}

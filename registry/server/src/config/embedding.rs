@@ -1,0 +1,278 @@
+//! `[embedding]`: a sentence encoder that somebody else runs, and what the registry may reach to ask it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use a2a_crawler::fetch::Bearer;
+use a2a_crawler::guard::{Guard, GuardRefusal};
+use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::reach::read_roots;
+use super::validate::ports;
+use super::{AllowPorts, Secret};
+
+/// The longest name of a model, in bytes.
+const MAX_MODEL: usize = 200;
+/// The largest file with a key that is read, in bytes: a key and the end of its line.
+const MAX_KEY_FILE: u64 = 8 * 1024;
+
+/// `[embedding]`: an encoder behind an HTTP endpoint in the shape of OpenAI's embeddings.
+///
+/// It is asked through a guard with the lists that stand here. Those of `[crawler]` open nothing for it, and these
+/// open nothing for the crawler.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddingConfig {
+    /// The whole URL that texts are posted to, such as `https://api.example.com/v1/embeddings`; no endpoint is asked
+    /// where empty.
+    pub url: String,
+    /// The model's name, as the endpoint knows it.
+    pub model: String,
+    /// How many numbers a vector is to have, for endpoints that shorten vectors when asked to. As many as the model
+    /// makes where not set; the endpoint is then asked at the start.
+    pub dimensions: Option<usize>,
+    /// The key that the endpoint knows the registry by, sent as a bearer token. Better set in the environment, or kept
+    /// in `key_file`. It is never shown.
+    pub key: Secret,
+    /// A file with the key, instead of `key`.
+    pub key_file: Option<PathBuf>,
+    /// Seconds that a batch of cards may take; queries have a shorter limit of their own.
+    pub timeout_seconds: u64,
+    /// Networks that are reachable although they are private or loopback.
+    pub allow_networks: Vec<IpNet>,
+    /// Names that are admitted although the rules refuse them, such as `encoder.corp.internal`.
+    pub allow_names: Vec<String>,
+    /// Networks that are never reached, whatever else is allowed.
+    pub deny_networks: Vec<IpNet>,
+    /// Whether plain `http:` is admitted.
+    pub allow_http: bool,
+    /// Ports that are admitted.
+    pub allow_ports: AllowPorts,
+    /// PEM files with further roots.
+    pub extra_ca: Vec<PathBuf>,
+}
+
+impl Default for EmbeddingConfig {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            model: String::new(),
+            dimensions: None,
+            key: Secret::default(),
+            key_file: None,
+            timeout_seconds: 30,
+            allow_networks: Vec::new(),
+            allow_names: Vec::new(),
+            deny_networks: Vec::new(),
+            allow_http: false,
+            allow_ports: AllowPorts::default(),
+            extra_ca: Vec::new(),
+        }
+    }
+}
+
+impl EmbeddingConfig {
+    /// The endpoint of this section, with its key and roots read from their files now.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a key that cannot be sent. The key is not quoted.
+    pub fn endpoint(&self) -> Result<EndpointOptions, String> {
+        Ok(EndpointOptions {
+            url: self.url.clone(),
+            model: self.model.clone(),
+            dimensions: self.dimensions,
+            key: self.read_key()?,
+            timeout: Duration::from_secs(self.timeout_seconds),
+            guard: self.guard(),
+            extra_ca: read_roots(&self.extra_ca).map_err(|error| format!("embedding.{error}"))?,
+        })
+    }
+
+    /// The key, from wherever it is; `None` where the endpoint asks for none.
+    fn read_key(&self) -> Result<Option<Bearer>, String> {
+        let bearer = |name: &str, key: &str| {
+            let bearer = Bearer::new(key).map(Some);
+            bearer.map_err(|error| format!("embedding.{name}: {error}"))
+        };
+        match (&self.key_file, self.key.reveal()) {
+            (Some(path), _) => bearer("key_file", read_file(path)?.trim()),
+            (None, Some(key)) => bearer("key", key),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What does not fit, one sentence each. The file with the key is not read yet.
+    pub(super) fn mistakes(&self) -> Vec<String> {
+        let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
+        let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));
+        if !self.url.is_empty() {
+            match Guard::new(self.guard()).check_url(&self.url) {
+                Ok(_) => {}
+                Err(GuardRefusal::Scheme { .. }) => {
+                    wrong(
+                        "url must begin with https://, or with http:// where embedding.allow_http is set",
+                    );
+                }
+                Err(GuardRefusal::UserInfo) => {
+                    wrong(
+                        "url carries a user name or password; a key belongs into embedding.key_file",
+                    );
+                }
+                Err(refusal) => wrong(&format!(
+                    "url is not asked with the lists of [embedding]: {refusal}"
+                )),
+            }
+            if self.model.is_empty() {
+                wrong("model must name the model that the endpoint is to use");
+            }
+        }
+        if self.model.len() > MAX_MODEL {
+            wrong(&format!("model must have at most {MAX_MODEL} bytes"));
+        }
+        if let Some(dimensions) = self.dimensions
+            && !(1..=MAX_DIMENSIONS).contains(&dimensions)
+        {
+            wrong(&format!(
+                "dimensions must be between 1 and {MAX_DIMENSIONS}"
+            ));
+        }
+        if !(1..=600).contains(&self.timeout_seconds) {
+            wrong("timeout_seconds must be between 1 and 600");
+        }
+        let key = self.key.reveal();
+        if self.key_file.is_some() && key.is_some() {
+            wrong("key and embedding.key_file say the same: set one of them");
+        }
+        if self.key.was_hidden() {
+            wrong("key stands for one that was not printed; give the key itself, or key_file");
+        } else if let Some(Err(error)) = key.map(Bearer::new) {
+            wrong(&format!("key cannot be sent: {error}"));
+        }
+        mistakes
+    }
+}
+
+/// The text of a file with a key.
+fn read_file(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text))
+        .map_err(|error| {
+            format!(
+                "embedding.key_file {} cannot be read: {error}",
+                path.display()
+            )
+        })?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What the section admits, and that its key is nobody's to see.
+
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn section() -> EmbeddingConfig {
+        EmbeddingConfig {
+            url: "https://api.example.com/v1/embeddings".into(),
+            model: "small".into(),
+            ..EmbeddingConfig::default()
+        }
+    }
+
+    #[test]
+    fn nothing_is_wrong_with_what_is_usual() {
+        assert_eq!(EmbeddingConfig::default().mistakes(), [""; 0]);
+        assert_eq!(section().mistakes(), [""; 0]);
+        let own = EmbeddingConfig {
+            url: "http://127.0.0.1:11434/v1/embeddings".into(),
+            dimensions: Some(MAX_DIMENSIONS),
+            key: "hush".into(),
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_http: true,
+            allow_ports: AllowPorts::One(11434),
+            ..section()
+        };
+        assert_eq!(own.mistakes(), [""; 0]);
+    }
+
+    /// Sets one thing wrong.
+    type Spoil = fn(&mut EmbeddingConfig);
+
+    #[test]
+    fn every_mistake_is_named_and_no_key_quoted() {
+        let cases: [(&str, Spoil); 15] = [
+            ("embedding.url", |own| own.url = "ftp://x/".into()),
+            ("embedding.url", |own| {
+                own.url = "http://api.example.com/".into()
+            }),
+            ("embedding.url", |own| {
+                own.url = "https://api.example.com:8443/".into()
+            }),
+            ("embedding.url", |own| own.url = "https://127.0.0.1/".into()),
+            ("embedding.url", |own| own.url = "https://encoder/".into()),
+            ("embedding.url", |own| {
+                own.url = "https://a:hush@api.example.com/".into()
+            }),
+            ("embedding.model", |own| own.model = String::new()),
+            ("embedding.model", |own| {
+                own.model = "m".repeat(MAX_MODEL + 1)
+            }),
+            ("embedding.dimensions", |own| own.dimensions = Some(0)),
+            ("embedding.dimensions", |own| {
+                own.dimensions = Some(MAX_DIMENSIONS + 1)
+            }),
+            ("embedding.timeout_seconds", |own| own.timeout_seconds = 0),
+            ("embedding.allow_ports", |own| {
+                own.allow_ports = AllowPorts::Word("some".into())
+            }),
+            ("embedding.key", |own| own.key = "hush hush".into()),
+            ("embedding.key", |own| own.key = "(hidden)".into()),
+            ("embedding.key_file", |own| {
+                own.key = "hush".into();
+                own.key_file = Some("key".into());
+            }),
+        ];
+        for (named, spoil) in cases {
+            let mut own = section();
+            spoil(&mut own);
+            let mistakes = own.mistakes();
+            assert_eq!(mistakes.len(), 1, "{named}: {mistakes:?}");
+            assert!(mistakes[0].contains(named), "{mistakes:?}");
+            assert!(!mistakes[0].contains("hush"), "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_read_from_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let from_file = EmbeddingConfig {
+            key_file: Some(path.clone()),
+            ..section()
+        };
+        assert!(from_file.read_key().unwrap_err().contains("key_file"));
+        std::fs::write(&path, "hush-7\r\n").unwrap();
+        let from_key = EmbeddingConfig {
+            key: "hush-7".into(),
+            ..section()
+        };
+        for own in [from_file.clone(), from_key] {
+            let key = own.read_key().unwrap().unwrap();
+            assert_eq!(key.hidden_in("a hush-7 b"), "a [key] b");
+            assert!(!format!("{own:?}").contains("hush"), "{own:?}");
+        }
+        for unfit in ["", "\n", "hush hush", "hush\nhush", &"hush".repeat(5000)] {
+            std::fs::write(&path, unfit).unwrap();
+            let error = from_file.read_key().unwrap_err();
+            assert!(!error.contains("hush"), "{error}");
+        }
+        assert!(section().read_key().unwrap().is_none());
+    }
+}

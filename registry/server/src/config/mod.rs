@@ -1,0 +1,18 @@
+//! Configuration: file < environment < flags, one struct per concern, validated whole at start.
+
+mod embedding;
+mod load;
+mod print;
+mod reach;
+mod secret;
+mod sections;
+mod validate;
+
+pub use embedding::EmbeddingConfig;
+pub use load::{ConfigError, Overrides, load};
+pub use reach::read_roots;
+pub use secret::Secret;
+pub use sections::{
+    AllowPorts, Config, CrawlerConfig, GovernanceConfig, LimitsConfig, LogConfig, LogFormat,
+    Registration, SearchConfig, ServerConfig, StoreConfig, SynchronousConfig,
+};

@@ -1,0 +1,251 @@
+//! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
+//! permission it names.
+
+use std::future::{Ready, ready};
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
+use futures::FutureExt;
+use futures::future::{Either, LocalBoxFuture};
+
+use super::State;
+use super::problem::Problem;
+use super::problems;
+use super::writes::{client_address, network};
+use crate::app::{AppError, Caller, TOKEN_PREFIX};
+use crate::config::Registration;
+use a2a_registry_domain::role::Permission;
+
+/// Whoever asks; anyone without a token. A token that is not good is refused even where none is needed.
+#[derive(Debug, Clone)]
+pub struct Anyone(pub Caller);
+
+/// Whoever reads a public card: as [`Anyone`], except that a foreign `Authorization` counts as none. SDKs send the
+/// header that is meant for one agent to every host that one HTTP client asks.
+#[derive(Debug, Clone)]
+pub struct CardReader(pub Caller);
+
+/// Marks a request whose `Authorization` counts as none.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignAuthorization;
+
+/// As [`Anyone`], for what changes something: without a token, counted by address.
+#[derive(Debug, Clone)]
+pub struct AnyoneWriting(pub Caller);
+
+/// Whoever may register: an account with the permission, or anyone where the registry is open.
+#[derive(Debug, Clone)]
+pub struct Registrant(pub Caller);
+
+/// An account that has the permission.
+#[derive(Debug, Clone)]
+pub struct Require<P>(pub Caller, PhantomData<P>);
+
+/// A permission as a type.
+pub trait Needed: 'static {
+    /// The permission.
+    const PERMISSION: Permission;
+}
+
+macro_rules! needed {
+    ($($(#[$meta:meta])* $name:ident)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
+
+        impl Needed for $name {
+            const PERMISSION: Permission = Permission::$name;
+        }
+    )+};
+}
+
+needed! {
+    /// [`Permission::Register`], which every account has.
+    Register
+    /// [`Permission::SeeAll`]
+    SeeAll
+    /// [`Permission::Curate`]
+    Curate
+    /// [`Permission::Administer`]
+    Administer
+}
+
+impl<P> Deref for Require<P> {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.0
+    }
+}
+
+/// A caller that is known at once or after a look at the accounts.
+type Known<T> = Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
+
+/// The token of a request.
+///
+/// # Errors
+/// `unauthenticated` where there is an `Authorization` that is no bearer token, or more than one.
+pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+    let mut lines = request.headers().get_all(header::AUTHORIZATION);
+    let Some(line) = lines.next() else {
+        return Ok(None);
+    };
+    let token = line.to_str().ok().and_then(|line| {
+        let (scheme, token) = line.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    });
+    match (token, lines.next()) {
+        (Some(token), None) => Ok(Some(token)),
+        _ => Err(Problem::new(
+            &problems::UNAUTHENTICATED,
+            "This is no token: send it as `Authorization: Bearer …`, once.",
+        )),
+    }
+}
+
+/// Finds out who asks, and lets `judge` have the last word.
+fn caller<T: 'static>(
+    request: &HttpRequest,
+    judge: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
+) -> Known<T> {
+    let token = match bearer(request) {
+        Ok(Some(token)) => token.to_owned(),
+        Ok(None) => return Either::Left(ready(judge(Caller::default(), request))),
+        Err(problem) => return Either::Left(ready(Err(problem))),
+    };
+    let request = request.clone();
+    let known = async move {
+        let state = state(&request)?;
+        let caller = state.app.authenticate(&token).await?;
+        judge(caller, &request)
+    };
+    Either::Right(known.boxed_local())
+}
+
+/// Whether somebody meant to send a token of this registry, rightly or wrongly.
+fn means_us(request: &HttpRequest) -> bool {
+    let lines = request.headers().get_all(header::AUTHORIZATION);
+    lines
+        .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
+        .any(|word| word.starts_with(TOKEN_PREFIX.as_bytes()))
+}
+
+/// Who reads a card. Tokens without the prefix were made before it, or chosen by an operator; they are told from foreign
+/// ones only by being known.
+fn card_reader(request: &HttpRequest) -> Known<CardReader> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        return Either::Left(ready(Ok(CardReader(Caller::default()))));
+    }
+    if means_us(request) {
+        return caller(request, |caller, _| Ok(CardReader(caller)));
+    }
+    let token = bearer(request).ok().flatten().map(str::to_owned);
+    let request = request.clone();
+    let known = async move {
+        let known = match token {
+            Some(token) => state(&request)?.app.authenticate(&token).await.ok(),
+            None => None,
+        };
+        Ok(CardReader(known.unwrap_or_else(|| {
+            request.extensions_mut().insert(ForeignAuthorization);
+            Caller::default()
+        })))
+    };
+    Either::Right(known.boxed_local())
+}
+
+fn state(request: &HttpRequest) -> Result<&State, AppError> {
+    let state = request.app_data::<web::Data<State>>();
+    state
+        .map(|state| state.get_ref())
+        .ok_or_else(|| AppError::internal("the server carries no state"))
+}
+
+/// Counts a write without a token against the address it comes from.
+///
+/// # Errors
+/// `TooManyRequests`.
+pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppError> {
+    if caller.account.is_some() {
+        return Ok(());
+    }
+    let state = state(request)?;
+    match client_address(request, &state.app.config().server.trusted_proxies) {
+        Some(address) => state.writes.admit(address),
+        None => Ok(()),
+    }
+}
+
+/// Refuses whoever may not register, and notes where somebody without a token does it from.
+///
+/// # Errors
+/// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
+pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+    let config = state(request)?.app.config();
+    if config.governance.registration == Registration::Token {
+        caller.demand(Permission::Register)?;
+    }
+    admit_write(request, &caller)?;
+    let address = client_address(request, &config.server.trusted_proxies);
+    Ok(Caller {
+        network: address.map(network).filter(|_| caller.account.is_none()),
+        ..caller
+    })
+}
+
+impl FromRequest for Anyone {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, _| Ok(Self(caller)))
+    }
+}
+
+impl FromRequest for CardReader {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        card_reader(request)
+    }
+}
+
+impl FromRequest for AnyoneWriting {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, request| {
+            admit_write(request, &caller)?;
+            Ok(Self(caller))
+        })
+    }
+}
+
+impl FromRequest for Registrant {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, request| {
+            Ok(Self(admit_registration(request, caller)?))
+        })
+    }
+}
+
+impl<P: Needed> FromRequest for Require<P> {
+    type Error = Problem;
+    type Future = Known<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, _| {
+            caller.demand(P::PERMISSION)?;
+            Ok(Self(caller, PhantomData))
+        })
+    }
+}

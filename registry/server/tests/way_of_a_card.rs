@@ -1,0 +1,134 @@
+//! The way of a card through the application itself: registered, crawled over a real socket, decided
+//! on, indexed, found, handed out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use a2a_crawler::SystemClock;
+use a2a_registry_api::{AgentList, Registration, ReviewDecision};
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::app::{App, Caller, SearchQuery, Started};
+use a2a_registry_server::config::{AllowPorts, Config};
+use a2a_registry_server::jobs::{self, JobOptions};
+
+const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
+
+fn config(folder: &std::path::Path) -> Config {
+    let mut config = Config::default();
+    config.store.data_dir = folder.to_owned();
+    config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    config.crawler.allow_http = true;
+    config.crawler.allow_ports = AllowPorts::Word("any".into());
+    config
+}
+
+/// Waits until the index has applied every event there is.
+async fn settled(app: &App, done: impl AsyncFn(&App) -> bool) {
+    let mut signal = app.event_signal();
+    let wait = async {
+        while !done(app).await {
+            let tick = std::time::Duration::from_millis(50);
+            let _ = tokio::time::timeout(tick, signal.changed()).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), wait)
+        .await
+        .expect("it came to be");
+}
+
+async fn search(app: &App, caller: &Caller, q: &str) -> AgentList {
+    let query = SearchQuery {
+        q: Some(q.into()),
+        ..SearchQuery::default()
+    };
+    serde_json::from_slice(&app.search(caller, &query).await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_card_is_found_once_it_is_approved() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SystemClock);
+    let Started {
+        app,
+        admin_token,
+        rebuild,
+    } = App::build(
+        config(folder.path()),
+        clock.clone(),
+        Arc::new(SystemEntropy::default()),
+        Some(TOKEN),
+    )
+    .await
+    .unwrap();
+    assert_eq!(admin_token, None);
+    let jobs = jobs::start(
+        &app,
+        JobOptions {
+            rebuild,
+            ..JobOptions::default()
+        },
+    )
+    .unwrap();
+    let agents = a2a_registry_demo::start_agents(clock).await.unwrap();
+    let admin = app.authenticate(TOKEN).await.unwrap();
+
+    for agent in &agents.agents {
+        let what = Registration {
+            card_url: Some(agent.card_url.clone()),
+            ..Registration::default()
+        };
+        app.register(&admin, &what).await.unwrap();
+    }
+    let pending = Some(ReviewState::Open);
+    let page = a2a_registry_server::app::PageRequest::default();
+    settled(&app, async |app| {
+        app.review_list(&admin, pending, &page)
+            .await
+            .unwrap()
+            .reviews
+            .len()
+            == 3
+    })
+    .await;
+    assert_eq!(search(&app, &Caller::default(), "flights").await.total, 0);
+    for review in app
+        .review_list(&admin, pending, &page)
+        .await
+        .unwrap()
+        .reviews
+    {
+        let decision = ReviewDecision {
+            digest: review.digest,
+            reason: "looks right".into(),
+        };
+        app.review_approve(&admin, review.id, &decision)
+            .await
+            .unwrap();
+    }
+    let anyone = Caller::default();
+    settled(&app, async |app| {
+        search(app, &anyone, "flights").await.total == 1
+    })
+    .await;
+    let hit = search(&app, &anyone, "flights").await.agents.remove(0);
+    assert_eq!(hit.summary.name, "Trip Planner");
+    let card = app
+        .agent_card(&anyone, &hit.summary.id.to_string(), None)
+        .await
+        .unwrap();
+    assert_eq!(card.digest, hit.summary.card_digest);
+    let served = reqwest::get(&agents.agents[2].card_url)
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
+    assert_eq!(card.bytes, served);
+
+    agents.stop().await;
+    jobs.stop().await;
+    app.close().await;
+}

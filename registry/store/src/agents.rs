@@ -1,0 +1,210 @@
+//! Agents and what holds them back.
+
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, sea_query::OnConflict,
+};
+use uuid::Uuid;
+
+use super::entity::{agent, hold, withdrawn_urn};
+use super::rows::{can_be_stored, locked};
+use super::{Handle, StoreError, Write};
+use a2a_registry_domain::lifecycle::Hold;
+
+/// The agents with these ids, in no order; inside a write, locked until it ends.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn agents_by_ids(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<agent::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = agent::Entity::find()
+        .filter(agent::Column::Id.is_in(ids.iter().copied()))
+        .order_by_asc(agent::Column::Id);
+    Ok(locked(on, query).all(on.connection()).await?)
+}
+
+/// How many agents there are.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
+    Ok(agent::Entity::find().count(on.connection()).await?)
+}
+
+/// The agent with that URN.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::Model>, StoreError> {
+    if !can_be_stored(urn) {
+        return Ok(None);
+    }
+    Ok(agent::Entity::find()
+        .filter(agent::Column::Urn.eq(urn))
+        .one(on.connection())
+        .await?)
+}
+
+/// Every URN that agents of a domain have or had, those of ended agents and those taken back too.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
+    let mut urns: Vec<String> = withdrawn_urn::Entity::find()
+        .select_only()
+        .column(withdrawn_urn::Column::Urn)
+        .filter(withdrawn_urn::Column::Domain.eq(domain))
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    let assigned: Vec<String> = agent::Entity::find()
+        .select_only()
+        .column(agent::Column::Urn)
+        .filter(agent::Column::Domain.eq(domain))
+        .filter(agent::Column::Urn.is_not_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    urns.extend(assigned);
+    Ok(urns)
+}
+
+/// The agents of these domains that have not ended, oldest first; inside a write, locked until it ends.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agents_of(
+    on: &impl Handle,
+    domain_ids: &[i64],
+) -> Result<Vec<agent::Model>, StoreError> {
+    if domain_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = agent::Entity::find()
+        .filter(agent::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(agent::Column::RetiredAt.is_null())
+        .order_by_asc(agent::Column::Id);
+    Ok(locked(on, query).all(on.connection()).await?)
+}
+
+/// Agents with ids after `after`, by id: the way to walk all of them. Ended ones too.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agents_walk(
+    on: &impl Handle,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<agent::Model>, StoreError> {
+    let mut query = agent::Entity::find()
+        .order_by_asc(agent::Column::Id)
+        .limit(limit);
+    if let Some(after) = after {
+        query = query.filter(agent::Column::Id.gt(after));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// The holds of these agents.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(hold::Entity::find()
+        .filter(hold::Column::AgentId.is_in(agents.iter().copied()))
+        .order_by_asc(hold::Column::Since)
+        .all(on.connection())
+        .await?)
+}
+
+/// Every agent that stands under this hold.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
+    Ok(hold::Entity::find()
+        .filter(hold::Column::Hold.eq(hold.as_str()))
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Adds agents, or replaces everything that can change of those there are.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
+        use agent::Column as C;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let conflict = OnConflict::column(C::Id)
+            .update_columns([
+                C::Slot,
+                C::Urn,
+                C::Lifecycle,
+                C::Deprecation,
+                C::Visibility,
+                C::Labels,
+                C::Pins,
+                C::ClaimedBy,
+                C::OwnerId,
+                C::Submitter,
+                C::ApprovedVersion,
+                C::NewestVersion,
+                C::Tls,
+                C::Liveness,
+                C::LivenessReason,
+                C::LastSeenAt,
+                C::LastChangedAt,
+                C::GoneSince,
+                C::ChangesSince,
+                C::Changes,
+                C::UpdatedAt,
+                C::RetiredAt,
+            ])
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
+    }
+
+    /// Sets holds; one that stands already keeps its first reason.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let conflict = OnConflict::columns([hold::Column::AgentId, hold::Column::Hold])
+            .do_nothing()
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
+    }
+
+    /// Lifts one hold of one agent; says whether it stood.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
+        let outcome = hold::Entity::delete_by_id((agent, hold.into()))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+}

@@ -1,0 +1,329 @@
+//! Who has registered which source, which source gave which version, and names that were taken back.
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Select, TryInsertResult,
+    sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr},
+};
+use uuid::Uuid;
+
+use super::accounts::{unnumbered, unset};
+use super::entity::{
+    agent, domain, proof, source, source_registrant, version, version_source, withdrawn_urn,
+};
+use super::rows::locked;
+use super::{Handle, StoreError, Write};
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::source::SourceKind;
+
+/// Who has registered these sources, the oldest registration first.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn registrants_of(
+    on: &impl Handle,
+    sources: &[i64],
+) -> Result<Vec<source_registrant::Model>, StoreError> {
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(source_registrant::Entity::find()
+        .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
+        .order_by_asc(source_registrant::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The sources that gave these versions.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn version_sources_of(
+    on: &impl Handle,
+    versions: &[Uuid],
+) -> Result<Vec<version_source::Model>, StoreError> {
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(version_source::Entity::find()
+        .filter(version_source::Column::VersionId.is_in(versions.iter().copied()))
+        .order_by_asc(version_source::Column::SourceId)
+        .all(on.connection())
+        .await?)
+}
+
+/// The live domains, by scheme and name, that accounts have proved and still hold.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_owned(
+    on: &impl Handle,
+    owners: &[Uuid],
+) -> Result<Vec<(Uuid, String, String)>, StoreError> {
+    use domain::Column as C;
+    if owners.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(domain::Entity::find()
+        .select_only()
+        .columns([C::OwnerId, C::Scheme, C::Name])
+        .filter(C::OwnerId.is_in(owners.iter().copied()))
+        .filter(C::State.eq("verified"))
+        .filter(C::DeletedAt.is_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// How many live sources of cards an account has registered.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
+    let own = source_registrant::Column::AccountId.eq(account);
+    Ok(cards_registered(own).count(on.connection()).await?)
+}
+
+/// How many live sources of cards were named from that network without an account and feed no agent yet that was ever
+/// approved.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
+    let approved = Query::select()
+        .column(agent::Column::Id)
+        .from(agent::Entity)
+        .and_where(agent::Column::ApprovedVersion.is_not_null())
+        .take();
+    let waits = Condition::any()
+        .add(source::Column::AgentId.is_null())
+        .add(source::Column::AgentId.not_in_subquery(approved));
+    let own = source_registrant::Column::Network.eq(network);
+    Ok(cards_registered(own)
+        .filter(waits)
+        .count(on.connection())
+        .await?)
+}
+
+/// The live sources of cards that somebody has registered.
+fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
+    let own = Query::select()
+        .column(source_registrant::Column::SourceId)
+        .from(source_registrant::Entity)
+        .and_where(by)
+        .take();
+    let catalogs = SourceKind::CATALOGS.map(SourceKind::as_str);
+    source::Entity::find()
+        .filter(source::Column::Id.in_subquery(own))
+        .filter(source::Column::Kind.is_not_in(catalogs))
+        .filter(source::Column::EndedAt.is_null())
+}
+
+/// The domains of which a source gave a version of a card by a redirect to that origin.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i64>, StoreError> {
+    let gave = Query::select()
+        .column(version_source::Column::SourceId)
+        .from(version_source::Entity)
+        .and_where(version_source::Column::AnsweredBy.eq(origin))
+        .take();
+    Ok(source::Entity::find()
+        .select_only()
+        .column(source::Column::DomainId)
+        .distinct()
+        .filter(source::Column::Id.in_subquery(gave))
+        .filter(source::Column::EndedAt.is_null())
+        .order_by_asc(source::Column::DomainId)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// Keys of live domains after `after`, by key: all of them, or those with a source of which nobody is known to have
+/// registered it.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_walk(
+    on: &impl Handle,
+    after: i64,
+    unknown_only: bool,
+    limit: u64,
+) -> Result<Vec<i64>, StoreError> {
+    let mut query = domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::DeletedAt.is_null())
+        .filter(domain::Column::Id.gt(after))
+        .order_by_asc(domain::Column::Id)
+        .limit(limit);
+    if unknown_only {
+        let registered = Query::select()
+            .column(source_registrant::Column::SourceId)
+            .from(source_registrant::Entity)
+            .take();
+        let unknown = Query::select()
+            .column(source::Column::DomainId)
+            .from(source::Entity)
+            .and_where(source::Column::EndedAt.is_null())
+            .and_where(source::Column::Kind.ne(SourceKind::Entry.as_str()))
+            .and_where(source::Column::Id.not_in_subquery(registered))
+            .take();
+        query = query.filter(domain::Column::Id.in_subquery(unknown));
+    }
+    Ok(query.into_tuple().all(on.connection()).await?)
+}
+
+/// The live domains with these keys, by key, held until the write ends.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
+    let query = domain::Entity::find()
+        .filter(domain::Column::Id.is_in(ids.iter().copied()))
+        .filter(domain::Column::DeletedAt.is_null())
+        .order_by_asc(domain::Column::Id);
+    Ok(locked(write, query).all(write.connection()).await?)
+}
+
+/// The keys of the live domains with these names.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>, StoreError> {
+    Ok(domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::Name.is_in(names.iter().copied()))
+        .filter(domain::Column::DeletedAt.is_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The accounts whose proof of a domain holds or has held.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<Uuid>, StoreError> {
+    Ok(proof::Entity::find()
+        .select_only()
+        .column(proof::Column::AccountId)
+        .distinct()
+        .filter(proof::Column::DomainId.eq(domain))
+        .filter(proof::Column::AccountId.is_not_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Takes a URN back for good.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn urn_withdraw(&self, row: withdrawn_urn::Model) -> Result<(), StoreError> {
+        self.insert_rows(
+            [row.into_active_model()],
+            Some(OnConflict::new().do_nothing().to_owned()),
+        )
+        .await
+    }
+
+    /// Notes that somebody has registered a source; says whether that is new.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
+        let active = unnumbered(row, |active: &mut source_registrant::ActiveModel| {
+            active.id = unset();
+        });
+        let outcome = source_registrant::Entity::insert(active)
+            .on_conflict(OnConflict::new().do_nothing().to_owned())
+            .try_insert()
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
+    }
+
+    /// Takes back an account's registration of these sources.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn registrations_end(
+        &self,
+        sources: &[i64],
+        account: Uuid,
+    ) -> Result<(), StoreError> {
+        source_registrant::Entity::delete_many()
+            .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
+            .filter(source_registrant::Column::AccountId.eq(account))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes which sources gave which versions, and what answered last.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn version_sources_put(
+        &self,
+        rows: Vec<version_source::Model>,
+    ) -> Result<(), StoreError> {
+        use version_source::Column as C;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let conflict = OnConflict::columns([C::VersionId, C::SourceId])
+            .update_column(C::AnsweredBy)
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
+    }
+
+    /// Sets whose word stands behind a version.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn version_stands(
+        &self,
+        version: Uuid,
+        standing: Standing,
+    ) -> Result<(), StoreError> {
+        version::Entity::update_many()
+            .set(version::ActiveModel {
+                standing: Set(standing.into()),
+                ..Default::default()
+            })
+            .filter(version::Column::Id.eq(version))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Lets these sources feed no agent until their next card, which is asked for in full, and for which nobody has given
+    /// a word.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn sources_detach(&self, ids: &[i64]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        source::Entity::update_many()
+            .col_expr(source::Column::AgentId, Expr::value(Option::<Uuid>::None))
+            .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
+            .col_expr(source::Column::FullWanted, Expr::value(true))
+            .filter(source::Column::Id.is_in(ids.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! What was decided on which content.
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+};
+use uuid::Uuid;
+
+use super::entity::decision;
+use super::{Handle, StoreError, Write};
+use a2a_registry_domain::admission::Rule;
+
+/// The decisions on these agents, oldest first.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn decisions_on(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<decision::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(decision::Entity::find()
+        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .order_by_asc(decision::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// What persons decided on these agents, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn decisions_by_person(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<decision::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(decision::Entity::find()
+        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(decision::Column::Rule.eq(Rule::Person.as_str()))
+        .order_by_asc(decision::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// Decisions of one rule with keys after `after`, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn decisions_by_rule(
+    on: &impl Handle,
+    rule: &str,
+    after: i64,
+    limit: u64,
+) -> Result<Vec<decision::Model>, StoreError> {
+    Ok(decision::Entity::find()
+        .filter(decision::Column::Rule.eq(rule))
+        .filter(decision::Column::Id.gt(after))
+        .order_by_asc(decision::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Records decisions.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let rows = rows.into_iter().map(|row| {
+            let mut active = row.into_active_model();
+            active.id = NotSet;
+            active
+        });
+        self.insert_rows(rows, None).await
+    }
+
+    /// Names the content of a version's decisions anew, because its bytes are read differently.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn decisions_rekey(
+        &self,
+        version: Uuid,
+        content_digest: &str,
+        signing: &str,
+    ) -> Result<(), StoreError> {
+        decision::Entity::update_many()
+            .set(decision::ActiveModel {
+                content_digest: Set(content_digest.into()),
+                signing: Set(signing.into()),
+                ..Default::default()
+            })
+            .filter(decision::Column::VersionId.eq(version))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

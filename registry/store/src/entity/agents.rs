@@ -1,0 +1,308 @@
+//! Rows: agents and the versions of their cards.
+
+/// The lineage of one slot.
+pub mod agent {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{Kept, StoreError};
+    use a2a_registry_domain::lifecycle::Lifecycle;
+    use a2a_registry_domain::lifecycle::LivenessState;
+    use a2a_registry_domain::lifecycle::Visibility;
+
+    /// The lineage of one slot.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agents")]
+    pub struct Model {
+        /// Identifier.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Its domain.
+        pub domain_id: i64,
+        /// That domain's name.
+        pub domain: String,
+        /// `well-known`, or the card URL.
+        pub slot: String,
+        /// Assigned with the first proof.
+        pub urn: Option<String>,
+        /// Where it stands.
+        pub lifecycle: Kept<Lifecycle>,
+        /// A `Deprecation` in JSON, as of the last time that the agent was marked as on its way out.
+        pub deprecation: Option<String>,
+        /// Who may find it.
+        pub visibility: Kept<Visibility>,
+        /// JSON object of texts, set by curators.
+        pub labels: String,
+        /// The thumbprints of the keys that its card is known to be signed with, with spaces between; those of
+        /// the first valid signature until somebody accepts others.
+        pub pins: String,
+        /// The account that its card names as its owner's, which proves this one card.
+        pub claimed_by: Option<Uuid>,
+        /// Whose it is: its domain's owner's, or where that has none its claimant's.
+        pub owner_id: Option<Uuid>,
+        /// The account that registered the source.
+        pub submitter: Option<Uuid>,
+        /// The version served.
+        pub approved_version: Option<Uuid>,
+        /// The version seen last.
+        pub newest_version: Option<Uuid>,
+        /// Whether the card came over valid TLS.
+        pub tls: bool,
+        /// Whether its card could be reached lately.
+        pub liveness: Kept<LivenessState>,
+        /// Why it is not fresh.
+        pub liveness_reason: Option<String>,
+        /// Last 200 or 304.
+        pub last_seen_at: Option<i64>,
+        /// Last new version.
+        pub last_changed_at: Option<i64>,
+        /// Since when it is gone.
+        pub gone_since: Option<i64>,
+        /// The beginning of the day in which `changes` are counted.
+        pub changes_since: i64,
+        /// New versions in that day.
+        pub changes: i32,
+        /// Microseconds.
+        pub created_at: i64,
+        /// Microseconds.
+        pub updated_at: i64,
+        /// Set once it ended for good.
+        pub retired_at: Option<i64>,
+    }
+
+    impl Model {
+        /// Where it stands.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn lifecycle(&self) -> Result<Lifecycle, StoreError> {
+            self.lifecycle.of("agents", "lifecycle", self.id)
+        }
+
+        /// Who may find it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn visibility(&self) -> Result<Visibility, StoreError> {
+            self.visibility.of("agents", "visibility", self.id)
+        }
+
+        /// Whether its card could be reached lately.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn liveness(&self) -> Result<LivenessState, StoreError> {
+            self.liveness.of("agents", "liveness", self.id)
+        }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A reason to withhold an agent.
+pub mod hold {
+    use sea_orm::entity::prelude::*;
+
+    use crate::Kept;
+    use a2a_registry_domain::lifecycle::Hold;
+
+    /// A reason to withhold an agent.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "holds")]
+    pub struct Model {
+        /// Whom.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: Uuid,
+        /// What for.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub hold: Kept<Hold>,
+        /// Why.
+        pub reason: String,
+        /// Who set it.
+        pub actor: String,
+        /// Microseconds.
+        pub since: i64,
+    }
+
+    impl Model {
+        /// What for, as it is shown. One of a kind that this program does not know was set by a later one, and withholds
+        /// as an operator's does.
+        pub fn shown(&self) -> Hold {
+            self.hold.known().unwrap_or(Hold::Operator)
+        }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Received bytes, by their digest.
+pub mod body {
+    use sea_orm::entity::prelude::*;
+
+    /// Received bytes, by their digest.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "bodies")]
+    pub struct Model {
+        /// `sha256:` and 64 hex digits.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub digest: String,
+        /// Exactly as received.
+        pub bytes: Vec<u8>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One kept version of a card.
+pub mod version {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{Kept, StoreError};
+    use a2a_registry_domain::coverage::Standing;
+    use a2a_registry_domain::review::ChangeClass;
+    use a2a_registry_domain::review::VersionState;
+    use a2a_registry_domain::signature::SignatureState;
+
+    /// One kept version of a card.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "versions")]
+    pub struct Model {
+        /// Identifier; rises with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Whose.
+        pub agent_id: Uuid,
+        /// Of the bytes.
+        pub digest: String,
+        /// Of the canonical form without signatures.
+        pub content_digest: String,
+        /// The signing summary.
+        pub signing: String,
+        /// What its signatures are worth without a proof of the domain; `valid` is what that adds.
+        pub signature: Kept<SignatureState>,
+        /// JSON of the key sets its signatures were judged with.
+        pub key_sets: String,
+        /// The thumbprints of the keys with which its signatures verify, with spaces between.
+        pub thumbprints: String,
+        /// JSON: what became of each of its signatures, and why.
+        pub verdicts: String,
+        /// How it was read.
+        pub wire_family: String,
+        /// JSON of the card's model.
+        pub model: String,
+        /// JSON of its findings.
+        pub findings: String,
+        /// Whether one of them is an error.
+        pub has_error: bool,
+        /// The `DERIVATION` this row was made with.
+        pub derivation: i32,
+        /// When it was first seen.
+        pub observed_at: i64,
+        /// Against the version approved then.
+        pub change_class: Option<Kept<ChangeClass>>,
+        /// What was decided on it.
+        pub state: Kept<VersionState>,
+        /// Whether it was approved once.
+        pub ever_approved: bool,
+        /// Looks at differing bytes of the same content.
+        pub repeats: i64,
+        /// Whose word stands behind whoever gave it.
+        pub standing: Kept<Standing>,
+    }
+
+    impl Model {
+        /// How it differs from the version approved then.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
+            let kept = self.change_class.as_ref();
+            kept.map(|kept| kept.of("versions", "change_class", self.id))
+                .transpose()
+        }
+
+        /// What was decided on it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn state(&self) -> Result<VersionState, StoreError> {
+            self.state.of("versions", "state", self.id)
+        }
+
+        /// Whose word stands behind it.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn standing(&self) -> Result<Standing, StoreError> {
+            self.standing.of("versions", "standing", self.id)
+        }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A source that gave a version of a card.
+pub mod version_source {
+    use sea_orm::entity::prelude::*;
+
+    /// A source that gave a version of a card.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "version_sources")]
+    pub struct Model {
+        /// Which version.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub version_id: Uuid,
+        /// Which source.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub source_id: i64,
+        /// The origin that answered last, after redirects.
+        pub answered_by: String,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A URN that was taken back; nobody gets it again.
+pub mod withdrawn_urn {
+    use sea_orm::entity::prelude::*;
+
+    /// A URN that was taken back; nobody gets it again.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "withdrawn_urns")]
+    pub struct Model {
+        /// The name.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub urn: String,
+        /// The domain in it.
+        pub domain: String,
+        /// The agent that had it.
+        pub agent_id: Uuid,
+        /// Microseconds.
+        pub at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

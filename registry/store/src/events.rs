@@ -1,0 +1,131 @@
+//! The log of everything that happened: appended in the transaction that made it happen.
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect, Statement,
+    sea_query::Expr,
+};
+use uuid::Uuid;
+
+use super::connect::advisory_lock;
+use super::entity::event;
+use super::{Handle, Store, StoreError, Write};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::timestamp::Timestamp;
+
+/// The PostgreSQL advisory lock under which events are appended, from the append to the commit, so that
+/// the order of `seq` is the order of commits and no follower can skip a row.
+const APPEND_LOCK: i64 = 0x6132_6172_0002;
+
+/// The PostgreSQL channel that wakes followers.
+pub const CHANNEL: &str = "a2a_registry_events";
+
+/// An event about to be appended.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+    /// To whom or what.
+    pub subject: String,
+    /// The agent whose index entry follows from it.
+    pub agent_id: Option<Uuid>,
+    /// Who caused it.
+    pub actor: String,
+    /// Details.
+    pub data: serde_json::Value,
+}
+
+impl Write {
+    /// Appends events as the last act before the commit, and answers the highest `seq` given. On
+    /// PostgreSQL this waits for every other append to end.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn events_append(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
+        if events.is_empty() {
+            return Ok(None);
+        }
+        let postgres = self.connection().get_database_backend() == DbBackend::Postgres;
+        if postgres {
+            advisory_lock(self.connection(), APPEND_LOCK).await?;
+        }
+        let rows = events.into_iter().map(|new| event::ActiveModel {
+            seq: NotSet,
+            at: Set(new.at.0),
+            kind: Set(new.kind.into()),
+            subject: Set(new.subject),
+            agent_id: Set(new.agent_id),
+            actor: Set(new.actor),
+            data: Set(new.data.to_string()),
+        });
+        self.insert_rows(rows, None).await?;
+        if postgres {
+            let notify = Statement::from_string(DbBackend::Postgres, format!("NOTIFY {CHANNEL}"));
+            self.connection().execute_raw(notify).await?;
+        }
+        highest_seq(self).await.map(Some)
+    }
+}
+
+/// The highest `seq` there is; 0 where nothing has happened yet.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn highest_seq(on: &impl Handle) -> Result<i64, StoreError> {
+    #[derive(FromQueryResult)]
+    struct Highest {
+        seq: Option<i64>,
+    }
+    let row = event::Entity::find()
+        .select_only()
+        .column_as(event::Column::Seq.max(), "seq")
+        .into_model::<Highest>()
+        .one(on.connection())
+        .await?;
+    Ok(row.and_then(|row| row.seq).unwrap_or(0))
+}
+
+/// Events after `seq`, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn events_after(
+    on: &impl Handle,
+    seq: i64,
+    limit: u64,
+) -> Result<Vec<event::Model>, StoreError> {
+    Ok(event::Entity::find()
+        .filter(event::Column::Seq.gt(seq))
+        .order_by_asc(event::Column::Seq)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The registrations of a domain and of further sources of it, oldest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn registrations_of(
+    on: &impl Handle,
+    subject: &str,
+) -> Result<Vec<event::Model>, StoreError> {
+    Ok(event::Entity::find()
+        // As the index over these few says it, which no bound value would match.
+        .filter(Expr::cust("kind = 'domain.registered'"))
+        .filter(event::Column::Subject.eq(subject))
+        .order_by_asc(event::Column::Seq)
+        .all(on.connection())
+        .await?)
+}
+
+/// How many events there are.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn events_count(store: &Store) -> Result<u64, StoreError> {
+    Ok(event::Entity::find().count(store.connection()).await?)
+}

@@ -1,0 +1,175 @@
+//! What a column holds whose values are an enum of the domain, where a program of a later version may write into the same
+//! database: a value that this one does not know is read as such, and costs the row that has it and no other.
+
+use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, StringLen, ValueType, ValueTypeErr};
+use sea_orm::{
+    ColIdx, DbErr, IntoActiveValue, QueryResult, TryFromU64, TryGetError, TryGetable, Value,
+};
+
+use serde::{Serialize, Serializer};
+
+use super::StoreError;
+use super::error::CorruptRow;
+use a2a_registry_domain::text_enum::TextEnum;
+
+/// A value of the domain, or a text that stands for none of those that this program knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept<T> {
+    /// One that this program knows.
+    Known(T),
+    /// One that it does not, as it stands there.
+    Unknown(String),
+}
+
+impl<T: TextEnum> Kept<T> {
+    /// The value, where this program knows it.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether it is that value, or may stand for it: where this program does not know it, it may stand for any.
+    pub fn may_be(&self, value: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.known().is_none_or(|known| known == value)
+    }
+
+    /// The text as it stands in the column.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Known(value) => value.text(),
+            Self::Unknown(text) => text,
+        }
+    }
+
+    /// The value of that column of the row with that primary key.
+    ///
+    /// # Errors
+    /// [`super::StoreErrorKind::CorruptRow`] where this program does not know it.
+    pub fn of(
+        &self,
+        table: &'static str,
+        column: &'static str,
+        id: impl ToString,
+    ) -> Result<T, StoreError> {
+        self.known().ok_or_else(|| {
+            StoreError::corrupt(CorruptRow {
+                table,
+                column,
+                id: id.to_string(),
+                value: self.text().to_owned(),
+            })
+        })
+    }
+
+    fn read(text: String) -> Self {
+        text.parse().map_or(Self::Unknown(text), Self::Known)
+    }
+}
+
+impl<T> From<T> for Kept<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+/// Equal to a value of the domain only where it is known: what is not known is like nothing.
+impl<T: PartialEq> PartialEq<T> for Kept<T> {
+    fn eq(&self, other: &T) -> bool {
+        matches!(self, Self::Known(value) if value == other)
+    }
+}
+
+/// The text as it stands in the column.
+impl<T: TextEnum> Serialize for Kept<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+impl<T: TextEnum> From<Kept<T>> for Value {
+    fn from(kept: Kept<T>) -> Self {
+        kept.text().into()
+    }
+}
+
+impl<T: TextEnum> TryGetable for Kept<T> {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, column: I) -> Result<Self, TryGetError> {
+        String::try_get_by(row, column).map(Self::read)
+    }
+}
+
+impl<T: TextEnum> ValueType for Kept<T> {
+    fn try_from(value: Value) -> Result<Self, ValueTypeErr> {
+        <String as ValueType>::try_from(value).map(Self::read)
+    }
+
+    fn type_name() -> String {
+        <String as ValueType>::type_name()
+    }
+
+    fn array_type() -> ArrayType {
+        ArrayType::String
+    }
+
+    fn column_type() -> ColumnType {
+        ColumnType::String(StringLen::None)
+    }
+}
+
+impl<T: TextEnum> Nullable for Kept<T> {
+    fn null() -> Value {
+        Value::String(None)
+    }
+}
+
+impl<T: TextEnum> IntoActiveValue<Self> for Kept<T> {
+    fn into_active_value(self) -> sea_orm::ActiveValue<Self> {
+        sea_orm::ActiveValue::Set(self)
+    }
+}
+
+/// No key of such a column is ever given by the database.
+impl<T: TextEnum> TryFromU64 for Kept<T> {
+    fn try_from_u64(_: u64) -> Result<Self, DbErr> {
+        Err(DbErr::ConvertFromU64("a text"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreErrorKind;
+    use a2a_registry_domain::lifecycle::Hold;
+
+    #[test]
+    fn what_a_later_version_wrote_is_kept_and_named() {
+        let known: Kept<Hold> = ValueType::try_from("denied".into()).unwrap();
+        assert_eq!(known, Kept::Known(Hold::Denied));
+        assert_eq!(known, Hold::Denied);
+        assert_eq!(known.of("holds", "hold", 7).unwrap(), Hold::Denied);
+
+        let later: Kept<Hold> = ValueType::try_from("moon_phase".into()).unwrap();
+        assert_eq!(later.known(), None);
+        assert_ne!(later, Hold::Denied);
+        assert!(later.may_be(Hold::Denied) && known.may_be(Hold::Denied));
+        assert!(!known.may_be(Hold::Operator));
+        assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
+        // Written again it is what it was.
+        assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
+        let error = later.of("holds", "hold", 7).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            &StoreErrorKind::CorruptRow(CorruptRow {
+                table: "holds",
+                column: "hold",
+                id: "7".into(),
+                value: "moon_phase".into(),
+            })
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Moments that a clock which was ahead has left in the future: for as long as it was ahead nobody would be visited,
+//! no proof would lapse and no lease would end.
+
+use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, PROMISE_SLACK};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
+
+use super::{Handle, Store, StoreError};
+use a2a_registry_domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
+use a2a_registry_domain::timestamp::{HOUR, MINUTE};
+
+/// How far the clocks of replicas may be apart, and how long ago the present may have been read.
+const SKEW: i64 = 5 * MINUTE;
+/// No lease lasts longer.
+const LONGEST_LEASE: i64 = HOUR;
+
+/// One statement: a table, what changes, and in which of its rows.
+struct Repair {
+    table: &'static str,
+    changes: String,
+    broken: String,
+}
+
+impl Store {
+    /// Draws all those moments near: what was planned goes to where it would be within its own interval, so that what
+    /// was spread stays so; what has happened has happened by now. Answers how many rows that were.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn moments_repair(&self, now: i64) -> Result<u64, StoreError> {
+        let mut repaired = 0;
+        for repair in repairs(now) {
+            // Nearly always there is nothing to do, and nobody is made to wait for that.
+            let Repair {
+                table,
+                changes,
+                broken,
+            } = repair;
+            let any = format!("SELECT 1 AS found FROM {table} WHERE {broken} LIMIT 1");
+            let statement = |backend: DbBackend, text: &str| Statement::from_string(backend, text);
+            let read = self.connection();
+            let found = read
+                .query_one_raw(statement(read.get_database_backend(), &any))
+                .await?;
+            if found.is_none() {
+                continue;
+            }
+            let write = self.write().await?;
+            let on = write.connection();
+            let update = format!("UPDATE {table} SET {changes} WHERE {broken}");
+            let changed = on
+                .execute_raw(statement(on.get_database_backend(), &update))
+                .await?;
+            repaired += changed.rows_affected();
+            write.commit().await?;
+        }
+        Ok(repaired)
+    }
+}
+
+/// Sources before domains: a visit finds its sources due.
+fn repairs(now: i64) -> [Repair; 6] {
+    // Replicas' clocks differ, and another one may have written since this moment was read.
+    let present = now + SKEW;
+    let microseconds =
+        |duration: time::Duration| i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX);
+    let interval = microseconds(MAX_INTERVAL);
+    let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
+    let put_off = now + microseconds(MAX_RETRY_AFTER + PROMISE_SLACK);
+    let leased = present + LONGEST_LEASE;
+    let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
+    let expires = present + CHALLENGE_LASTS;
+
+    let past = |columns: &[&str]| -> (Vec<String>, Vec<String>) {
+        columns
+            .iter()
+            .map(|column| {
+                let broken = format!("{column} > {present}");
+                (
+                    format!("{column} = CASE WHEN {broken} THEN {now} ELSE {column} END"),
+                    broken,
+                )
+            })
+            .unzip()
+    };
+    // What fails, and a catalog that is not there, may be put off for a week; all else is asked every day.
+    let late = |column: &str| {
+        format!(
+            "({column} > {put_off} OR ({column} > {planned} AND failures = 0 AND liveness <> 'absent'))"
+        )
+    };
+    let near = |column: &str, broken: &str, interval: &str| {
+        format!(
+            "{column} = CASE WHEN {broken} THEN {now} + ({column} - {now}) % {interval} ELSE {column} END"
+        )
+    };
+    let at_most = |column: &str, most: i64| {
+        let broken = format!("{column} > {most}");
+        (
+            format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),
+            broken,
+        )
+    };
+    let (mut changes, mut broken) = past(&[
+        "last_success_at",
+        "last_full_at",
+        "failing_since",
+        "cause_since",
+        "cause_latest",
+        "unlisted_since",
+    ]);
+    for column in ["next_due_at", "planned_at"] {
+        changes.push(near(column, &late(column), &interval.to_string()));
+        broken.push(late(column));
+    }
+    let sources = Repair::of("sources", "ended_at IS NULL", &changes, &broken);
+
+    // A planned visit is never farther away than its own interval was when it was planned.
+    let visit_late =
+        format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
+    let awaited_late = format!("(visit_interval_us IS NULL AND visit_due_at > {put_off})");
+    let rests = format!(
+        "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
+    );
+    let (lease_change, lease_broken) = at_most("leased_until", leased);
+    let (check_change, check_broken) = at_most("check_due_at", checked);
+    let (mut changes, mut broken) = past(&["lapsed_at", "wanted_at"]);
+    changes.extend([
+        format!(
+            "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
+             WHEN {awaited_late} THEN {now} ELSE visit_due_at END"
+        ),
+        format!("not_before = CASE WHEN {rests} THEN {now} ELSE not_before END"),
+        lease_change,
+        check_change,
+    ]);
+    broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
+    let domains = Repair::of("domains", "deleted_at IS NULL", &changes, &broken);
+
+    let (changes, broken) = past(&["proved_at", "held_at", "absent_since"]);
+    let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
+    let (changes, broken) = past(&["at"]);
+    let checks = Repair::of("proof_checks", "TRUE", &changes, &broken);
+    let (change, late) = at_most("expires_at", expires);
+    let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
+    let (changes, broken) = past(&["gone_since", "last_seen_at"]);
+    let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
+    [sources, domains, proofs, checks, challenges, agents]
+}
+
+impl Repair {
+    fn of(table: &'static str, live: &str, changes: &[String], broken: &[String]) -> Self {
+        Self {
+            table,
+            changes: changes.join(", "),
+            broken: format!("{live} AND ({})", broken.join(" OR ")),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Challenges, proofs and what looking for them has found.
+
+use std::ops::RangeInclusive;
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::accounts::{unnumbered, unset};
+use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
+use super::{Handle, StoreError, Write};
+use a2a_registry_domain::ownership::Look;
+use a2a_registry_domain::timestamp::Timestamp;
+
+/// Looks that are kept of a domain.
+const KEPT_CHECKS: u64 = 20;
+
+/// What accounts are to place to prove these domains, oldest first.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn challenges_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<challenge::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(challenge::Entity::find()
+        .filter(challenge::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_asc(challenge::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The looks that are kept of these domains, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn checks_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<proof_check::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(proof_check::Entity::find()
+        .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_desc(proof_check::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// What these domains were like when a proof of each was last found.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn owner_marks_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<owner_marks::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(owner_marks::Entity::find()
+        .filter(owner_marks::Column::DomainId.is_in(domains.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// The keys that were named for these domains, by their names.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn enrolled_of(
+    on: &impl Handle,
+    domains: &[i64],
+) -> Result<Vec<enrolled_key::Model>, StoreError> {
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(enrolled_key::Entity::find()
+        .filter(enrolled_key::Column::DomainId.is_in(domains.iter().copied()))
+        .order_by_asc(enrolled_key::Column::Kid)
+        .all(on.connection())
+        .await?)
+}
+
+/// The moments within `within` at which an account has asked for checks of a domain, each once, oldest first;
+/// checks that have found a proof are left out.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn failed_checks(
+    on: &impl Handle,
+    domain: i64,
+    actor: &str,
+    within: RangeInclusive<Timestamp>,
+) -> Result<Vec<i64>, StoreError> {
+    let rows = proof_check::Entity::find()
+        .filter(proof_check::Column::DomainId.eq(domain))
+        .filter(proof_check::Column::Actor.eq(actor))
+        .filter(proof_check::Column::At.gt(within.start().0))
+        .filter(proof_check::Column::At.lte(within.end().0))
+        .order_by_asc(proof_check::Column::At)
+        .all(on.connection())
+        .await?;
+    let mut moments: Vec<i64> = rows.iter().map(|row| row.at).collect();
+    moments.dedup();
+    moments.retain(|at| {
+        rows.iter()
+            .filter(|row| row.at == *at)
+            .all(|row| row.outcome != Look::Held)
+    });
+    Ok(moments)
+}
+
+impl Write {
+    /// Sets what an account is to place to prove a domain, instead of what it was to place before.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn challenge_put(&self, row: challenge::Model) -> Result<(), StoreError> {
+        let active = unnumbered(row, |active: &mut challenge::ActiveModel| {
+            active.id = unset()
+        });
+        let known =
+            OnConflict::columns([challenge::Column::DomainId, challenge::Column::AccountId])
+                .update_columns([challenge::Column::Nonce, challenge::Column::ExpiresAt])
+                .to_owned();
+        challenge::Entity::insert(active)
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Keeps what looking for proofs of a domain has found; of looks before `since` only the newest stay.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn checks_insert(
+        &self,
+        domain: i64,
+        rows: Vec<proof_check::Model>,
+        since: i64,
+    ) -> Result<(), StoreError> {
+        for row in rows {
+            let active = unnumbered(row, |active: &mut proof_check::ActiveModel| {
+                active.id = unset()
+            });
+            proof_check::Entity::insert(active)
+                .exec_without_returning(self.connection())
+                .await?;
+        }
+        let oldest = proof_check::Entity::find()
+            .filter(proof_check::Column::DomainId.eq(domain))
+            .order_by_desc(proof_check::Column::Id)
+            .offset(KEPT_CHECKS - 1)
+            .limit(1)
+            .one(self.connection())
+            .await?;
+        if let Some(oldest) = oldest {
+            // Those of the last hour stay: what has failed is counted by them.
+            proof_check::Entity::delete_many()
+                .filter(proof_check::Column::DomainId.eq(domain))
+                .filter(proof_check::Column::Id.lt(oldest.id))
+                .filter(proof_check::Column::At.lt(since))
+                .exec(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a proof's standing, or its end.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
+        proof::Entity::update_many()
+            .set(proof::ActiveModel {
+                place: Set(row.place.clone()),
+                nonce: Set(row.nonce.clone()),
+                held_at: Set(row.held_at),
+                absent_since: Set(row.absent_since),
+                absent_looks: Set(row.absent_looks),
+                ended_at: Set(row.ended_at),
+                zone: Set(row.zone.clone()),
+                vouched_account: Set(row.vouched_account),
+                reason: Set(row.reason.clone()),
+                ..Default::default()
+            })
+            .filter(proof::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Writes what the proofs of a domain say of it: its state, owner, generation, contact, opt-out, and when
+    /// they are looked at next.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                state: Set(row.state.clone()),
+                generation: Set(row.generation),
+                generation_since: Set(row.generation_since),
+                account_id: Set(row.account_id),
+                owner_id: Set(row.owner_id),
+                dns_proved: Set(row.dns_proved),
+                contact: Set(row.contact.clone()),
+                opted_out_by: Set(row.opted_out_by.clone()),
+                lapsed_at: Set(row.lapsed_at),
+                check_due_at: Set(row.check_due_at),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends what an account was to place to prove a domain.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
+        challenge::Entity::delete_many()
+            .filter(challenge::Column::DomainId.eq(domain))
+            .filter(challenge::Column::AccountId.eq(account))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes the next look for a domain's proofs due at this moment, where they are looked for at all.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .col_expr(domain::Column::CheckDueAt, Expr::value(at))
+            .filter(domain::Column::Id.eq(id))
+            .filter(domain::Column::CheckDueAt.gt(at))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Keeps what a domain is like, instead of what was kept of it.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
+        use owner_marks::Column as C;
+        let known = OnConflict::column(C::DomainId)
+            .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
+            .to_owned();
+        owner_marks::Entity::insert(owner_marks::ActiveModel::from(row))
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets what a domain was like.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
+        owner_marks::Entity::delete_by_id(domain)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Names a key for a domain, instead of the one that had its name.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
+        use enrolled_key::Column as C;
+        let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
+            active.id = unset()
+        });
+        let known = OnConflict::columns([C::DomainId, C::Kid])
+            .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
+            .to_owned();
+        enrolled_key::Entity::insert(active)
+            .on_conflict(known)
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Takes a key's name back; says whether there was one.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
+        let outcome = enrolled_key::Entity::delete_many()
+            .filter(enrolled_key::Column::DomainId.eq(domain))
+            .filter(enrolled_key::Column::Kid.eq(kid))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+
+    /// Visits a domain no more, until it is made due again.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))
+            .filter(domain::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

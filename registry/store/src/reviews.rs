@@ -1,0 +1,129 @@
+//! Questions put to the curators.
+
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
+    sea_query::{Expr, ExprTrait, OnConflict},
+};
+use uuid::Uuid;
+
+use super::entity::review;
+use super::{Handle, StoreError, Write};
+use a2a_registry_domain::review::ReviewState;
+
+/// The review with that id.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::Model>, StoreError> {
+    Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
+}
+
+/// Reviews with ids after `after`, oldest first; those in one state where one is given.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn review_page(
+    on: &impl Handle,
+    state: Option<ReviewState>,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<review::Model>, StoreError> {
+    let mut query = review::Entity::find()
+        .order_by_asc(review::Column::Id)
+        .limit(limit);
+    if let Some(state) = state {
+        query = query.filter(review::Column::State.eq(state.as_str()));
+    }
+    if let Some(after) = after {
+        query = query.filter(review::Column::Id.gt(after));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// The open reviews of these agents.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn reviews_open(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<review::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(open_of(agents).all(on.connection()).await?)
+}
+
+/// The state stands behind a cast, so that no index can be chosen by it: SQLite knows nothing of how often a state
+/// occurs, and would read every open review there is to find those of a few agents.
+fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
+    use review::{Column as C, Entity};
+    Entity::find()
+        .filter(C::AgentId.is_in(agents.iter().copied()))
+        .filter(
+            Expr::col((Entity, C::State))
+                .cast_as("text")
+                .eq(ReviewState::Open.as_str()),
+        )
+}
+
+impl Write {
+    /// Adds reviews, or replaces the state and decision of those there are.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
+        use review::Column as C;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let conflict = OnConflict::column(C::Id)
+            .update_columns([C::State, C::Decider, C::Reason, C::DecidedAt])
+            .to_owned();
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_migrations::Migrator;
+    use sea_orm::{ConnectionTrait as _, Database, DbBackend, QueryTrait as _, Statement};
+    use sea_orm_migration::MigratorTrait as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn open_reviews_are_found_by_their_agents() {
+        let database = Database::connect("sqlite::memory:").await.unwrap();
+        Migrator::up(&database, None).await.unwrap();
+        for count in [1, 6, 200] {
+            let agents: Vec<Uuid> = (0..count).map(Uuid::from_u128).collect();
+            let asked = open_of(&agents).build(DbBackend::Sqlite);
+            let values = asked.values.unwrap();
+            let explain = format!("EXPLAIN QUERY PLAN {}", asked.sql);
+            let plan = database
+                .query_all_raw(Statement::from_sql_and_values(
+                    DbBackend::Sqlite,
+                    explain,
+                    values,
+                ))
+                .await
+                .unwrap();
+            let steps: Vec<String> = plan
+                .iter()
+                .map(|step| step.try_get("", "detail").unwrap())
+                .collect();
+            assert_eq!(steps.len(), 1, "{steps:?}");
+            assert!(
+                steps[0].contains("USING INDEX") && steps[0].contains("(agent_id=?)"),
+                "{count}: {steps:?}"
+            );
+        }
+    }
+}

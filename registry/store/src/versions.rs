@@ -1,0 +1,450 @@
+//! Kept versions of cards, and the bytes they stand for.
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect,
+    sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict, Query},
+};
+use uuid::Uuid;
+
+use super::entity::{agent, body, version, version_source};
+use super::rows::can_be_stored;
+use super::{Handle, Kept, StoreError, Write};
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::signature::SignatureState;
+
+/// Versions kept of one agent, besides the approved, the newest and the pending one.
+pub const VERSIONS_PER_AGENT: u64 = 200;
+
+/// The derivation of a version that is to be derived again though its build is today's.
+pub const UNDERIVED: i32 = 0;
+
+/// Bytes dropped at once where their agents ended long ago.
+pub const BODIES_AT_ONCE: u64 = 500;
+
+/// The versions with these ids, in no order.
+///
+/// # Errors
+/// Where the database fails, as for every function here.
+pub async fn versions_by_ids(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<version::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(version::Entity::find()
+        .filter(version::Column::Id.is_in(ids.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// What tells two versions of one agent apart, without the card itself.
+#[derive(Debug, Clone, FromQueryResult)]
+pub struct VersionKey {
+    /// Identifier.
+    pub id: Uuid,
+    /// Whose.
+    pub agent_id: Uuid,
+    /// Of the bytes.
+    pub digest: String,
+    /// Of the canonical form without signatures.
+    pub content_digest: String,
+    /// The signing summary.
+    pub signing: String,
+    /// What its signatures are worth without a proof of the domain.
+    pub signature: Kept<SignatureState>,
+    /// The thumbprints of the keys with which its signatures verify, with spaces between.
+    pub thumbprints: String,
+    /// What was decided on it.
+    pub state: Kept<VersionState>,
+    /// When it was first seen.
+    pub observed_at: i64,
+    /// Whose word stands behind whoever gave it.
+    pub standing: Kept<Standing>,
+}
+
+impl VersionKey {
+    /// Whether both say the same and are signed alike (model.md section 2).
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
+    }
+}
+
+/// The keys of these versions, in no order.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionKey>, StoreError> {
+    use version::Column as C;
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(version::Entity::find()
+        .select_only()
+        .columns([
+            C::Id,
+            C::AgentId,
+            C::Digest,
+            C::ContentDigest,
+            C::Signing,
+            C::Signature,
+            C::Thumbprints,
+            C::State,
+            C::ObservedAt,
+            C::Standing,
+        ])
+        .filter(C::Id.is_in(ids.iter().copied()))
+        .into_model::<VersionKey>()
+        .all(on.connection())
+        .await?)
+}
+
+/// The version of an agent with these bytes, newest first where there are several.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn version_by_digest(
+    on: &impl Handle,
+    agent: Uuid,
+    digest: &str,
+) -> Result<Option<version::Model>, StoreError> {
+    if !can_be_stored(digest) {
+        return Ok(None);
+    }
+    Ok(version::Entity::find()
+        .filter(version::Column::AgentId.eq(agent))
+        .filter(version::Column::Digest.eq(digest))
+        .order_by_desc(version::Column::Id)
+        .one(on.connection())
+        .await?)
+}
+
+/// Versions of an agent with ids below `before`, newest first; only those that were approved once
+/// unless `all` says otherwise.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn version_page(
+    on: &impl Handle,
+    agent: Uuid,
+    all: bool,
+    before: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<version::Model>, StoreError> {
+    let mut query = version::Entity::find()
+        .filter(version::Column::AgentId.eq(agent))
+        .order_by_desc(version::Column::Id)
+        .limit(limit);
+    if !all {
+        query = query.filter(version::Column::EverApproved.eq(true));
+    }
+    if let Some(before) = before {
+        query = query.filter(version::Column::Id.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// Versions made by an older derivation, a page of them.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn versions_derived_before(
+    on: &impl Handle,
+    derivation: i32,
+    limit: u64,
+) -> Result<Vec<version::Model>, StoreError> {
+    Ok(version::Entity::find()
+        .filter(version::Column::Derivation.lt(derivation))
+        // Versions that are to be judged anew go before those of an older build.
+        .order_by_asc(version::Column::Derivation)
+        .order_by_asc(version::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The key sets that the signatures of these versions were judged with, as JSON, in no order.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn key_sets_of(
+    on: &impl Handle,
+    versions: &[Uuid],
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(version::Entity::find()
+        .select_only()
+        .columns([version::Column::Id, version::Column::KeySets])
+        .filter(version::Column::Id.is_in(versions.iter().copied()))
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The bytes with that digest.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let row = body::Entity::find_by_id(digest)
+        .one(on.connection())
+        .await?;
+    Ok(row.map(|row| row.bytes))
+}
+
+impl Write {
+    /// Keeps bytes under their digests; what is there already is left alone. Until the write ends nobody
+    /// else drops these bytes.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn bodies_insert(&self, mut rows: Vec<body::Model>) -> Result<(), StoreError> {
+        // In one order everywhere, so that two writers with the same bytes never wait for each other.
+        rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
+        rows.dedup_by(|one, other| one.digest == other.digest);
+        let mut conflict = OnConflict::column(body::Column::Digest);
+        if self.locks_rows() {
+            // An update to the same value locks the row; leaving it alone would not, and another
+            // writer could then drop the bytes as unused before this one commits.
+            conflict.update_column(body::Column::Digest);
+        } else {
+            conflict.do_nothing();
+        }
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            Some(conflict),
+        )
+        .await
+    }
+
+    /// Adds versions.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_insert(&self, rows: Vec<version::Model>) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.insert_rows(
+            rows.into_iter().map(IntoActiveModel::into_active_model),
+            None,
+        )
+        .await
+    }
+
+    /// Replaces what was derived from a version's bytes. Its state and its count of repeats are left to
+    /// those who decide and look: they may have moved on since the row was read.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn version_derived(&self, row: version::Model) -> Result<(), StoreError> {
+        version::Entity::update_many()
+            .set(version::ActiveModel {
+                content_digest: Set(row.content_digest),
+                signing: Set(row.signing),
+                signature: Set(row.signature),
+                key_sets: Set(row.key_sets),
+                thumbprints: Set(row.thumbprints),
+                verdicts: Set(row.verdicts),
+                wire_family: Set(row.wire_family),
+                model: Set(row.model),
+                findings: Set(row.findings),
+                has_error: Set(row.has_error),
+                derivation: Set(row.derivation),
+                ..Default::default()
+            })
+            .filter(version::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Has the signed versions of these agents judged anew, but for `but`: they are derived again as if nothing had
+    /// derived them yet. Answers how many they are.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_judge_anew(
+        &self,
+        agents: &[Uuid],
+        but: Option<Uuid>,
+    ) -> Result<u64, StoreError> {
+        use version::Column as C;
+        if agents.is_empty() {
+            return Ok(0);
+        }
+        let mut marked = version::Entity::update_many()
+            .col_expr(C::Derivation, Expr::value(UNDERIVED))
+            .filter(C::AgentId.is_in(agents.iter().copied()))
+            .filter(C::Signature.ne(SignatureState::Unsigned.as_str()));
+        if let Some(but) = but {
+            marked = marked.filter(C::Id.ne(but));
+        }
+        Ok(marked.exec(self.connection()).await?.rows_affected)
+    }
+
+    /// Sets the state of versions; an approval is remembered for good.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_set_state(
+        &self,
+        ids: &[Uuid],
+        state: VersionState,
+    ) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut change = version::ActiveModel {
+            state: Set(state.into()),
+            ..Default::default()
+        };
+        if state == VersionState::Approved {
+            change.ever_approved = Set(true);
+        }
+        version::Entity::update_many()
+            .set(change)
+            .filter(version::Column::Id.is_in(ids.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Counts another look at differing bytes of the same content.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_repeat(&self, ids: &[Uuid]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        version::Entity::update_many()
+            .col_expr(
+                version::Column::Repeats,
+                Expr::col(version::Column::Repeats).add(1),
+            )
+            .filter(version::Column::Id.is_in(ids.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Drops the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes
+    /// stay with whatever other version has them.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn versions_trim(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
+        use version::Column as C;
+        #[derive(FromQueryResult)]
+        struct Old {
+            id: Uuid,
+            digest: String,
+        }
+        let old: Vec<Old> = version::Entity::find()
+            .select_only()
+            .columns([C::Id, C::Digest])
+            .filter(C::AgentId.eq(agent))
+            .order_by_desc(C::Id)
+            .offset(VERSIONS_PER_AGENT)
+            .limit(VERSIONS_PER_AGENT)
+            .into_model::<Old>()
+            .all(self.connection())
+            .await?;
+        let dropped: Vec<Old> = old
+            .into_iter()
+            .filter(|row| !keep.contains(&row.id))
+            .collect();
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        version_source::Entity::delete_many()
+            .filter(version_source::Column::VersionId.is_in(dropped.iter().map(|row| row.id)))
+            .exec(self.connection())
+            .await?;
+        version::Entity::delete_many()
+            .filter(C::Id.is_in(dropped.iter().map(|row| row.id)))
+            .exec(self.connection())
+            .await?;
+        self.bodies_drop_unused(dropped.into_iter().map(|row| row.digest).collect())
+            .await
+    }
+
+    /// Drops bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; answers how many.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn bodies_evict(&self, retired_by: i64) -> Result<u64, StoreError> {
+        let versions = |living: bool| {
+            let ended = agent::Column::RetiredAt.lte(retired_by);
+            let standing = agent::Column::RetiredAt
+                .is_null()
+                .or(agent::Column::RetiredAt.gt(retired_by));
+            Query::select()
+                .column((version::Entity, version::Column::Digest))
+                .from(version::Entity)
+                .inner_join(
+                    agent::Entity,
+                    Expr::col((agent::Entity, agent::Column::Id))
+                        .equals((version::Entity, version::Column::AgentId)),
+                )
+                .and_where(if living { standing } else { ended })
+                .and_where(
+                    Expr::col((version::Entity, version::Column::Digest))
+                        .equals((body::Entity, body::Column::Digest)),
+                )
+                .take()
+        };
+        let mut old = body::Entity::find()
+            .select_only()
+            .column(body::Column::Digest)
+            .filter(Expr::exists(versions(false)))
+            .filter(Expr::exists(versions(true)).not())
+            .limit(BODIES_AT_ONCE);
+        if self.locks_rows() {
+            // What another write has just kept is held by it, and passed over.
+            old = old.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        }
+        let old: Vec<String> = old.into_tuple().all(self.connection()).await?;
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let dropped = body::Entity::delete_many()
+            .filter(body::Column::Digest.is_in(old))
+            .exec(self.connection())
+            .await?;
+        Ok(dropped.rows_affected)
+    }
+
+    /// Drops those of these bytes that no version has. What another write has just kept counts as used:
+    /// that write holds the row, and it is passed over.
+    async fn bodies_drop_unused(&self, digests: Vec<String>) -> Result<(), StoreError> {
+        let mut held = body::Entity::find()
+            .select_only()
+            .column(body::Column::Digest)
+            .filter(body::Column::Digest.is_in(digests));
+        if self.locks_rows() {
+            held = held.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        }
+        let held: Vec<String> = held.into_tuple().all(self.connection()).await?;
+        let used: Vec<String> = version::Entity::find()
+            .select_only()
+            .column(version::Column::Digest)
+            .distinct()
+            .filter(version::Column::Digest.is_in(held.clone()))
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        let unused = held.into_iter().filter(|digest| !used.contains(digest));
+        body::Entity::delete_many()
+            .filter(body::Column::Digest.is_in(unused))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}
