@@ -8,7 +8,7 @@ use super::tree::{Source, files, read};
 /// The heading the map stands under; it ends at the next heading of the same level.
 const HEADING: &str = "## Code map";
 
-/// How deep folders are listed: `registry/src/http` is, what lies in it is left to its module doc.
+/// How deep folders are listed: `registry/server/src/http` is, what lies in it is left to its module doc.
 const DEPTH: usize = 3;
 
 /// What the map has to list: every folder down to [`DEPTH`] except `src` itself, and the Rust files

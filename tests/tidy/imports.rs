@@ -10,35 +10,35 @@ type Home = (&'static str, &'static [&'static str], &'static str);
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
 /// Tests may name anything.
 const HOMES: [Home; 17] = [
-    ("sea_orm", &["registry/src/store", "migrations/src"], STORE),
+    ("sea_orm", &["registry/store/src", "migrations/src"], STORE),
     (
         "sea_orm_migration",
-        &["registry/src/store", "migrations/src"],
+        &["registry/store/src", "migrations/src"],
         STORE,
     ),
-    ("sqlx", &["registry/src/store"], STORE),
+    ("sqlx", &["registry/store/src"], STORE),
     (
         "actix_web",
-        &["registry/src/http", "registry/src/demo"],
+        &["registry/server/src/http", "registry/demo/src"],
         HTTP,
     ),
-    ("actix_http", &["registry/src/http"], HTTP),
-    ("actix_server", &["registry/src/http"], HTTP),
-    ("actix_service", &["registry/src/http"], HTTP),
-    ("utoipa_actix_web", &["registry/src/http"], HTTP),
-    ("tracing_actix_web", &["registry/src/http"], HTTP),
-    ("askama", &["registry/src/http"], HTTP),
+    ("actix_http", &["registry/server/src/http"], HTTP),
+    ("actix_server", &["registry/server/src/http"], HTTP),
+    ("actix_service", &["registry/server/src/http"], HTTP),
+    ("utoipa_actix_web", &["registry/server/src/http"], HTTP),
+    ("tracing_actix_web", &["registry/server/src/http"], HTTP),
+    ("askama", &["registry/server/src/http"], HTTP),
     (
         "tantivy",
-        &["registry/src/index"],
-        "searching belongs into registry/src/index",
+        &["registry/search/src"],
+        "searching belongs into registry/search/src",
     ),
     (
         "reqwest",
         &[
             "crawler/src/fetch",
-            "registry/src/cli/client.rs",
-            "registry/src/talk",
+            "registry/cli/src/client.rs",
+            "registry/a2a/src",
         ],
         "the server asks others through the crawler's guarded fetcher",
     ),
@@ -52,18 +52,18 @@ const HOMES: [Home; 17] = [
         &["crawler/src"],
         "names are resolved by the crawler's guard",
     ),
-    ("safetensors", &["registry/src/embed"], EMBED),
-    ("tokenizers", &["registry/src/embed"], EMBED),
+    ("safetensors", &["registry/embed/src"], EMBED),
+    ("tokenizers", &["registry/embed/src"], EMBED),
     (
         "rayon",
-        &["registry/src/embed"],
+        &["registry/embed/src"],
         "work is done on tokio's threads; only sentence encoding has threads of its own",
     ),
 ];
 
-const STORE: &str = "SQL belongs into registry/src/store; add a method there";
-const HTTP: &str = "HTTP belongs into registry/src/http; hand plain values over";
-const EMBED: &str = "sentence encoding belongs into registry/src/embed";
+const STORE: &str = "SQL belongs into registry/store/src; add a method there";
+const HTTP: &str = "HTTP belongs into registry/server/src/http; hand plain values over";
+const EMBED: &str = "sentence encoding belongs into registry/embed/src";
 
 /// A call, the only places that may make it, and what to do instead.
 type Call = (
@@ -99,10 +99,10 @@ const CALLS: [Call; 18] = [
             "crawler/src/clock.rs",
             "crawler/src/fetch",
             "crawler/src/worker",
-            "registry/src/http/connection.rs",
-            "registry/src/metrics",
-            "registry/src/talk",
-            "registry/src/cli",
+            "registry/server/src/http/connection.rs",
+            "registry/server/src/metrics",
+            "registry/a2a/src",
+            "registry/cli/src",
         ],
         CLOCK,
     ),
@@ -132,7 +132,7 @@ const CALLS: [Call; 18] = [
 ];
 
 /// Where giving up is the right answer: before anything runs.
-const MAY_GIVE_UP: &[&str] = &["registry/src/main.rs"];
+const MAY_GIVE_UP: &[&str] = &["registry/cli/src/main.rs"];
 const GIVE_UP: &str = "return an error that says what is wrong; nothing that runs may give up";
 
 /// Whether `path` lies in a place.
@@ -211,35 +211,42 @@ fn strays_are_found() {
         "fn f() { name.to_socket_addrs(); }",
         "fn f() { Command::new(\"curl\"); }",
     ] {
-        assert_eq!(problems("registry/src/app/agents.rs", text), 1, "{text}");
+        assert_eq!(
+            problems("registry/server/src/app/agents.rs", text),
+            1,
+            "{text}"
+        );
     }
     for (path, text) in [
-        ("registry/src/store/agents.rs", "use sea_orm::Value;"),
-        ("registry/src/store.rs", "use sea_orm::Value;"),
+        ("registry/store/src/agents.rs", "use sea_orm::Value;"),
+        ("registry/store/src/rows.rs", "use sea_orm::Value;"),
         ("tests/agents.rs", "use sea_orm::Value;"),
         (
-            "registry/src/app/agents.rs",
+            "registry/server/src/app/agents.rs",
             "// use sea_orm::Value;\nfn f() { \"sea_orm::Value\"; }",
         ),
         (
-            "registry/src/app/agents.rs",
+            "registry/server/src/app/agents.rs",
             "use crate::store::sea_orm::Value;",
         ),
         (
-            "registry/src/app/agents.rs",
+            "registry/server/src/app/agents.rs",
             "#[cfg(test)]\nmod tests {\n use sea_orm::Value;\n}",
         ),
         (
             "crawler/src/clock.rs",
             "fn f() { OffsetDateTime::now_utc(); }",
         ),
-        ("registry/src/main.rs", "fn f() { g().expect(\"a port\"); }"),
-        ("registry/src/app/agents.rs", "fn f() { g().unwrap_or(1); }"),
+        (
+            "registry/cli/src/main.rs",
+            "fn f() { g().expect(\"a port\"); }",
+        ),
+        (
+            "registry/server/src/app/agents.rs",
+            "fn f() { g().unwrap_or(1); }",
+        ),
     ] {
         assert_eq!(problems(path, text), 0, "{path}: {text}");
     }
-    assert_eq!(
-        problems("registry/src/storehouse.rs", "use sea_orm::Value;"),
-        1
-    );
+    assert_eq!(problems("registry/store/srcs.rs", "use sea_orm::Value;"), 1);
 }

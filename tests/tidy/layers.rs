@@ -1,84 +1,24 @@
-//! The layers inside `registry`: which module may name which.
+//! The order of the modules inside the server: which may name which.
 
 use super::assert_tidy;
 use super::code::Token;
 use super::tree::{Source, sources};
 
-/// A module directly under `registry/src`, the other ones it may name, and which of our packages.
-type Layer = (
-    &'static str,
-    &'static [&'static str],
-    &'static [&'static str],
-);
+/// The modules directly under `registry/server/src`, from the ground up: each may name those before it and none behind it,
+/// so there is no circle between two of them. Add a new module where it belongs.
+const ORDER: [&str; 5] = ["config", "app", "metrics", "jobs", "http"];
 
-/// The name for what is defined in `lib.rs` itself, where the layers are put together.
+/// Where they lie.
+const SERVER: &str = "registry/server/src/";
+
+/// The name for what is defined in `lib.rs` itself.
 const ROOT: &str = "root";
 
-/// Add a row for a new module. A row names what may be used, so what is not there is forbidden:
-/// `http` reaches no store, `domain` does no input or output, `talk` stands alone.
-const LAYERS: [Layer; 15] = [
-    ("domain", &[], &["a2a_card"]),
-    ("api", &["domain"], &["a2a_card"]),
-    ("config", &["domain"], &["a2a_crawler"]),
-    ("talk", &[], &["a2a_card"]),
-    ("processor", &[], &[]),
-    (
-        "embed",
-        &["processor", "domain", "config"],
-        &["a2a_crawler"],
-    ),
-    (
-        "store",
-        &["domain", "api", "config"],
-        &["a2a_card", "a2a_crawler", "a2a_migrations"],
-    ),
-    ("vectors", &["processor"], &[]),
-    (
-        "index",
-        &["vectors", "processor", "domain", "api", "config"],
-        &["a2a_card"],
-    ),
-    (
-        "app",
-        &[
-            "store", "index", "vectors", "embed", "domain", "api", "config",
-        ],
-        &["a2a_card", "a2a_crawler"],
-    ),
-    (
-        "jobs",
-        &["app", "store", "embed", "domain", "api", "config"],
-        &["a2a_card", "a2a_crawler"],
-    ),
-    (
-        "http",
-        &["app", "metrics", "domain", "api", "config"],
-        &["a2a_card"],
-    ),
-    (
-        "demo",
-        &["domain", "api", "config"],
-        &["a2a_card", "a2a_crawler"],
-    ),
-    ("metrics", &[], &[]),
-    (
-        "cli",
-        &[
-            "http", "jobs", "app", "embed", "demo", "metrics", "talk", "domain", "api", "config",
-            ROOT,
-        ],
-        &["a2a_card", "a2a_crawler"],
-    ),
-];
-
-const OURS: [&str; 4] = ["a2a_card", "a2a_crawler", "a2a_migrations", "a2a_registry"];
-
-/// The module path of a file under `registry/src`: `["app", "agents"]` for `app/agents.rs`, and
-/// nothing for `lib.rs` and `main.rs`.
+/// The module path of a file of the server: `["app", "agents"]` for `app/agents.rs`, and nothing for `lib.rs`.
 fn module_path(path: &str) -> Option<Vec<&str>> {
-    let inner = path.strip_prefix("registry/src/")?.strip_suffix(".rs")?;
+    let inner = path.strip_prefix(SERVER)?.strip_suffix(".rs")?;
     let mut parts: Vec<&str> = inner.split('/').collect();
-    if matches!(parts.last(), Some(&"mod" | &"lib" | &"main")) {
+    if matches!(parts.last(), Some(&"mod" | &"lib")) {
         parts.pop();
     }
     Some(parts)
@@ -132,7 +72,7 @@ fn named_modules(tokens: &[Token], module: &[&str]) -> Vec<(String, usize)> {
             continue;
         }
         for named in branches(tokens, next + 1) {
-            let known = LAYERS.iter().any(|(name, ..)| *name == named.text);
+            let known = ORDER.contains(&named.text.as_str());
             let name = if known {
                 named.text.clone()
             } else {
@@ -154,36 +94,22 @@ fn check(source: &Source) -> Vec<String> {
     if source.is_test() {
         return Vec::new();
     }
-    let Some((_, modules, packages)) = LAYERS.iter().find(|(name, ..)| name == own) else {
+    let Some(rank) = ORDER.iter().position(|name| name == own) else {
         return vec![format!(
-            "{}: the module `{own}` has no row in LAYERS of tests/tidy/layers.rs; add one that \
-             says what it may use, or move the file into a layer",
+            "{}: the module `{own}` has no place in ORDER of tests/tidy/layers.rs; add it behind all that it uses, or move \
+             the file into another module",
             source.path
         )];
     };
     let tokens = source.production_tokens();
     let mut problems = Vec::new();
     for (name, line) in named_modules(&tokens, &module) {
-        if name != *own && !modules.contains(&name.as_str()) {
-            let what = if name == ROOT {
-                "what lib.rs defines".to_owned()
-            } else {
-                format!("`{name}`")
-            };
+        if name != *own && !ORDER[..rank].contains(&name.as_str()) {
             problems.push(format!(
-                "{}:{line}: `{own}` may not use {what}, only {modules:?}; go through a layer between \
-                 them, or move the code",
-                source.path
-            ));
-        }
-    }
-    for (index, token) in tokens.iter().enumerate() {
-        let head = index == 0 || tokens[index - 1].text != "::" || tokens[index - 2].text == "use";
-        let ours = OURS.contains(&token.text.as_str());
-        if head && ours && !packages.contains(&token.text.as_str()) {
-            problems.push(format!(
-                "{}:{}: `{own}` may not use the package {}, only {packages:?}",
-                source.path, token.line, token.text
+                "{}:{line}: `{own}` may not use `{name}`, only what comes before it: {:?}; move the code to where both \
+                 may use it",
+                source.path,
+                &ORDER[..rank]
             ));
         }
     }
@@ -196,61 +122,61 @@ fn layers_use_only_what_lies_below_them() {
 }
 
 #[test]
-fn short_cuts_between_layers_are_found() {
+fn arrows_back_up_are_found() {
     let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let [ground, below, .., above] = ORDER;
+    let file = |module: &str| format!("{SERVER}{module}/agents.rs");
     for (path, text) in [
-        ("registry/src/http/agents.rs", "use crate::store::Store;"),
+        (file(below), format!("use crate::{above}::Store;")),
         (
-            "registry/src/http/agents.rs",
-            "use crate::{\n app::{self, agents},\n store::{a, b},\n};",
+            file(below),
+            format!("use crate::{{\n {ground}::{{self, agents}},\n {above}::{{a, b}},\n}};"),
         ),
         (
-            "registry/src/http/agents.rs",
-            "fn f() { crate::store::agents::list() }",
+            file(below),
+            format!("fn f() {{ crate::{above}::agents::list() }}"),
+        ),
+        (file(below), format!("use super::super::{above}::Store;")),
+        (
+            format!("{SERVER}{below}/mod.rs"),
+            format!("use super::{above}::Store;"),
         ),
         (
-            "registry/src/http/agents.rs",
-            "use super::super::store::Store;",
+            format!("{SERVER}{below}.rs"),
+            format!("use super::{{{ground}, {above}}};"),
         ),
-        ("registry/src/http/mod.rs", "use super::store::Store;"),
-        ("registry/src/store.rs", "use super::{domain, app};"),
-        ("registry/src/store/agents.rs", "use crate::app::Error;"),
-        ("registry/src/domain/agent.rs", "use a2a_crawler::Clock;"),
-        ("registry/src/app/agents.rs", "use crate::App;"),
-        ("registry/src/talk/mod.rs", "use crate::domain::DomainName;"),
-        ("registry/src/novelty/mod.rs", ""),
+        (file(above), "use crate::App;".to_owned()),
+        (file("novelty"), String::new()),
     ] {
-        assert_eq!(problems(path, text), 1, "{path}: {text}");
+        assert_eq!(problems(&path, &text), 1, "{path}: {text}");
     }
     for (path, text) in [
         (
-            "registry/src/http/agents.rs",
-            "use crate::app::agents;\nuse crate::{api, http::error};",
+            file(above),
+            format!("use crate::{below}::agents;\nuse crate::{{{ground}, {above}::error}};"),
         ),
-        ("registry/src/http/agents.rs", "use super::error::Problem;"),
+        (file(below), "use super::error::Problem;".to_owned()),
         (
-            "registry/src/http/pages/agent.rs",
-            "use super::super::error::Problem;",
-        ),
-        (
-            "registry/src/http/agents.rs",
-            "use serde::{Serialize, de::{self, store}};",
+            format!("{SERVER}{below}/pages/agent.rs"),
+            "use super::super::error::Problem;".to_owned(),
         ),
         (
-            "registry/src/http/agents.rs",
-            "#[cfg(test)]\nmod tests {\n use crate::store::Store;\n}",
+            file(below),
+            format!("#[cfg(test)]\nmod tests {{\n use crate::{above}::Store;\n}}"),
         ),
         (
-            "registry/src/lib.rs",
-            "use crate::store::Store;\npub(crate) mod store;",
+            format!("{SERVER}lib.rs"),
+            format!("use crate::{above}::Store;\npub(crate) mod store;"),
         ),
         (
-            "registry/src/store/mod.rs",
-            "pub(crate) fn f() {}\npub(super) fn g() {}",
+            format!("{SERVER}{below}/mod.rs"),
+            "pub(crate) fn f() {}\npub(super) fn g() {}".to_owned(),
         ),
-        ("registry/src/cli/serve.rs", "use crate::{App, http};"),
-        ("crawler/src/lib.rs", "use crate::guard::Guard;"),
+        (
+            "crawler/src/lib.rs".to_owned(),
+            "use crate::guard::Guard;".to_owned(),
+        ),
     ] {
-        assert_eq!(problems(path, text), 0, "{path}: {text}");
+        assert_eq!(problems(&path, &text), 0, "{path}: {text}");
     }
 }

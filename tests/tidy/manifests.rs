@@ -14,26 +14,92 @@ type Package = (
 );
 
 /// Exactly these packages, with exactly these arrows. Nothing depends on the tests.
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 14] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
+    ("registry/domain", "a2a-registry-domain", &["a2a-card"], &[]),
+    ("registry/simd", "a2a-registry-simd", &[], &[]),
     (
-        "registry",
+        "registry/store",
+        "a2a-registry-store",
+        &["a2a-crawler", "a2a-migrations", "a2a-registry-domain"],
+        &[],
+    ),
+    (
+        "registry/search",
+        "a2a-registry-search",
+        &["a2a-registry-simd"],
+        &[],
+    ),
+    (
+        "registry/embed",
+        "a2a-registry-embed",
+        &["a2a-crawler", "a2a-registry-simd"],
+        &[],
+    ),
+    (
+        "registry/a2a",
+        "a2a-client",
+        &["a2a-card"],
+        &["a2a-crawler", "a2a-registry-demo"],
+    ),
+    (
+        "registry/api",
+        "a2a-registry-api",
+        &["a2a-card", "a2a-registry-domain"],
+        &[],
+    ),
+    (
+        "registry/server",
+        "a2a-registry-server",
+        &[
+            "a2a-card",
+            "a2a-crawler",
+            "a2a-registry-api",
+            "a2a-registry-domain",
+            "a2a-registry-embed",
+            "a2a-registry-search",
+            "a2a-registry-store",
+        ],
+        &["a2a-registry-demo"],
+    ),
+    ("registry/demo", "a2a-registry-demo", &["a2a-crawler"], &[]),
+    (
+        "registry/cli",
         "a2a-registry",
-        &["a2a-card", "a2a-crawler", "a2a-migrations"],
+        &[
+            "a2a-card",
+            "a2a-client",
+            "a2a-crawler",
+            "a2a-registry-api",
+            "a2a-registry-demo",
+            "a2a-registry-domain",
+            "a2a-registry-embed",
+            "a2a-registry-server",
+        ],
         &[],
     ),
     (
         "tests",
         "registry-tests",
         &[],
-        &["a2a-card", "a2a-crawler", "a2a-migrations", "a2a-registry"],
+        &[
+            "a2a-card",
+            "a2a-crawler",
+            "a2a-migrations",
+            "a2a-registry-api",
+            "a2a-registry-domain",
+            "a2a-registry-embed",
+            "a2a-registry-search",
+            "a2a-registry-server",
+            "a2a-registry-store",
+        ],
     ),
 ];
 
 /// The only package with a program.
-const WITH_PROGRAM: &str = "registry";
+const WITH_PROGRAM: &str = "registry/cli";
 
 /// Packages that would bring a second way to do what one already does.
 const UNWANTED: [(&str, &str); 16] = [
@@ -184,7 +250,7 @@ fn wrong_arrows_are_found() {
     assert!(check(crawler, &right).is_empty());
     for wrong in [
         good.to_owned(),
-        format!("{right}a2a-registry.workspace = true\n"),
+        format!("{right}a2a-registry-domain.workspace = true\n"),
         format!("{right}[build-dependencies]\na2a-migrations.workspace = true\n"),
         format!("{right}[dev-dependencies]\nregistry-tests.workspace = true\n"),
         format!("{right}[target.'cfg(unix)'.dependencies]\na2a-migrations.workspace = true\n"),
