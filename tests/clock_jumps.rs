@@ -1,5 +1,10 @@
 //! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
 
+use a2a_registry_server::app::crawling::visits_give_back;
+use a2a_registry_server::app::crawling::visits_lease;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::ingest::ingest;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
@@ -39,21 +44,17 @@ async fn back_from_the_future(url: &str) -> Stage {
         .await;
     assert_eq!(group.len(), DOMAINS);
     group.truncate(DOMAINS - 1);
-    stage.app.ingest(&group).await.unwrap();
+    ingest(&stage.app, &group).await.unwrap();
     let vouch = Vouch {
         reason: "known to us".into(),
         account: None,
     };
     let admin = &stage.admin;
-    stage
-        .app
-        .domain_vouch(admin, &name(2), &vouch)
+    domain_vouch(&stage.app, admin, &name(2), &vouch)
         .await
         .unwrap();
     let wish = a2a_registry_api::Recrawl { full: true };
-    stage
-        .app
-        .domain_recrawl(admin, &name(3), &wish)
+    domain_recrawl(&stage.app, admin, &name(3), &wish)
         .await
         .unwrap();
     stage.advance(-YEAR);
@@ -62,13 +63,13 @@ async fn back_from_the_future(url: &str) -> Stage {
 
 /// Leasing draws near what is too far away.
 async fn lease_nothing(stage: &Stage) {
-    let leased = stage.app.visits_lease(1, LEASE).await.unwrap();
+    let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
     let held: Vec<(i64, i64)> = leased
         .iter()
         .map(|(row, _)| (row.id, row.lease.unwrap()))
         .collect();
     let at_once = std::time::Duration::ZERO;
-    stage.app.visits_give_back(&held, at_once).await.unwrap();
+    visits_give_back(&stage.app, &held, at_once).await.unwrap();
 }
 
 async fn everything_is_near(stage: &Stage) {
@@ -118,7 +119,7 @@ async fn everybody_is_visited(stage: &Stage) {
         stage.advance(Duration::HOUR);
         let group = stage.outcomes(|_| Answer::NotModified).await;
         visited.extend(group.iter().map(|outcome| outcome.domain_key));
-        stage.app.ingest(&group).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
     }
     assert_eq!(visited.len(), DOMAINS);
     for number in 0..DOMAINS {

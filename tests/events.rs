@@ -1,5 +1,7 @@
 //! The one queue: nobody who follows it ever misses a row (model.md section 9).
 
+use a2a_registry_server::app::acts::agent_resume;
+use a2a_registry_server::app::acts::agent_suspend;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -198,15 +200,12 @@ async fn another_process_follows_on_postgres() {
         reason: "hide it".into(),
         hold: None,
     };
-    here.app
-        .agent_suspend(&here.admin, &agent.id.to_string(), &act)
+    agent_suspend(&here.app, &here.admin, &agent.id.to_string(), &act)
         .await
         .unwrap();
     there.index_equals_database().await;
     assert_eq!(there.served(agent.id).await, None);
-    there
-        .app
-        .agent_resume(&there.admin, &agent.id.to_string(), &act)
+    agent_resume(&there.app, &there.admin, &agent.id.to_string(), &act)
         .await
         .unwrap();
     there

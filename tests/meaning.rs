@@ -4,6 +4,12 @@
 mod pages;
 mod program;
 
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::meaning::embedding::embedding_open;
+use a2a_registry_server::app::meaning::embedding::embedding_step;
+use a2a_registry_server::app::meaning::embedding::models_forget_but;
+use a2a_registry_server::app::meaning::meaning_progress;
+use a2a_registry_server::app::search::search;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_api::{Act, AgentList};
@@ -124,12 +130,12 @@ async fn patient(url: &str) -> Stage {
 
 async fn open(stage: &Stage, encoder: &Arc<Scripted>) -> Embedding {
     let encoder: Arc<dyn Embedder> = Arc::clone(encoder) as _;
-    stage.app.embedding_open(encoder).await.unwrap()
+    embedding_open(&stage.app, encoder).await.unwrap()
 }
 
 /// Has a model do everything there is to do.
 async fn finish(stage: &Stage, embedding: &mut Embedding) {
-    while stage.app.embedding_step(embedding).await.unwrap() != Step::Done {}
+    while embedding_step(&stage.app, embedding).await.unwrap() != Step::Done {}
 }
 
 async fn asked(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
@@ -187,8 +193,8 @@ both_databases! {
         // A question is worked out once, whatever the mode.
         assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
         let bad = SearchQuery { q: Some("x".into()), mode: Some("magic".into()), ..SearchQuery::default() };
-        assert!(stage.app.search(&Caller::default(), &bad).await.is_err());
-        let told = stage.app.meaning_progress();
+        assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
+        let told = meaning_progress(&stage.app);
         assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
     }
 
@@ -218,7 +224,7 @@ both_databases! {
         assert!(poets.contains(&travel) && poets.contains(&poet), "{poets:?}");
 
         let act = Act { reason: "not now".into(), hold: None };
-        stage.app.agent_suspend(&stage.admin, &bank.to_string(), &act).await.unwrap();
+        agent_suspend(&stage.app, &stage.admin, &bank.to_string(), &act).await.unwrap();
         stage.settle().await;
         finish(&stage, &mut embedding).await;
         assert_eq!(ids(&asked(&stage, QUESTION, None).await), [late.id]);
@@ -251,7 +257,7 @@ both_databases! {
         three(&stage).await;
         let encoder = Scripted::new("first", 0);
         let mut embedding = open(&stage, &encoder).await;
-        assert!(matches!(stage.app.embedding_step(&mut embedding).await.unwrap(), Step::More(3)));
+        assert!(matches!(embedding_step(&stage.app, &mut embedding).await.unwrap(), Step::More(3)));
         assert!(!embedding.is_complete());
         drop(embedding);
         assert_eq!(encoder.asked(TextKind::Card).len(), 6, "a card and a skill each");
@@ -321,7 +327,7 @@ both_databases! {
         let encoder = Scripted::new("first", 0);
         encoder.feel(Mood::Away);
         let mut embedding = open(&stage, &encoder).await;
-        assert!(stage.app.embedding_step(&mut embedding).await.is_err());
+        assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
         assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
         encoder.feel(Mood::Well);
         finish(&stage, &mut embedding).await;
@@ -337,12 +343,12 @@ both_databases! {
         let encoder = Scripted::new("first", 0);
         encoder.feel(Mood::Broken);
         let mut embedding = open(&stage, &encoder).await;
-        assert!(stage.app.embedding_step(&mut embedding).await.is_err());
+        assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
         assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
         encoder.feel(Mood::Choking);
         finish(&stage, &mut embedding).await;
         assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
-        assert_eq!(stage.app.meaning_progress()[0].agents, 3);
+        assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
         // It is known to have none, and is asked again only when it says something else.
         let again = open(&stage, &encoder).await;
         assert!(again.is_complete());
@@ -351,7 +357,7 @@ both_databases! {
         stage.approve(bad.id).await;
         stage.settle().await;
         finish(&stage, &mut embedding).await;
-        assert_eq!(stage.app.meaning_progress()[0].agents, 4);
+        assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
     }
 
     /// Pages of an order by words stay of words when a model comes in between, and an order by meaning that nobody can
@@ -367,7 +373,7 @@ both_databases! {
                 page_token: token,
                 ..SearchQuery::default()
             };
-            let bytes = stage.app.search(&Caller::default(), &query).await.unwrap();
+            let bytes = search(&stage.app, &Caller::default(), &query).await.unwrap();
             serde_json::from_slice::<AgentList>(&bytes).unwrap()
         };
         let encoder = Scripted::new("first", 0);
@@ -413,12 +419,12 @@ both_databases! {
         assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
         assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (0, 1));
         // Another process may still use it; an hour later nobody does.
-        assert!(!stage.app.models_forget_but(&["new".into()]).await.unwrap());
+        assert!(!models_forget_but(&stage.app, &["new".into()]).await.unwrap());
         stage.advance(time::Duration::hours(2));
-        while stage.app.models_forget_but(&["new".into()]).await.unwrap() {}
+        while models_forget_but(&stage.app, &["new".into()]).await.unwrap() {}
         assert_eq!(vectors::vectors_count(&stage.store, "old").await.unwrap(), 0);
         assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
-        assert_eq!(stage.app.meaning_progress().len(), 1);
+        assert_eq!(meaning_progress(&stage.app).len(), 1);
         assert_eq!(vectors::vectors_count(&stage.store, "new").await.unwrap(), 3);
     }
 
@@ -433,7 +439,7 @@ both_databases! {
         let encoder = Scripted::new("first", 0);
         let mut embedding = open(&stage, &encoder).await;
         finish(&stage, &mut embedding).await;
-        let cutoff = stage.app.meaning_progress()[0].cutoff.unwrap();
+        let cutoff = meaning_progress(&stage.app)[0].cutoff.unwrap();
         assert!((0.0..=1.0).contains(&cutoff), "{cutoff}");
         let kept = vectors::model(&stage.store, "first").await.unwrap().unwrap().cutoff;
         assert_eq!(kept, Some(f64::from(cutoff)));

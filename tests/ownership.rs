@@ -18,6 +18,27 @@ mod ways;
 mod withdrawal;
 mod word;
 
+use a2a_registry_server::app::acts::agent_deprecate;
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::acts::agent_undeprecate;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::ownership::generation::domain_new_generation;
+use a2a_registry_server::app::ownership::keys::key_enrol;
+use a2a_registry_server::app::ownership::keys::key_withdraw;
+use a2a_registry_server::app::ownership::owner::agent_patch;
+use a2a_registry_server::app::ownership::owner::domain_patch;
+use a2a_registry_server::app::ownership::owner::domain_transfer;
+use a2a_registry_server::app::ownership::verify::check_lease;
+use a2a_registry_server::app::ownership::verify::check_make;
+use a2a_registry_server::app::ownership::verify::domain_verify;
+use a2a_registry_server::app::ownership::verify::reach_out;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
 use std::sync::Arc;
 
 use a2a_card::{ProtectedHeader, SigningKey};
@@ -79,7 +100,7 @@ impl House {
     fn equipped(stage: Stage, config: FetcherConfig) -> Self {
         let names = Arc::new(StaticResolver::new());
         let fetcher = Fetcher::new(config, names.clone(), stage.app.clock()).unwrap();
-        stage.app.reach_out(Arc::new(fetcher));
+        reach_out(&stage.app, Arc::new(fetcher));
         Self { stage, names }
     }
 
@@ -91,13 +112,10 @@ impl House {
             name: "a test".into(),
             expires_in_days: None,
         };
-        let made = self
-            .stage
-            .app
-            .token_create(&self.stage.admin, &new)
+        let made = token_create(&self.stage.app, &self.stage.admin, &new)
             .await
             .unwrap();
-        self.stage.app.authenticate(&made.secret).await.unwrap()
+        authenticate(&self.stage.app, &made.secret).await.unwrap()
     }
 
     async fn register(&self, caller: &Caller, domain: &str) -> DomainView {
@@ -105,7 +123,7 @@ impl House {
             domain: Some(domain.into()),
             ..Registration::default()
         };
-        self.stage.app.register(caller, &what).await.unwrap()
+        register(&self.stage.app, caller, &what).await.unwrap()
     }
 
     /// Places a TXT record at a name, instead of what was there.
@@ -148,15 +166,15 @@ impl House {
     async fn looks(&self) -> usize {
         let app = &self.stage.app;
         let mut looks = 0;
-        while let Some(check) = app.check_lease().await.unwrap() {
-            app.check_make(&check).await.unwrap();
+        while let Some(check) = check_lease(&app).await.unwrap() {
+            check_make(&app, &check).await.unwrap();
             looks += 1;
         }
         looks
     }
 
     async fn shown(&self, caller: &Caller) -> DomainView {
-        self.stage.app.domain_show(caller, DOMAIN).await.unwrap()
+        domain_show(&self.stage.app, caller, DOMAIN).await.unwrap()
     }
 
     async fn state(&self) -> String {
@@ -171,13 +189,15 @@ impl House {
             .visit(|_| Answer::Card(card("Travel", "Books flights")))
             .await;
         self.place_standing(&view);
-        let found = self.stage.app.domain_verify(&owner, DOMAIN).await.unwrap();
+        let found = domain_verify(&self.stage.app, &owner, DOMAIN)
+            .await
+            .unwrap();
         assert_eq!(found.domain.state, "verified", "{:#?}", found.checks);
         (owner, self.stage.agent(DOMAIN).await.id)
     }
 
     async fn verify(&self, caller: &Caller) -> Result<Vec<(String, String)>, AppError> {
-        let found = self.stage.app.domain_verify(caller, DOMAIN).await?;
+        let found = domain_verify(&self.stage.app, caller, DOMAIN).await?;
         Ok(found
             .checks
             .into_iter()
@@ -224,7 +244,7 @@ both_databases! {
         assert!(view.next_check.is_some());
         // The shipped policy approves what waited, and the ladder is one step higher.
         assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        let hit = house.stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        let hit = agent_show(&house.stage.app, &Caller::default(), &agent.id.to_string()).await.unwrap();
         assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
         house.stage.index_equals_database().await;
         // Anyone may see that and how it is proved, and neither by whom nor what was looked for.
@@ -258,7 +278,7 @@ both_databases! {
         let house = House::new(url).await;
         let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
         let view = house.register(&acme, DOMAIN).await;
-        let missing = house.stage.app.domain_verify(&mallory, DOMAIN).await.unwrap_err();
+        let missing = domain_verify(&house.stage.app, &mallory, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         let theirs = house.register(&mallory, DOMAIN).await;
         assert_ne!(view.challenges, theirs.challenges);
@@ -413,7 +433,7 @@ both_databases! {
         let house = House::new(url).await;
         let (_, agent) = house.proved().await;
         let word = a2a_registry_api::Vouch { reason: "a partner".into(), ..Default::default() };
-        house.stage.app.domain_vouch(&house.stage.admin, DOMAIN, &word).await.unwrap();
+        domain_vouch(&house.stage.app, &house.stage.admin, DOMAIN, &word).await.unwrap();
         house.remove(STANDING);
         for _ in 0..5 {
             assert_eq!(house.next_day().await, "verified");
@@ -421,7 +441,7 @@ both_databases! {
         let view = house.shown(&house.stage.admin).await;
         assert_eq!(view.proofs.iter().map(|proof| proof.method.as_str()).collect::<Vec<_>>(), ["operator"]);
         assert_eq!(view.owner, None);
-        let hit = house.stage.app.agent_show(&Caller::default(), &agent.to_string()).await.unwrap();
+        let hit = agent_show(&house.stage.app, &Caller::default(), &agent.to_string()).await.unwrap();
         assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L0"));
     }
 
@@ -441,9 +461,9 @@ both_databases! {
         assert_eq!(house.state().await, "disputed");
         assert_eq!(house.stage.holds(agent).await, ["disputed"]);
         let patch = DomainPatch { contact: Some("mailto:ops@acme.example".into()), opt_out: None };
-        let frozen = house.stage.app.domain_patch(&acme, DOMAIN, &patch).await.unwrap_err();
+        let frozen = domain_patch(&house.stage.app, &acme, DOMAIN, &patch).await.unwrap_err();
         assert_eq!(frozen.kind, ErrorKind::Conflict);
-        let frozen = house.stage.app.domain_patch(&other, DOMAIN, &patch).await.unwrap_err();
+        let frozen = domain_patch(&house.stage.app, &other, DOMAIN, &patch).await.unwrap_err();
         assert_eq!(frozen.kind, ErrorKind::Conflict);
         // Both are shown the state; both go on being looked for.
         assert_eq!(house.shown(&other).await.state, "disputed");
@@ -493,9 +513,9 @@ both_databases! {
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0, "it is visited no more");
         let admin = &house.stage.admin;
         let again = Registration { domain: Some(DOMAIN.into()), ..Registration::default() };
-        let refused = house.stage.app.register(admin, &again).await.unwrap_err();
+        let refused = register(&house.stage.app, admin, &again).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::DomainDenied);
-        let refused = house.stage.app.domain_recrawl(admin, DOMAIN, &Recrawl::default()).await.unwrap_err();
+        let refused = domain_recrawl(&house.stage.app, admin, DOMAIN, &Recrawl::default()).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::DomainDenied);
         house.stage.index_equals_database().await;
 
@@ -520,34 +540,34 @@ both_databases! {
         let act = Act { reason: "moved".into(), hold: None };
         let narrow = |visibility| AgentPatch { visibility: Some(visibility), labels: None };
         for refused in [
-            app.domain_patch(&stranger, DOMAIN, &contact("")).await.unwrap_err(),
-            app.agent_deprecate(&stranger, &id, &moved()).await.unwrap_err(),
-            app.agent_retire(&stranger, &id, &act).await.unwrap_err(),
-            app.agent_patch(&stranger, &id, &narrow(Visibility::Internal)).await.unwrap_err(),
-            app.agent_suspend(&owner, &id, &act).await.unwrap_err(),
+            domain_patch(&app, &stranger, DOMAIN, &contact("")).await.unwrap_err(),
+            agent_deprecate(&app, &stranger, &id, &moved()).await.unwrap_err(),
+            agent_retire(&app, &stranger, &id, &act).await.unwrap_err(),
+            agent_patch(&app, &stranger, &id, &narrow(Visibility::Internal)).await.unwrap_err(),
+            agent_suspend(&app, &owner, &id, &act).await.unwrap_err(),
         ] {
             assert_eq!(refused.kind, ErrorKind::Forbidden, "{refused:?}");
         }
-        let view = app.domain_patch(&owner, DOMAIN, &contact("mailto:ops@acme.example")).await.unwrap();
+        let view = domain_patch(&app, &owner, DOMAIN, &contact("mailto:ops@acme.example")).await.unwrap();
         assert_eq!(view.contact.as_deref(), Some("mailto:ops@acme.example"));
         for bad in ["javascript:alert(1)", "ops", &format!("https://{}", "x".repeat(400))] {
-            let refused = app.domain_patch(&owner, DOMAIN, &contact(bad)).await.unwrap_err();
+            let refused = domain_patch(&app, &owner, DOMAIN, &contact(bad)).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
         }
-        let agent = app.agent_patch(&owner, &id, &narrow(Visibility::Internal)).await.unwrap();
+        let agent = agent_patch(&app, &owner, &id, &narrow(Visibility::Internal)).await.unwrap();
         assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
         house.stage.settle().await;
         assert!(house.stage.found_by_anyone().await.is_empty());
-        let wider = app.agent_patch(&owner, &id, &narrow(Visibility::Public)).await.unwrap_err();
+        let wider = agent_patch(&app, &owner, &id, &narrow(Visibility::Public)).await.unwrap_err();
         assert_eq!(wider.kind, ErrorKind::Forbidden);
-        app.agent_patch(&house.stage.admin, &id, &narrow(Visibility::Public)).await.unwrap();
+        agent_patch(&app, &house.stage.admin, &id, &narrow(Visibility::Public)).await.unwrap();
         let labels = AgentPatch { visibility: None, labels: Some([("tier".into(), "gold".into())].into()) };
-        assert_eq!(app.agent_patch(&owner, &id, &labels).await.unwrap_err().kind, ErrorKind::Forbidden);
-        let labelled = app.agent_patch(&house.stage.admin, &id, &labels).await.unwrap();
+        assert_eq!(agent_patch(&app, &owner, &id, &labels).await.unwrap_err().kind, ErrorKind::Forbidden);
+        let labelled = agent_patch(&app, &house.stage.admin, &id, &labels).await.unwrap();
         assert_eq!(labelled.hit.summary.labels["tier"], "gold");
-        app.agent_deprecate(&owner, &id, &moved()).await.unwrap();
+        agent_deprecate(&app, &owner, &id, &moved()).await.unwrap();
         house.stage.index_equals_database().await;
-        app.agent_retire(&owner, &id, &act).await.unwrap();
+        agent_retire(&app, &owner, &id, &act).await.unwrap();
         assert!(house.stage.served(id.parse().unwrap()).await.is_none());
     }
 
@@ -557,11 +577,11 @@ both_databases! {
         let (owner, agent) = house.proved().await;
         let set = |opt_out| DomainPatch { contact: None, opt_out: Some(opt_out) };
         let app = &house.stage.app;
-        let view = app.domain_patch(&owner, DOMAIN, &set(true)).await.unwrap();
+        let view = domain_patch(&app, &owner, DOMAIN, &set(true)).await.unwrap();
         assert_eq!(view.state, "opted_out");
         assert_eq!(house.stage.served(agent).await, None);
         assert_eq!(house.next_day().await, "opted_out", "no record says so, and none has to");
-        let view = app.domain_patch(&owner, DOMAIN, &set(false)).await.unwrap();
+        let view = domain_patch(&app, &owner, DOMAIN, &set(false)).await.unwrap();
         assert_eq!((view.state.as_str(), view.owner.as_deref()), ("verified", Some("acme")));
         assert!(house.stage.served(agent).await.is_some());
         house.stage.index_equals_database().await;
@@ -574,9 +594,9 @@ both_databases! {
         let heir = house.account("heir").await;
         let app = &house.stage.app;
         let to = |name: &str| Transfer { account: name.into() };
-        let refused = app.domain_transfer(&owner, DOMAIN, &to("nobody")).await.unwrap_err();
+        let refused = domain_transfer(&app, &owner, DOMAIN, &to("nobody")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid);
-        app.domain_transfer(&owner, DOMAIN, &to("heir")).await.unwrap();
+        domain_transfer(&app, &owner, DOMAIN, &to("heir")).await.unwrap();
         assert_eq!(house.state().await, "lapsed");
         assert_eq!(house.next_day().await, "lapsed", "what is left in place is no claim");
         let view = house.shown(&heir).await;
@@ -584,7 +604,7 @@ both_databases! {
         house.verify(&heir).await.unwrap();
         assert_eq!(house.shown(&heir).await.owner.as_deref(), Some("heir"));
         assert!(house.stage.served(agent).await.is_some());
-        assert_eq!(app.domain_patch(&owner, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
+        assert_eq!(domain_patch(&app, &owner, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
     }
 
     /// Only a host name on port 443 can be proved; an admin's word is for the others.
@@ -595,7 +615,7 @@ both_databases! {
         .await;
         let view = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
         assert!(view.challenges.is_empty());
-        let refused = stage.app.domain_verify(&stage.admin, &view.domain).await.unwrap_err();
+        let refused = domain_verify(&stage.app, &stage.admin, &view.domain).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
     }
 
@@ -610,19 +630,19 @@ both_databases! {
         let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
         let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
         let stranger = house.account("stranger").await;
-        let refused = app.key_enrol(&stranger, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap_err();
+        let refused = key_enrol(&app, &stranger, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Forbidden);
         for bad in [serde_json::json!({}), serde_json::json!("k"), serde_json::json!({"kty": "oct", "k": "AAAA"})] {
-            let refused = app.key_enrol(&owner, DOMAIN, "k1", &bad).await.unwrap_err();
+            let refused = key_enrol(&app, &owner, DOMAIN, "k1", &bad).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
         }
-        let view = app.key_enrol(&owner, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap();
+        let view = key_enrol(&app, &owner, DOMAIN, "k1", &jwks["keys"][0]).await.unwrap();
         assert_eq!(view.keys[0].kid, "k1");
 
         let header = ProtectedHeader { kid: "k1".into(), jku: None };
         let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
         let trust = async || {
-            let shown = app.agent_show(&house.stage.admin, &agent.to_string()).await.unwrap();
+            let shown = agent_show(&app, &house.stage.admin, &agent.to_string()).await.unwrap();
             let trust = shown.hit.summary.trust;
             (trust.level.unwrap_or_default(), trust.signature)
         };
@@ -632,8 +652,8 @@ both_databases! {
         }
         assert_eq!(trust().await, ("L3".into(), "valid".into()));
         house.stage.index_equals_database().await;
-        app.key_withdraw(&owner, DOMAIN, "k1").await.unwrap();
-        assert_eq!(app.key_withdraw(&owner, DOMAIN, "k1").await.unwrap_err().kind, ErrorKind::NotFound);
+        key_withdraw(&app, &owner, DOMAIN, "k1").await.unwrap();
+        assert_eq!(key_withdraw(&app, &owner, DOMAIN, "k1").await.unwrap_err().kind, ErrorKind::NotFound);
         house.stage.index_equals_database().await;
         assert_ne!(trust().await.0, "L3");
     }
@@ -655,20 +675,20 @@ both_databases! {
         let author_id = author.account.as_ref().unwrap().id;
         let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
         let agent = house.stage.publish_approved(DOMAIN, &named(&uri)).await.id.to_string();
-        assert_eq!(app.agent_deprecate(&other, &agent, &moved()).await.unwrap_err().kind, ErrorKind::Forbidden);
-        app.agent_deprecate(&author, &agent, &moved()).await.unwrap();
+        assert_eq!(agent_deprecate(&app, &other, &agent, &moved()).await.unwrap_err().kind, ErrorKind::Forbidden);
+        agent_deprecate(&app, &author, &agent, &moved()).await.unwrap();
         let act = Act { reason: "moved".into(), hold: None };
-        app.agent_undeprecate(&author, &agent, &act).await.unwrap();
+        agent_undeprecate(&app, &author, &agent, &act).await.unwrap();
         // It proves the card and nothing of the domain.
         assert_eq!(house.state().await, "unverified");
-        assert_eq!(app.domain_patch(&author, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
+        assert_eq!(domain_patch(&app, &author, DOMAIN, &DomainPatch::default()).await.unwrap_err().kind, ErrorKind::Forbidden);
         // A proof of the domain is worth more.
         let view = house.register(&other, DOMAIN).await;
         house.place_standing(&view);
         house.verify(&other).await.unwrap();
-        assert_eq!(app.agent_retire(&author, &agent, &act).await.unwrap_err().kind, ErrorKind::Forbidden);
+        assert_eq!(agent_retire(&app, &author, &agent, &act).await.unwrap_err().kind, ErrorKind::Forbidden);
         house.stage.index_equals_database().await;
-        app.agent_retire(&other, &agent, &act).await.unwrap();
+        agent_retire(&app, &other, &agent, &act).await.unwrap();
         // Accounts that there are not, and ones of other registries, are nobody.
         for (number, wrong) in [uri.replace("127.0.0.1", "elsewhere"), format!("{uri}0"), Uuid::nil().to_string()].iter().enumerate() {
             let domain = format!("wrong{number}.agents-test.com");
@@ -689,10 +709,10 @@ both_databases! {
         house.verify(&owner).await.unwrap();
         house.remove(STANDING);
         let why = |reason: &str| a2a_registry_api::NewGeneration { reason: reason.into() };
-        let refused = app.domain_new_generation(&owner, DOMAIN, &why("mine")).await.unwrap_err();
+        let refused = domain_new_generation(&app, &owner, DOMAIN, &why("mine")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Forbidden);
         house.stage.advance(Duration::seconds(1));
-        let view = app.domain_new_generation(&house.stage.admin, DOMAIN, &why("sold")).await.unwrap();
+        let view = domain_new_generation(&app, &house.stage.admin, DOMAIN, &why("sold")).await.unwrap();
         assert_eq!((view.generation, view.state.as_str(), view.proofs.len()), (2, "unverified", 0));
         assert_eq!(house.stage.served(agent).await, None);
         assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);

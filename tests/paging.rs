@@ -1,5 +1,7 @@
 //! Pages of a search, when what the first page was of is no more.
 
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::search::search;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
@@ -21,7 +23,7 @@ async fn page(stage: &Stage, token: Option<String>) -> Value {
         ..SearchQuery::default()
     };
     let caller = Caller::default();
-    let answer = stage.app.search(&caller, &query).await.unwrap();
+    let answer = search(&stage.app, &caller, &query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
@@ -143,7 +145,7 @@ async fn suspend(stage: &Stage, page: &Value, place: usize) {
         hold: None,
     };
     let id = page["agents"][place]["id"].as_str().unwrap();
-    let suspended = stage.app.agent_suspend(&stage.admin, id, &act).await;
+    let suspended = agent_suspend(&stage.app, &stage.admin, id, &act).await;
     suspended.unwrap();
 }
 

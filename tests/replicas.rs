@@ -1,6 +1,10 @@
 //! Two replicas on one database answer as one: after different histories of commits, merges and deletions, page by
 //! page from whichever of them.
 
+use a2a_registry_server::app::search::listed_agents;
+use a2a_registry_server::app::search::search;
+use a2a_registry_server::app::search::suggest;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use a2a_registry_server::app::{Caller, SearchQuery, SuggestQuery};
 use serde_json::Value;
 
@@ -32,14 +36,16 @@ fn words(dice: &mut Dice, most: usize) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-async fn search(stage: &Stage, caller: &Caller, query: &SearchQuery) -> Value {
-    let answer = stage.app.search(caller, query).await.unwrap();
+async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> Value {
+    let answer = search(&stage.app, caller, query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
 async fn suggestions(stage: &Stage, prefix: &str) -> String {
     let query = SuggestQuery { q: prefix.into() };
-    let found = stage.app.suggest(&Caller::default(), &query).await.unwrap();
+    let found = suggest(&stage.app, &Caller::default(), &query)
+        .await
+        .unwrap();
     serde_json::to_string(&found).unwrap()
 }
 
@@ -87,9 +93,7 @@ async fn two_replicas_answer_as_one() {
     change_cards(&first, &mut dice, |number| number % 5 == 0).await;
     for number in (0..AGENTS).step_by(11) {
         let domain = format!("d{number}.agents-test.com");
-        first
-            .app
-            .domain_delete(&first.admin, &domain)
+        domain_delete(&first.app, &first.admin, &domain)
             .await
             .unwrap();
     }
@@ -125,8 +129,8 @@ async fn two_replicas_answer_as_one() {
         let mut total = 0;
         for page in 0.. {
             let answers = [
-                search(replicas[(number + page) % 2], caller, &query).await,
-                search(replicas[(number + page + 1) % 2], caller, &query).await,
+                found(replicas[(number + page) % 2], caller, &query).await,
+                found(replicas[(number + page + 1) % 2], caller, &query).await,
             ];
             assert_eq!(answers[0], answers[1], "{query:?}");
             pages += 1;
@@ -172,19 +176,19 @@ both_databases! {
             ..SearchQuery::default()
         };
         let anybody = Caller::default();
-        let before = stage.app.search(&anybody, &query).await.unwrap();
-        assert_eq!(stage.app.listed_agents().await, 6);
+        let before = search(&stage.app, &anybody, &query).await.unwrap();
+        assert_eq!(listed_agents(&stage.app).await, 6);
         for number in 10..16 {
             let domain = format!("d{number}.agents-test.com");
             let text = "cheap flights flights hotels ".repeat(number);
             stage.publish(&domain, &card(&format!("Hidden {number}"), &text)).await;
             stage.settle().await;
-            assert_eq!(stage.app.search(&anybody, &query).await.unwrap(), before);
+            assert_eq!(search(&stage.app, &anybody, &query).await.unwrap(), before);
         }
-        assert_eq!(stage.app.listed_agents().await, 6);
+        assert_eq!(listed_agents(&stage.app).await, 6);
         // A deletion is as little noticed.
-        stage.app.domain_delete(&stage.admin, "d12.agents-test.com").await.unwrap();
+        domain_delete(&stage.app, &stage.admin, "d12.agents-test.com").await.unwrap();
         stage.settle().await;
-        assert_eq!(stage.app.search(&anybody, &query).await.unwrap(), before);
+        assert_eq!(search(&stage.app, &anybody, &query).await.unwrap(), before);
     }
 }

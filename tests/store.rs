@@ -1,5 +1,14 @@
 //! The store by itself: writing at once, tokens, bytes, a database that takes no writes.
 
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::app::reviews::review_approve;
+use a2a_registry_server::app::reviews::review_reject;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
+use a2a_registry_server::app::tokens::token_revoke;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use std::sync::Arc;
 
 use a2a_registry_domain::coverage::Standing;
@@ -216,24 +225,24 @@ both_databases! {
             expires_in_days: days,
         };
         let (app, admin) = (&stage.app, &stage.admin);
-        let made = app.token_create(admin, &new("curator", Some(Role::Curator), Some(1))).await.unwrap();
-        let curator = app.authenticate(&made.secret).await.unwrap();
+        let made = token_create(&app, admin, &new("curator", Some(Role::Curator), Some(1))).await.unwrap();
+        let curator = authenticate(&app, &made.secret).await.unwrap();
         assert_eq!(curator.account.as_ref().unwrap().role, Role::Curator);
-        let again = app.token_create(admin, &new("curator", None, None)).await.unwrap();
-        let conflict = app.token_create(admin, &new("curator", Some(Role::Admin), None)).await.unwrap_err();
+        let again = token_create(&app, admin, &new("curator", None, None)).await.unwrap();
+        let conflict = token_create(&app, admin, &new("curator", Some(Role::Admin), None)).await.unwrap_err();
         assert_eq!(conflict.kind, ErrorKind::Conflict);
-        let nobody = app.token_create(admin, &new("unheard", None, None)).await.unwrap_err();
+        let nobody = token_create(&app, admin, &new("unheard", None, None)).await.unwrap_err();
         assert_eq!(nobody.kind, ErrorKind::Invalid);
-        let forbidden = app.token_create(&curator, &new("curator", None, None)).await.unwrap_err();
+        let forbidden = token_create(&app, &curator, &new("curator", None, None)).await.unwrap_err();
         assert_eq!(forbidden.kind, ErrorKind::Forbidden);
 
         stage.advance(time::Duration::days(1));
-        let over = app.authenticate(&made.secret).await.unwrap_err();
+        let over = authenticate(&app, &made.secret).await.unwrap_err();
         assert_eq!(over.kind, ErrorKind::Unauthenticated);
-        app.authenticate(&again.secret).await.unwrap();
-        app.token_revoke(admin, again.token.id).await.unwrap();
-        assert!(app.authenticate(&again.secret).await.is_err());
-        assert_eq!(app.token_revoke(admin, again.token.id).await.unwrap_err().kind, ErrorKind::NotFound);
+        authenticate(&app, &again.secret).await.unwrap();
+        token_revoke(&app, admin, again.token.id).await.unwrap();
+        assert!(authenticate(&app, &again.secret).await.is_err());
+        assert_eq!(token_revoke(&app, admin, again.token.id).await.unwrap_err().kind, ErrorKind::NotFound);
         let write = stage.store.write().await.unwrap();
         let rows = format!("{:?}", token::Entity::find().all(write.connection()).await.unwrap());
         assert!(!rows.contains(&made.secret) && !rows.contains(TOKEN), "no secret is kept");
@@ -269,8 +278,8 @@ async fn one_admin_token_is_made_on_postgres() {
         .collect();
     assert_eq!(shown.len(), 1, "{shown:?}");
     for one in &started {
-        one.app.authenticate(shown[0]).await.unwrap();
-        assert!(one.app.authenticate(TOKEN).await.is_err());
+        authenticate(&one.app, shown[0]).await.unwrap();
+        assert!(authenticate(&one.app, TOKEN).await.is_err());
     }
 }
 
@@ -371,10 +380,10 @@ both_databases! {
             let (app, admin) = (&stage.app, &stage.admin);
             let act = Act { reason: "at once".into(), hold: None };
             let (approved, rejected, ingested, suspended) = tokio::join!(
-                app.review_approve(admin, review.id, &decision),
-                app.review_reject(admin, review.id, &decision),
-                app.ingest(&visits),
-                app.agent_suspend(admin, &id, &act),
+                review_approve(&app, admin, review.id, &decision),
+                review_reject(&app, admin, review.id, &decision),
+                ingest(&app, &visits),
+                agent_suspend(&app, admin, &id, &act),
             );
             ingested.unwrap();
             suspended.unwrap();
@@ -391,7 +400,7 @@ both_databases! {
 
             stage.advance(time::Duration::days(2));
             let visits = stage.outcomes(|_| Answer::Card(card("Busy", "Third"))).await;
-            let (retired, ingested) = tokio::join!(app.agent_retire(admin, &id, &act), app.ingest(&visits));
+            let (retired, ingested) = tokio::join!(agent_retire(&app, admin, &id, &act), ingest(&app, &visits));
             retired.unwrap();
             ingested.unwrap();
             let row = stage.agents().await.into_iter().find(|row| row.id == agent.id).unwrap();
@@ -401,7 +410,7 @@ both_databases! {
             assert_eq!(living.count(), 0, "no other agent took its slot");
             stage.index_equals_database().await;
             assert!(stage.found(&Caller::default(), &Default::default()).await.agents.is_empty());
-            stage.app.domain_delete(&stage.admin, &domain).await.unwrap();
+            domain_delete(&stage.app, &stage.admin, &domain).await.unwrap();
         }
     }
 }

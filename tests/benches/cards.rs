@@ -19,6 +19,9 @@ mod load;
 mod report;
 mod stock;
 
+use a2a_registry_server::app::cards::agent_card;
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::search::search;
 use std::time::Duration;
 
 use a2a_registry_server::app::{Caller, SearchQuery};
@@ -39,7 +42,7 @@ async fn main() {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     stock.fill(|place| generator.card(place)).await;
     let app = &stock.app;
-    app.index_anew(|| false).await.unwrap();
+    index_anew(&app, || false).await.unwrap();
     let options = JobOptions {
         crawl: false,
         ..JobOptions::default()
@@ -49,7 +52,9 @@ async fn main() {
     let ids = ids(&stock).await;
     let mut cards = Vec::with_capacity(ids.len());
     for id in &ids {
-        let card = app.agent_card(&Caller::default(), id, None).await.unwrap();
+        let card = agent_card(&app, &Caller::default(), id, None)
+            .await
+            .unwrap();
         cards.push(Bytes::copy_from_slice(&card.bytes));
     }
     let bytes: usize = cards.iter().map(Bytes::len).sum();
@@ -57,8 +62,7 @@ async fn main() {
         .iter()
         .map(|id| format!("/v1/agents/{id}/card"))
         .collect();
-    let first = app
-        .agent_card(&Caller::default(), &ids[0], None)
+    let first = agent_card(&app, &Caller::default(), &ids[0], None)
         .await
         .unwrap();
     let known = format!("If-None-Match: {}\r\n", first.etag);
@@ -104,7 +108,9 @@ async fn ids(stock: &Stock) -> Vec<String> {
         ..SearchQuery::default()
     };
     loop {
-        let answer = stock.app.search(&Caller::default(), &query).await.unwrap();
+        let answer = search(&stock.app, &Caller::default(), &query)
+            .await
+            .unwrap();
         let page: serde_json::Value = serde_json::from_slice(&answer).unwrap();
         let agents = page["agents"].as_array().unwrap();
         ids.extend(

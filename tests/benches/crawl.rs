@@ -25,6 +25,8 @@ mod load;
 mod report;
 mod stock;
 
+use a2a_registry_server::app::crawling::wake_crawler;
+use a2a_registry_server::app::events::event_signal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -284,7 +286,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
         resolver: Some(Arc::new(Here)),
         ..JobOptions::default()
     };
-    let mut events = app.event_signal();
+    let mut events = event_signal(&app);
     let began = Instant::now();
     let jobs = jobs::start(app, options).unwrap();
     fetched.reaches(cards).await;
@@ -299,7 +301,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
 
     stock.make_due().await;
     let began = Instant::now();
-    app.wake_crawler();
+    wake_crawler(&app);
     unchanged.reaches(cards).await;
     let same = cards as f64 / began.elapsed().as_secs_f64();
     jobs.stop().await;

@@ -20,6 +20,7 @@ mod load;
 mod report;
 mod stock;
 
+use a2a_registry_server::app::indexing::index_anew;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +89,7 @@ async fn main() {
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|place| generator.card(place)).await;
-    stock.app.index_anew(|| false).await.unwrap();
+    index_anew(&stock.app, || false).await.unwrap();
     let (address, shutdown) = stock.serve().unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
 

@@ -22,6 +22,10 @@ mod report;
 mod shape;
 mod stock;
 
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::meaning::embedding::embedding_open;
+use a2a_registry_server::app::meaning::embedding::embedding_step;
+use a2a_registry_server::app::search::search;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 use std::ops::Range;
@@ -124,7 +128,7 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|place| generator.card(place)).await;
-    stock.app.index_anew(|| false).await.unwrap();
+    index_anew(&stock.app, || false).await.unwrap();
     println!("\n{agents} cards");
     let count = size("BENCH_QUERIES", 200);
     let times = search_times(&stock.app, generator, 0..count).await;
@@ -132,8 +136,8 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
     let (app, model) = (Arc::clone(&stock.app), Arc::clone(encoder));
     let work = tokio::spawn(async move {
         let began = Instant::now();
-        let mut embedding = app.embedding_open(model).await.unwrap();
-        while app.embedding_step(&mut embedding).await.unwrap() != Step::Done {}
+        let mut embedding = embedding_open(&app, model).await.unwrap();
+        while embedding_step(&app, &mut embedding).await.unwrap() != Step::Done {}
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
@@ -162,7 +166,7 @@ async fn search_times(app: &App, generator: &Generator, queries: Range<usize>) -
             ..SearchQuery::default()
         };
         let began = Instant::now();
-        black_box(app.search(&Caller::default(), &query).await.unwrap());
+        black_box(search(app, &Caller::default(), &query).await.unwrap());
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
     times.sort_by(f64::total_cmp);
@@ -273,7 +277,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|place| generator.card(place)).await;
-    stock.app.index_anew(|| false).await.unwrap();
+    index_anew(&stock.app, || false).await.unwrap();
     let model = ModelInfo {
         id: "generated".into(),
         name: "generated".into(),
@@ -281,8 +285,8 @@ async fn hybrid(agents: usize, dimensions: usize) {
     };
     let began = Instant::now();
     let model: Arc<dyn Embedder> = Arc::new(Generated(model));
-    let mut embedding = stock.app.embedding_open(model).await.unwrap();
-    while stock.app.embedding_step(&mut embedding).await.unwrap() != Step::Done {}
+    let mut embedding = embedding_open(&stock.app, model).await.unwrap();
+    while embedding_step(&stock.app, &mut embedding).await.unwrap() != Step::Done {}
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
     figure(

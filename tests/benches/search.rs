@@ -21,6 +21,8 @@ mod load;
 mod report;
 mod stock;
 
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::search::search;
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +106,7 @@ async fn fill(stock: &Stock, agents: usize, generator: Generator) {
     stock.add_sources(agents, 1, 80).await;
     let filled = stock.fill(|place| generator.card(place)).await;
     let began = Instant::now();
-    stock.app.index_anew(|| false).await.unwrap();
+    index_anew(&stock.app, || false).await.unwrap();
     let built = began.elapsed();
     println!("\n{agents} agents");
     let per_second = |took: Duration| format!("{:.0}", agents as f64 / took.as_secs_f64());
@@ -140,7 +142,7 @@ async fn cached(app: &App, address: SocketAddr, queries: &Queries) {
             q: Some(query.clone()),
             ..SearchQuery::default()
         };
-        bodies.push(app.search(&Caller::default(), &query).await.unwrap());
+        bodies.push(search(app, &Caller::default(), &query).await.unwrap());
     }
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
     let places: Vec<String> = (0..bodies.len()).map(|place| format!("/{place}")).collect();

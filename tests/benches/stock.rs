@@ -1,5 +1,8 @@
 //! A registry in a folder of its own, and ways to fill it that are as fast as the registry allows.
 
+use a2a_registry_server::app::crawling::visits_lease;
+use a2a_registry_server::app::health::readiness;
+use a2a_registry_server::app::ingest::ingest;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -123,7 +126,7 @@ impl Stock {
         };
         loop {
             let began = Instant::now();
-            let leased = self.app.visits_lease(GROUP, LEASE).await.unwrap();
+            let leased = visits_lease(&self.app, GROUP, LEASE).await.unwrap();
             filled.lease += began.elapsed();
             if leased.is_empty() {
                 return filled;
@@ -140,7 +143,7 @@ impl Stock {
                 });
             }
             let began = Instant::now();
-            self.app.ingest(&group).await.unwrap();
+            ingest(&self.app, &group).await.unwrap();
             filled.ingest += began.elapsed();
         }
     }
@@ -197,7 +200,7 @@ impl Stock {
         let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
             .await
             .unwrap();
-        let readiness = app.readiness().await;
+        let readiness = readiness(&app).await;
         assert!(readiness.ready, "{readiness:?}");
         let ready = began.elapsed();
         let servers = Mutex::default();

@@ -1,5 +1,16 @@
 //! What others do, as an index that cannot follow shows it: nobody finds what is withheld since.
 
+use a2a_registry_server::app::acts::agent_resume;
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::agents::agent_versions;
+use a2a_registry_server::app::cards::agent_card;
+use a2a_registry_server::app::domains::domain_list;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::events::event_signal;
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::indexing::index_next;
+use a2a_registry_server::app::ownership::owner::agent_patch;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -92,7 +103,7 @@ fn is_in_index(stage: &Stage, number: usize) -> bool {
 /// Why anybody gets no card of an agent; `None` where it is given.
 async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
     let id = agent.to_string();
-    let card = stage.app.agent_card(&Caller::default(), &id, None).await;
+    let card = agent_card(&stage.app, &Caller::default(), &id, None).await;
     card.err().map(|error| error.kind)
 }
 
@@ -110,7 +121,7 @@ both_databases! {
         stage.settle().await;
         assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
         // Nor does a rebuild stop at it.
-        assert_eq!(stage.app.index_anew(|| false).await.unwrap(), Some(2));
+        assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(2));
         assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
         sql(&stage, &format!("{}{first}", change("substr(model, 2)"))).await;
         append(&stage, vec![event(&stage, Some(ids[0]))]).await;
@@ -126,14 +137,14 @@ both_databases! {
         let ids = agents(&stage, 3).await;
         hold_back(&stage, ids[0], Hold::Operator.into()).await;
         sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
-        stage.app.index_next().await.unwrap_err();
+        index_next(&stage.app).await.unwrap_err();
         assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
         sql(&stage, "ALTER TABLE holds RENAME TO holds_elsewhere").await;
         append(&stage, vec![event(&stage, Some(ids[1]))]).await;
-        stage.app.index_next().await.unwrap_err();
+        index_next(&stage.app).await.unwrap_err();
         assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
         stage.advance(Duration::minutes(2));
-        stage.app.index_next().await.unwrap_err();
+        index_next(&stage.app).await.unwrap_err();
         assert_eq!(refusal(&stage, ids[2]).await, Some(ErrorKind::Unavailable));
         sql(&stage, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
         sql(&stage, "ALTER TABLE versions_elsewhere RENAME TO versions").await;
@@ -155,7 +166,7 @@ both_databases! {
         }
         append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
         hold_back(&stage, ids[0], Hold::Operator.into()).await;
-        stage.app.index_next().await.unwrap_err();
+        index_next(&stage.app).await.unwrap_err();
         assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
         assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
     }
@@ -169,7 +180,7 @@ both_databases! {
         let withheld = async || {
             assert_eq!(stage.found_by_anyone().await, set(&[other]));
             assert_eq!(stage.served(held).await, None);
-            let shown = stage.app.agent_show(&Caller::default(), &name).await;
+            let shown = agent_show(&stage.app, &Caller::default(), &name).await;
             assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
         };
         hold_back(&stage, held, Kept::Unknown(LATER.into())).await;
@@ -179,7 +190,7 @@ both_databases! {
             labels: Some(labels.into()),
             ..AgentPatch::default()
         };
-        stage.app.agent_patch(&stage.admin, &name, &patch).await.unwrap();
+        agent_patch(&stage.app, &stage.admin, &name, &patch).await.unwrap();
         withheld().await;
         stage.index_equals_database().await;
         withheld().await;
@@ -187,11 +198,11 @@ both_databases! {
             reason: "a test".into(),
             hold: None,
         };
-        let resumed = stage.app.agent_resume(&stage.admin, &name, &act).await;
+        let resumed = agent_resume(&stage.app, &stage.admin, &name, &act).await;
         assert_eq!(resumed.unwrap_err().kind, ErrorKind::Conflict);
-        let suspended = stage.app.agent_suspend(&stage.admin, &name, &act).await.unwrap();
+        let suspended = agent_suspend(&stage.app, &stage.admin, &name, &act).await.unwrap();
         assert_eq!(suspended.holds.len(), 2);
-        let resumed = stage.app.agent_resume(&stage.admin, &name, &act).await.unwrap();
+        let resumed = agent_resume(&stage.app, &stage.admin, &name, &act).await.unwrap();
         assert_eq!(resumed.hit.summary.lifecycle, ShownLifecycle::Suspended);
         withheld().await;
         stage.index_equals_database().await;
@@ -225,9 +236,9 @@ both_databases! {
                     let name = id.to_string();
                     let is_shown = *id == ids[3];
                     let app = &stage.app;
-                    let shown = app.agent_show(caller, &name).await.map(|_| ());
-                    let versions = app.agent_versions(caller, &name, &PageRequest::default()).await.map(|_| ());
-                    let card = app.agent_card(caller, &name, None).await.map(|_| ());
+                    let shown = agent_show(&app, caller, &name).await.map(|_| ());
+                    let versions = agent_versions(&app, caller, &name, &PageRequest::default()).await.map(|_| ());
+                    let card = agent_card(&app, caller, &name, None).await.map(|_| ());
                     for answer in [shown, versions, card] {
                         let refused = answer.err().map(|error| error.kind);
                         assert_eq!(refused, (!is_shown).then_some(ErrorKind::NotFound), "{name}");
@@ -237,13 +248,13 @@ both_databases! {
         };
         seen().await;
         // An index that is built anew goes on as well.
-        assert_eq!(stage.app.index_anew(|| false).await.unwrap(), Some(1));
+        assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
         seen().await;
 
-        let domains = stage.app.domain_list(&stage.admin, &PageRequest::default()).await.unwrap();
+        let domains = domain_list(&stage.app, &stage.admin, &PageRequest::default()).await.unwrap();
         let named: Vec<&str> = domains.domains.iter().map(|domain| domain.domain.as_str()).collect();
         assert_eq!(named, ["d0.agents-test.com", "d1.agents-test.com", "d3.agents-test.com"]);
-        let broken = stage.app.domain_show(&stage.admin, "d2.agents-test.com").await.unwrap_err();
+        let broken = domain_show(&stage.app, &stage.admin, "d2.agents-test.com").await.unwrap_err();
         assert_eq!(broken.kind, ErrorKind::Internal);
         let row = domains::domain_by_name(&stage.store, "d2.agents-test.com").await.unwrap().unwrap();
         let told = format!("domains.state of {} holds \"moonlit\"", row.id);
@@ -268,7 +279,7 @@ async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     let (free, freed) = std::sync::mpsc::channel::<()>();
     let occupied = tokio::task::spawn_blocking(move || freed.recv());
     let app = stage.app.clone();
-    let rebuild = tokio::spawn(async move { app.index_anew(|| false).await });
+    let rebuild = tokio::spawn(async move { index_anew(&app, || false).await });
     eventually("the rebuild has begun", async || {
         let entries = fs::read_dir(stage.app.config().index_dir()).unwrap();
         let folders = entries.filter(|entry| entry.as_ref().unwrap().path().is_dir());
@@ -276,7 +287,7 @@ async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     })
     .await;
     stage.advance(Duration::minutes(2));
-    let mut heard = stage.app.event_signal();
+    let mut heard = event_signal(&stage.app);
     let seq = hold_back(&stage, ids[0], Hold::Operator.into()).await;
     let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
     heard.expect("an event is heard of").unwrap();

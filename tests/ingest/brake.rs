@@ -1,5 +1,12 @@
 //! While so many fetches fail at once that the fault is likely ours, failures conclude nothing.
 
+use a2a_registry_server::app::crawling::crawl_braked_since;
+use a2a_registry_server::app::health::readiness;
+use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::app::outage::resume_outage;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
@@ -80,8 +87,10 @@ async fn publisher(stage: &Stage) -> Caller {
         name: "a test".into(),
         expires_in_days: None,
     };
-    let token = stage.app.token_create(&stage.admin, &wanted).await.unwrap();
-    stage.app.authenticate(&token.secret).await.unwrap()
+    let token = token_create(&stage.app, &stage.admin, &wanted)
+        .await
+        .unwrap();
+    authenticate(&stage.app, &token.secret).await.unwrap()
 }
 
 /// Registers sources of that caller, each on the domain that `name` gives, and has all that is due visited: theirs
@@ -99,7 +108,7 @@ async fn plant(
             ..Wish::default()
         };
         let caller = &callers[number % callers.len()];
-        stage.app.register(caller, &wish).await.unwrap();
+        register(&stage.app, caller, &wish).await.unwrap();
     }
     let mut group = stage
         .outcomes(|source| match works {
@@ -113,7 +122,7 @@ async fn plant(
         }
     }
     assert_eq!(group.len(), HOSTILE);
-    stage.app.ingest(&group).await.unwrap();
+    ingest(&stage.app, &group).await.unwrap();
 }
 
 /// Everything hostile fails at once, while half of the others answer and one of them is not found; gives the state
@@ -140,7 +149,7 @@ async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
             .replace(".well-known/agent-card.json", "");
         hostile(&url) || calm.contains(&url)
     });
-    stage.app.ingest(&group).await.unwrap();
+    ingest(&stage.app, &group).await.unwrap();
     let agent = stage.agent(&name(0)).await;
     agent.liveness.text().to_owned()
 }
@@ -164,9 +173,9 @@ both_databases! {
     async fn sources_that_never_worked_freeze_nobody(url: &str) {
         let stage = crowd(url).await;
         plant(&stage, &[stranger("198.51.100.7")], scattered, anywhere, false).await;
-        assert_eq!(stage.app.crawl_braked_since(), None, "all that was looked at has failed");
+        assert_eq!(crawl_braked_since(&stage.app), None, "all that was looked at has failed");
         assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     /// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
@@ -175,14 +184,14 @@ both_databases! {
         let stage = crowd(url).await;
         plant(&stage, &strangers(), |number| format!("h{number}.hostile-test.com"), anywhere, true).await;
         assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     async fn sources_of_one_block_freeze_nobody(url: &str) {
         let stage = crowd(url).await;
         plant(&stage, &strangers(), scattered, |number| format!("192.0.2.{number}"), true).await;
         assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
@@ -190,7 +199,7 @@ both_databases! {
         let stage = crowd(url).await;
         plant(&stage, &neighbours, scattered, anywhere, true).await;
         assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     async fn sources_of_one_account_freeze_nobody(url: &str) {
@@ -198,7 +207,7 @@ both_databases! {
         let publisher = publisher(&stage).await;
         plant(&stage, &[publisher], scattered, anywhere, true).await;
         assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     /// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
@@ -210,12 +219,12 @@ both_databases! {
         stage.look(&name(0), Answer::Fails(Gone)).await;
         assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
         stage.advance(Duration::days(29));
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
 
         let mut looks = 0;
         for _ in 0..12 {
             looks += stage.visit(|_| Answer::Fails(NotFound)).await;
-            assert!(stage.app.crawl_braked_since().is_some());
+            assert!(crawl_braked_since(&stage.app).is_some());
             stage.advance(Duration::hours(6));
         }
         assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
@@ -226,7 +235,7 @@ both_databases! {
         let left: Vec<_> = stage.agents().await.into_iter().filter(|row| row.liveness != LivenessState::Fresh).collect();
         assert_eq!(left.len(), 1);
         assert_eq!((left[0].liveness.text(), left[0].retired_at), ("gone", None));
-        let readiness = stage.app.readiness().await;
+        let readiness = readiness(&stage.app).await;
         let crawler = readiness.checks.iter().find(|check| check.name == "crawler").unwrap();
         assert!(crawler.ok && crawler.detail.contains("frozen since"), "{crawler:?}");
 
@@ -238,7 +247,7 @@ both_databases! {
             _ => Answer::NotModified,
         };
         stage.visit(answer).await;
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
         stage.advance(Duration::hours(2));
         stage.visit(answer).await;
         assert_eq!(stage.agent(&name(1)).await.liveness, LivenessState::Stale);
@@ -251,35 +260,35 @@ both_databases! {
         let stage = crowd(url).await;
         stage.advance(Duration::days(2));
         stage.visit(|_| Answer::Fails(NotFound)).await;
-        let since = stage.app.crawl_braked_since();
+        let since = crawl_braked_since(&stage.app);
         assert!(since.is_some());
         let stage = stage.restart(|_| ()).await;
-        assert_eq!(stage.app.crawl_braked_since(), None, "it does not crawl yet, and would never see the end");
-        stage.app.resume_outage();
-        assert_eq!(stage.app.crawl_braked_since(), since);
+        assert_eq!(crawl_braked_since(&stage.app), None, "it does not crawl yet, and would never see the end");
+        resume_outage(&stage.app);
+        assert_eq!(crawl_braked_since(&stage.app), since);
         for _ in 0..8 {
             stage.advance(Duration::hours(6));
             stage.visit(|_| Answer::Fails(NotFound)).await;
         }
         assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
         let stage = stage.restart(|_| ()).await;
-        stage.app.resume_outage();
-        assert_eq!(stage.app.crawl_braked_since(), since, "it was noted that it goes on");
+        resume_outage(&stage.app);
+        assert_eq!(crawl_braked_since(&stage.app), since, "it was noted that it goes on");
 
         stage.advance(Duration::hours(6));
         stage.visit(|_| Answer::NotModified).await;
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
         let stage = stage.restart(|_| ()).await;
-        stage.app.resume_outage();
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        resume_outage(&stage.app);
+        assert_eq!(crawl_braked_since(&stage.app), None);
         // What nobody has confirmed for days is not believed.
         stage.advance(Duration::days(1));
         stage.visit(|_| Answer::Fails(NotFound)).await;
-        assert!(stage.app.crawl_braked_since().is_some());
+        assert!(crawl_braked_since(&stage.app).is_some());
         stage.advance(Duration::days(3));
         let stage = stage.restart(|_| ()).await;
-        stage.app.resume_outage();
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        resume_outage(&stage.app);
+        assert_eq!(crawl_braked_since(&stage.app), None);
     }
 
     /// A few origins that fail are their own fault.
@@ -291,7 +300,7 @@ both_databases! {
             true => Answer::Fails(Timeout),
             false => Answer::NotModified,
         }).await;
-        assert_eq!(stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&stage.app), None);
         let stale = stage.agents().await.iter().filter(|row| row.liveness == LivenessState::Stale).count();
         assert_eq!(stale, DOMAINS / 10);
         assert_eq!(states(&stage).await.len(), 2);

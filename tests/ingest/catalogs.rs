@@ -1,5 +1,13 @@
 //! Domains that publish several agents through catalogs (model.md section 3).
 
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::crawling::visits_next_due;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
@@ -69,7 +77,7 @@ async fn live(stage: &Stage, house: &House, long: Duration) {
     let end = stage.now() + long;
     loop {
         while stage.visit(|source| house.answer(source)).await > 0 {}
-        let due = stage.app.visits_next_due().await.unwrap();
+        let due = visits_next_due(&stage.app).await.unwrap();
         let Some(due) = due
             .map(time::OffsetDateTime::from)
             .filter(|due| *due <= end)
@@ -86,9 +94,7 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for row in stage.agents().await {
         if row.domain == DOMAIN && row.retired_at.is_none() {
-            let shown = stage
-                .app
-                .agent_show(&stage.admin, &row.id.to_string())
+            let shown = agent_show(&stage.app, &stage.admin, &row.id.to_string())
                 .await
                 .unwrap();
             all.push((shown.hit.summary.name, row.liveness.text().to_owned()));
@@ -104,7 +110,7 @@ fn fresh(names: &[&str]) -> Vec<(String, String)> {
 }
 
 async fn shown(stage: &Stage) -> DomainView {
-    stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap()
+    domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap()
 }
 
 fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
@@ -364,12 +370,12 @@ both_databases! {
             name: "a test".into(),
             expires_in_days: None,
         };
-        let token = stage.app.token_create(&stage.admin, &token).await.unwrap();
-        let stranger = stage.app.authenticate(&token.secret).await.unwrap();
+        let token = token_create(&stage.app, &stage.admin, &token).await.unwrap();
+        let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
         for path in ["/1.json", "/2.json"] {
-            stage.app.register(&stranger, &card_at(path)).await.unwrap();
+            register(&stage.app, &stranger, &card_at(path)).await.unwrap();
         }
-        let refused = stage.app.register(&stranger, &card_at("/3.json")).await.unwrap_err();
+        let refused = register(&stage.app, &stranger, &card_at("/3.json")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::LimitReached, "three cards and the well-known paths are four");
         live(&stage, &named(3), Duration::days(2)).await;
         assert_eq!(stage.agents().await.len(), 3, "each URL has brought one agent");
@@ -405,7 +411,7 @@ both_databases! {
                 }
             }
             assert_eq!(agents(&stage).await, fresh(&[well_known]));
-            let next = time::OffsetDateTime::from(stage.app.visits_next_due().await.unwrap().unwrap());
+            let next = time::OffsetDateTime::from(visits_next_due(&stage.app).await.unwrap().unwrap());
             let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
             assert_eq!(next, card, "the card's visit is the next one");
 
@@ -419,7 +425,7 @@ both_databases! {
             if outcome != Timeout {
                 assert_eq!(asked(&shown(&stage).await), 1);
             }
-            stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+            domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         }
     }
 
@@ -427,7 +433,7 @@ both_databases! {
     async fn approving_a_domain_approves_what_it_names_now(url: &str) {
         let stage = Stage::new(url).await;
         let what = Registration { domain: Some(DOMAIN.into()), approve: true, ..Registration::default() };
-        stage.app.register(&stage.admin, &what).await.unwrap();
+        register(&stage.app, &stage.admin, &what).await.unwrap();
         let house = House::with(&["/a.json", "/b.json"]);
         live(&stage, &house.clone().naming(&[("a", "/a.json")]), Duration::hours(1)).await;
         assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
@@ -444,7 +450,7 @@ both_databases! {
         live(&stage, &house, Duration::hours(1)).await;
         let agent = stage.agent(DOMAIN).await.id.to_string();
         let over = Act { reason: "over".into(), hold: None };
-        stage.app.agent_retire(&stage.admin, &agent, &over).await.unwrap();
+        agent_retire(&stage.app, &stage.admin, &agent, &over).await.unwrap();
         live(&stage, &house.clone().naming(&[("a", "/a.json"), ("other", "/a.json")]), Duration::days(3)).await;
         assert_eq!(agents(&stage).await, []);
         stage.register_url(&at("/a.json")).await;
@@ -459,7 +465,7 @@ both_databases! {
         let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
         stage.register(DOMAIN).await;
         live(&stage, &house, Duration::hours(1)).await;
-        stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         assert_eq!(agents(&stage).await, []);
         stage.index_equals_database().await;
         stage.advance(Duration::days(8));

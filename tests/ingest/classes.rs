@@ -2,6 +2,8 @@
 
 use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
 use a2a_registry_server::app::DiffQuery;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::diff::agent_diff;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;
@@ -18,10 +20,13 @@ fn with(bytes: &[u8], pointer: &str, value: Value) -> Vec<u8> {
 }
 
 async fn diff(stage: &Stage, agent: uuid::Uuid) -> ChangeClass {
-    let diff = stage
-        .app
-        .agent_diff(&stage.admin, &agent.to_string(), &DiffQuery::default())
-        .await;
+    let diff = agent_diff(
+        &stage.app,
+        &stage.admin,
+        &agent.to_string(),
+        &DiffQuery::default(),
+    )
+    .await;
     diff.unwrap().change_class
 }
 
@@ -36,7 +41,7 @@ both_databases! {
         assert_eq!(stage.served(agent.id).await, Some(second));
         assert_eq!(stage.open_review(agent.id).await, None);
         assert_eq!(diff(&stage, agent.id).await, Low);
-        let view = stage.app.agent_show(&stage.admin, &agent.id.to_string()).await.unwrap();
+        let view = agent_show(&stage.app, &stage.admin, &agent.id.to_string()).await.unwrap();
         assert_eq!(view.decision.rules, ["low-change"]);
         assert_eq!(stage.versions(agent.id).await[1].change_class, Some(Low.into()));
         stage.index_equals_database().await;

@@ -4,6 +4,8 @@ use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_server::app::derivation::derive_again;
+use a2a_registry_server::app::events::events_after;
 use a2a_registry_server::config::Config;
 use a2a_registry_store::Handle as _;
 use a2a_registry_store::decisions::decisions_on;
@@ -16,7 +18,9 @@ use crate::support::stage::{Stage, card};
 
 async fn derived(stage: &Stage) -> usize {
     stage.settle().await;
-    let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+        .await
+        .unwrap();
     events
         .iter()
         .filter(|event| event.kind == EventKind::AgentDerived)
@@ -45,10 +49,10 @@ both_databases! {
         let bytes = card("Derived", "Again");
         let agent = stage.publish_approved("derived.agents-test.com", &bytes).await;
         let fresh = stage.versions(agent.id).await;
-        assert_eq!(stage.app.derive_again().await.unwrap(), 0, "nothing is old");
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 0, "nothing is old");
 
         age(&stage, version::ActiveModel::default()).await;
-        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
         assert_eq!(derived(&stage).await, 0, "nothing came out differently");
         assert_eq!(stage.versions(agent.id).await, fresh);
 
@@ -60,14 +64,14 @@ both_databases! {
         ] {
             let before = derived(&stage).await;
             age(&stage, change).await;
-            assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+            assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
             assert_eq!(derived(&stage).await, before + 1);
             assert_eq!(stage.versions(agent.id).await, fresh);
             stage.index_equals_database().await;
         }
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
         assert_eq!(body_by_digest(&stage.store, &fresh[0].digest).await.unwrap(), Some(bytes));
-        assert_eq!(stage.app.derive_again().await.unwrap(), 0);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
     }
 
     /// A card that waits is put before the rules again once it is read without errors.
@@ -81,7 +85,7 @@ both_databases! {
         };
         let stage = stage.restart(allow).await;
         assert_eq!(stage.served(agent.id).await, None, "its reading has an error");
-        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
         assert_eq!(stage.served(agent.id).await, Some(bytes));
         assert_eq!(stage.open_review(agent.id).await, None);
         stage.index_equals_database().await;
@@ -97,7 +101,7 @@ both_databases! {
         let write = stage.store.write().await.unwrap();
         write.decisions_rekey(fresh.id, "sha256:old", "old").await.unwrap();
         write.commit().await.unwrap();
-        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
         let made = decisions_on(&stage.store, &[agent.id]).await.unwrap();
         assert!(!made.is_empty());
         for decision in made {

@@ -1,5 +1,16 @@
 //! The first card of an agent: who approves it, and what rejecting it means.
 
+use a2a_registry_server::app::acts::agent_deprecate;
+use a2a_registry_server::app::acts::agent_resume;
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::acts::agent_undeprecate;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::reviews::review_approve;
+use a2a_registry_server::app::reviews::review_reject;
+use a2a_registry_server::app::search::search;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::ReviewDecision;
@@ -48,10 +59,10 @@ both_databases! {
         assert!(stage.found_by_anyone().await.is_empty());
 
         let other = ReviewDecision { digest: a2a_card::digest(b"other"), reason: "no".into() };
-        let refused = stage.app.review_approve(&stage.admin, review.id, &other).await.unwrap_err();
+        let refused = review_approve(&stage.app, &stage.admin, review.id, &other).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
         let nul = ReviewDecision { digest: review.digest.clone(), reason: "a\0b".into() };
-        let refused = stage.app.review_approve(&stage.admin, review.id, &nul).await.unwrap_err();
+        let refused = review_approve(&stage.app, &stage.admin, review.id, &nul).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid);
 
         stage.approve(agent.id).await;
@@ -60,9 +71,9 @@ both_databases! {
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
         let again = ReviewDecision { digest: review.digest, reason: "again".into() };
-        let refused = stage.app.review_reject(&stage.admin, review.id, &again).await.unwrap_err();
+        let refused = review_reject(&stage.app, &stage.admin, review.id, &again).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
-        let shown = stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string()).await.unwrap();
         assert_eq!(shown.decision.rules, ["person"]);
         assert_eq!(shown.decision.by, "admin");
         assert!(shown.decision.self_approved, "the admin registered it too");
@@ -122,7 +133,7 @@ both_databases! {
         }).await;
         let agent = stage.publish(DOMAIN, &card("Allowed", "May")).await;
         assert_eq!(agent.lifecycle, Lifecycle::Approved);
-        let shown = stage.app.agent_show(&Caller::default(), &agent.id.to_string()).await.unwrap();
+        let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string()).await.unwrap();
         assert_eq!(shown.decision.rules, ["allow_domains"]);
 
         let broken = stage.publish("two.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
@@ -152,7 +163,7 @@ both_databases! {
         let broken = stage.publish("three.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
         let vouch = Vouch { reason: "I know them".into(), ..Vouch::default() };
         for domain in [DOMAIN, "two.agents-test.com", "three.agents-test.com", DOMAIN] {
-            let view = stage.app.domain_vouch(&stage.admin, domain, &vouch).await.unwrap();
+            let view = domain_vouch(&stage.app, &stage.admin, domain, &vouch).await.unwrap();
             assert_eq!(view.state, "verified");
             assert_eq!(view.proofs.len(), 1);
         }
@@ -163,7 +174,7 @@ both_databases! {
         assert!(stage.open_review(broken.id).await.is_some());
 
         stage.register("four.agents-test.com").await;
-        stage.app.domain_vouch(&stage.admin, "four.agents-test.com", &vouch).await.unwrap();
+        domain_vouch(&stage.app, &stage.admin, "four.agents-test.com", &vouch).await.unwrap();
         stage.visit(|_| Answer::Card(card("Later", "Comes later"))).await;
         assert_eq!(stage.agent("four.agents-test.com").await.lifecycle, Lifecycle::Approved);
     }
@@ -177,7 +188,7 @@ both_databases! {
             approve: true,
             ..Registration::default()
         };
-        stage.app.register(&stage.admin, &what(DOMAIN)).await.unwrap();
+        register(&stage.app, &stage.admin, &what(DOMAIN)).await.unwrap();
         stage.visit(|_| Answer::Card(card("Trusted", "At once"))).await;
         let agent = stage.agent(DOMAIN).await;
         assert_eq!(agent.lifecycle, Lifecycle::Approved);
@@ -186,7 +197,7 @@ both_databases! {
         assert_eq!(stage.served(agent.id).await, Some(card("Trusted", "At once")));
 
         let waiting = stage.publish("two.agents-test.com", &card("Waiting", "Waits")).await;
-        stage.app.register(&stage.admin, &what("two.agents-test.com")).await.unwrap();
+        register(&stage.app, &stage.admin, &what("two.agents-test.com")).await.unwrap();
         assert_eq!(stage.reviews(waiting.id).await[0].1, Approved);
         assert_eq!(stage.agent("two.agents-test.com").await.lifecycle, Lifecycle::Approved);
         stage.index_equals_database().await;
@@ -204,11 +215,11 @@ both_databases! {
         };
         for wrong in ["nobody", &uuid::Uuid::nil().to_string(), &id] {
             let itself = Deprecate { replacement: Some(wrong.to_owned()), ..deprecate("moved") };
-            invalid(app.agent_deprecate(admin, &id, &itself).await.unwrap_err(), "/replacement");
+            invalid(agent_deprecate(&app, admin, &id, &itself).await.unwrap_err(), "/replacement");
         }
         let passed = Deprecate { sunset: Some(Timestamp(1)), ..deprecate("moved") };
-        invalid(app.agent_deprecate(admin, &id, &passed).await.unwrap_err(), "/sunset");
-        conflict(app.agent_undeprecate(admin, &id, &act("never was")).await.unwrap_err());
+        invalid(agent_deprecate(&app, admin, &id, &passed).await.unwrap_err(), "/sunset");
+        conflict(agent_undeprecate(&app, admin, &id, &act("never was")).await.unwrap_err());
 
         let sunset = app.now().plus(DAY);
         let said = Deprecate {
@@ -216,7 +227,7 @@ both_databases! {
             sunset: Some(sunset),
             ..deprecate("the new one is faster")
         };
-        let view = app.agent_deprecate(admin, &id, &said).await.unwrap();
+        let view = agent_deprecate(&app, admin, &id, &said).await.unwrap();
         let kept = view.hit.summary.deprecation.unwrap();
         assert_eq!(kept.message, "the new one is faster");
         assert_eq!((kept.replacement, kept.sunset), (Some(new.id), Some(sunset)));
@@ -224,21 +235,21 @@ both_databases! {
         stage.settle().await;
         stage.index_equals_database().await;
         let query = a2a_registry_server::app::SearchQuery { q: Some("old".into()), ..Default::default() };
-        let list = app.search(&Caller::default(), &query).await.unwrap();
+        let list = search(&app, &Caller::default(), &query).await.unwrap();
         let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
         assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
-        app.agent_suspend(admin, &id, &act("odd")).await.unwrap();
-        let held = app.agent_show(admin, &id).await.unwrap();
+        agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
+        let held = agent_show(&app, admin, &id).await.unwrap();
         assert_eq!(held.hit.summary.deprecation, Some(kept));
-        app.agent_resume(admin, &id, &act("fine")).await.unwrap();
+        agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
 
-        let back = app.agent_undeprecate(admin, &id, &act("a mistake")).await.unwrap();
+        let back = agent_undeprecate(&app, admin, &id, &act("a mistake")).await.unwrap();
         assert_eq!(back.hit.summary.lifecycle.as_str(), "approved");
         assert_eq!(back.hit.summary.deprecation, None);
-        conflict(app.agent_undeprecate(admin, &id, &act("again")).await.unwrap_err());
-        app.agent_deprecate(admin, &id, &deprecate("now really")).await.unwrap();
-        app.agent_retire(admin, &id, &act("over")).await.unwrap();
-        conflict(app.agent_undeprecate(admin, &id, &act("too late")).await.unwrap_err());
+        conflict(agent_undeprecate(&app, admin, &id, &act("again")).await.unwrap_err());
+        agent_deprecate(&app, admin, &id, &deprecate("now really")).await.unwrap();
+        agent_retire(&app, admin, &id, &act("over")).await.unwrap();
+        conflict(agent_undeprecate(&app, admin, &id, &act("too late")).await.unwrap_err());
         stage.index_equals_database().await;
     }
 
@@ -248,34 +259,34 @@ both_databases! {
         let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
         let id = agent.id.to_string();
         let (app, admin) = (&stage.app, &stage.admin);
-        conflict(app.agent_deprecate(admin, &id, &deprecate("early")).await.unwrap_err());
-        conflict(app.agent_resume(admin, &id, &act("stands under nothing")).await.unwrap_err());
+        conflict(agent_deprecate(&app, admin, &id, &deprecate("early")).await.unwrap_err());
+        conflict(agent_resume(&app, admin, &id, &act("stands under nothing")).await.unwrap_err());
         stage.approve(agent.id).await;
 
-        app.agent_suspend(admin, &id, &act("odd")).await.unwrap();
-        app.agent_suspend(admin, &id, &act("odd again")).await.unwrap();
+        agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
+        agent_suspend(&app, admin, &id, &act("odd again")).await.unwrap();
         assert_eq!(stage.holds(agent.id).await, ["operator"]);
         assert_eq!(stage.served(agent.id).await, None);
         assert!(stage.found_by_anyone().await.is_empty(), "before the index has heard of it");
         stage.index_equals_database().await;
         for hold in [Hold::Denied, Hold::Disputed, Hold::DomainLapsed, Hold::CriticalChange] {
             let wrong = Act { reason: "try".into(), hold: Some(hold) };
-            conflict(app.agent_resume(admin, &id, &wrong).await.unwrap_err());
+            conflict(agent_resume(&app, admin, &id, &wrong).await.unwrap_err());
         }
-        app.agent_resume(admin, &id, &act("fine")).await.unwrap();
-        app.agent_deprecate(admin, &id, &deprecate("old")).await.unwrap();
-        conflict(app.agent_deprecate(admin, &id, &deprecate("old again")).await.unwrap_err());
+        agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
+        agent_deprecate(&app, admin, &id, &deprecate("old")).await.unwrap();
+        conflict(agent_deprecate(&app, admin, &id, &deprecate("old again")).await.unwrap_err());
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
         stage.look(DOMAIN, Answer::Card(card("Acted", "Asks something"))).await;
-        app.agent_retire(admin, &id, &act("over")).await.unwrap();
+        agent_retire(&app, admin, &id, &act("over")).await.unwrap();
         assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, a2a_registry_domain::review::ReviewState::Withdrawn);
         stage.index_equals_database().await;
         for refused in [
-            app.agent_suspend(admin, &id, &act("late")).await,
-            app.agent_deprecate(admin, &id, &deprecate("late")).await,
-            app.agent_retire(admin, &id, &act("late")).await,
+            agent_suspend(&app, admin, &id, &act("late")).await,
+            agent_deprecate(&app, admin, &id, &deprecate("late")).await,
+            agent_retire(&app, admin, &id, &act("late")).await,
         ] {
             assert!(refused.is_err());
         }

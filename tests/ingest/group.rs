@@ -1,6 +1,8 @@
 //! Groups of outcomes: all or nothing, once, and at their bounds.
 
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
+use a2a_registry_server::app::crawling::visits_lease;
+use a2a_registry_server::app::ingest::ingest;
 use a2a_registry_store::{crawl::ATTEMPTS_PER_SOURCE, domains, events};
 use time::Duration;
 
@@ -28,9 +30,9 @@ both_databases! {
         assert_eq!(late.len(), 2);
         stage.advance(Duration::microseconds(LEASE + 1));
         // Another crawler makes one of the two visits meanwhile.
-        let leased = stage.app.visits_lease(1, LEASE).await.unwrap();
+        let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
         let (taken, lease) = (leased[0].0.id, leased[0].0.lease);
-        stage.app.ingest(&late).await.unwrap();
+        ingest(&stage.app, &late).await.unwrap();
         let rows = stage.agents().await;
         assert_eq!(rows.len(), 1);
         assert_ne!(rows[0].domain_id, taken);
@@ -46,12 +48,12 @@ both_databases! {
             stage.register(&format!("a{number}.agents-test.com")).await;
         }
         let group = stage.outcomes(|source| Answer::Card(card("Twice", &source.url))).await;
-        stage.app.ingest(&group).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
         let written = counts(&stage).await;
         assert_eq!(written.0, 5);
-        stage.app.ingest(&group).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
         for outcome in &group {
-            stage.app.ingest(std::slice::from_ref(outcome)).await.unwrap();
+            ingest(&stage.app, std::slice::from_ref(outcome)).await.unwrap();
         }
         assert_eq!(counts(&stage).await, written);
         stage.index_equals_database().await;
@@ -72,11 +74,11 @@ both_databases! {
             stage.store.connection().execute_unprepared(text).await.unwrap();
         };
         statements("ALTER TABLE events RENAME TO events_away").await;
-        stage.app.ingest(&group).await.unwrap_err();
+        ingest(&stage.app, &group).await.unwrap_err();
         statements("ALTER TABLE events_away RENAME TO events").await;
         assert_eq!(counts(&stage).await, before);
         for outcome in &group {
-            stage.app.ingest(std::slice::from_ref(outcome)).await.unwrap();
+            ingest(&stage.app, std::slice::from_ref(outcome)).await.unwrap();
         }
         assert_eq!(stage.agents().await.len(), 3);
         stage.index_equals_database().await;
@@ -104,14 +106,14 @@ both_databases! {
         write.commit().await.unwrap();
         let group = stage.outcomes(|source| Answer::Card(card("Large", &source.url))).await;
         assert_eq!(group.len(), GROUP);
-        stage.app.ingest(&group).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
         assert_eq!(stage.agents().await.len(), GROUP * MAX_SOURCES_PER_VISIT);
         stage.settle().await;
         assert_eq!(stage.app.index().num_agents(), (GROUP * MAX_SOURCES_PER_VISIT) as u64);
 
         stage.advance(Duration::days(2));
         let changed = stage.outcomes(|source| Answer::Card(card("Large, changed", &source.url))).await;
-        stage.app.ingest(&changed).await.unwrap();
+        ingest(&stage.app, &changed).await.unwrap();
         let failed = events::events_count(&stage.store).await.unwrap();
         assert!(failed > (GROUP * MAX_SOURCES_PER_VISIT) as u64);
     }

@@ -6,6 +6,10 @@ use a2a_registry_api::{Recrawl, SourceDay};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::app::BODY_RETENTION;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::housekeeping::housekeep;
+use a2a_registry_server::app::ingest::ingest;
 use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
@@ -16,13 +20,13 @@ const DOMAIN: &str = "past.agents-test.com";
 
 /// How the well-known source fared, newest day first.
 async fn days(stage: &Stage) -> Vec<SourceDay> {
-    let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+    let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
     shown.sources[0].days.clone()
 }
 
 /// When the well-known source is asked next.
 async fn next_due(stage: &Stage) -> OffsetDateTime {
-    let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+    let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
     shown.sources[0].next_due.unwrap().into()
 }
 
@@ -50,7 +54,7 @@ both_databases! {
         assert!(kept.iter().all(|day| (day.looks, day.good) == (1, 1)));
         let today = stage.app.now().0.div_euclid(86_400_000_000) as i32;
         assert_eq!((kept[0].day, kept.last().unwrap().day), (today, today - crawl::DAYS_PER_SOURCE + 2));
-        let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+        let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         assert_eq!(shown.sources[0].days.len() as i32, crawl::DAYS_PER_SOURCE / 2);
     }
 
@@ -79,8 +83,8 @@ both_databases! {
         // A wish that comes while a visit is under way is one too.
         stage.advance(Duration::days(2));
         let group = stage.outcomes(|_| Answer::NotModified).await;
-        stage.app.domain_recrawl(&stage.admin, DOMAIN, &Recrawl::default()).await.unwrap();
-        stage.app.ingest(&group).await.unwrap();
+        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &Recrawl::default()).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
         stage.advance(Duration::minutes(2));
         assert_eq!(stage.visit(|_| Answer::Fails(Timeout)).await, 1);
         let today = &days(&stage).await[0];
@@ -103,8 +107,8 @@ both_databases! {
             };
             look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
             look.attempts.insert(0, missed);
-            stage.app.ingest(&group).await.unwrap();
-            let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+            ingest(&stage.app, &group).await.unwrap();
+            let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
             let source = &shown.sources[0];
             let last = source.last_attempt.as_ref().unwrap();
             assert_eq!(last.outcome, expected);
@@ -118,8 +122,8 @@ both_databases! {
         let mut group = stage.outcomes(|_| Answer::Fails(NotFound)).await;
         let twice = group[0].sources[0].attempts[0].clone();
         group[0].sources[0].attempts.push(twice);
-        stage.app.ingest(&group).await.unwrap();
-        let shown = stage.app.domain_show(&stage.admin, DOMAIN).await.unwrap();
+        ingest(&stage.app, &group).await.unwrap();
+        let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         let attempts = &shown.sources[0].attempts;
         assert_eq!(attempts.iter().filter(|one| one.outcome == "not_found").count(), 1, "and the last");
     }
@@ -190,10 +194,10 @@ both_databases! {
             versions::body_by_digest(&stage.store, &digest(bytes)).await.unwrap().is_some()
         };
         stage.advance(left - Duration::SECOND);
-        assert!(!stage.app.housekeep().await.unwrap());
+        assert!(!housekeep(&stage.app).await.unwrap());
         assert!(kept(&own).await && kept(&common).await);
         stage.advance(Duration::SECOND);
-        assert!(!stage.app.housekeep().await.unwrap());
+        assert!(!housekeep(&stage.app).await.unwrap());
         assert!(!kept(&own).await, "nobody else has them");
         assert!(kept(&common).await, "{} has them", other.id);
         let digests: Vec<String> = stage.versions(ended.id).await.into_iter().map(|row| row.digest).collect();

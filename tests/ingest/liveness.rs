@@ -3,6 +3,11 @@
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::crawling::visits_lease;
+use a2a_registry_server::app::crawling::visits_next_due;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::events::events_after;
+use a2a_registry_server::app::ingest::ingest;
 use a2a_registry_server::app::{Caller, SearchQuery};
 use time::Duration;
 
@@ -13,9 +18,7 @@ const DOMAIN: &str = "fading.agents-test.com";
 
 /// Lets time pass until the next visit is due, and has it find this.
 async fn next_visit(stage: &Stage, answer: Answer) {
-    let due = stage
-        .app
-        .visits_next_due()
+    let due = visits_next_due(&stage.app)
         .await
         .unwrap()
         .expect("a visit is planned");
@@ -83,7 +86,7 @@ both_databases! {
         stage.index_equals_database().await;
         stage.advance(Duration::days(2));
         assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
-        assert_eq!(stage.app.visits_next_due().await.unwrap(), None);
+        assert_eq!(visits_next_due(&stage.app).await.unwrap(), None);
 
         let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
         assert_ne!(again.id, agent.id);
@@ -119,12 +122,12 @@ both_databases! {
             let answer = |source: &a2a_registry_store::entity::source::Model| {
                 if source.kind == SourceKind::WellKnown { Answer::Fails(NotFound) } else { Answer::NotModified }
             };
-            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
+            domain_recrawl(&stage.app, &stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
             stage.visit(answer).await;
             assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
         }
         stage.settle().await;
-        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
         let flaps = events.iter().filter(|event| event.kind.as_str() == "agent.liveness").count();
         assert_eq!(flaps, 0, "it was never anything but fresh");
         // The last good source fails too, long after the first one: gone, not retired at once.
@@ -142,13 +145,13 @@ both_databases! {
         assert_eq!(under_way.len(), 1);
         stage.advance(Duration::seconds(1));
         let wish = a2a_registry_api::Recrawl { full: true };
-        let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
         stage.advance(Duration::seconds(1));
-        stage.app.ingest(&under_way).await.unwrap();
+        ingest(&stage.app, &under_way).await.unwrap();
         stage.advance(Duration::minutes(2));
-        let due = stage.app.visits_next_due().await.unwrap().unwrap();
+        let due = visits_next_due(&stage.app).await.unwrap().unwrap();
         assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?} after {accepted:?}");
-        let leased = stage.app.visits_lease(10, 1_000_000).await.unwrap();
+        let leased = visits_lease(&stage.app, 10, 1_000_000).await.unwrap();
         assert!(leased[0].1[0].full_wanted, "the whole card, as the wish was");
     }
 
@@ -166,13 +169,13 @@ both_databases! {
         assert_eq!(asked.await, 1);
         let rested = stage.now() + Duration::hours(2);
         let wish = a2a_registry_api::Recrawl { full: true };
-        let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
         assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
         stage.register_url(&format!("https://{DOMAIN}/third.json")).await;
         stage.advance(Duration::hours(2) - Duration::SECOND);
-        assert!(stage.app.visits_lease(10, 1_000_000).await.unwrap().is_empty());
+        assert!(visits_lease(&stage.app, 10, 1_000_000).await.unwrap().is_empty());
         stage.advance(Duration::SECOND);
-        assert_eq!(stage.app.visits_lease(10, 1_000_000).await.unwrap().len(), 1);
+        assert_eq!(visits_lease(&stage.app, 10, 1_000_000).await.unwrap().len(), 1);
     }
 
     /// Asking again for a visit that waits already answers the same and writes nothing.
@@ -181,24 +184,24 @@ both_databases! {
         stage.publish_approved(DOMAIN, &card("Wished", "For often")).await;
         stage.advance(Duration::minutes(2));
         let wishes = async || {
-            let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+            let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
             events.iter().filter(|event| event.kind.as_str() == "domain.recrawl").count()
         };
         let before = wishes().await;
         let mut answers = Vec::new();
         for full in [false, false, true, true, false] {
             let wish = a2a_registry_api::Recrawl { full };
-            let accepted = stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+            let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
             answers.push((wishes().await - before, time::OffsetDateTime::from(accepted.next_due)));
         }
         let due = stage.now();
         assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
         let under_way = stage.outcomes(|_| Answer::NotModified).await;
         for _ in 0..3 {
-            stage.app.domain_recrawl(&stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
+            domain_recrawl(&stage.app, &stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
         }
         assert_eq!(wishes().await - before, 3);
-        stage.app.ingest(&under_way).await.unwrap();
+        ingest(&stage.app, &under_way).await.unwrap();
     }
 
     /// A visit that somebody waits for may end after its lease has run out. A wish that came before that is kept too.
@@ -207,13 +210,13 @@ both_databases! {
         stage.publish_approved(DOMAIN, &card("Wished", "Late")).await;
         stage.advance(Duration::minutes(2));
         let wish = a2a_registry_api::Recrawl::default();
-        stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
+        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
         let under_way = stage.outcomes(|_| Answer::NotModified).await;
         stage.advance(Duration::minutes(2));
-        stage.app.domain_recrawl(&stage.admin, DOMAIN, &wish).await.unwrap();
-        stage.app.ingest(&under_way).await.unwrap();
+        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
+        ingest(&stage.app, &under_way).await.unwrap();
         stage.advance(Duration::minutes(2));
-        let due = stage.app.visits_next_due().await.unwrap().unwrap();
+        let due = visits_next_due(&stage.app).await.unwrap().unwrap();
         assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?}");
     }
 }

@@ -1,5 +1,10 @@
 //! Random sequences of everything that can happen, and what must hold after each step.
 
+use a2a_registry_server::app::acts::agent_resume;
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::search::suggest;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
@@ -96,18 +101,14 @@ async fn step(
             stage.reject(agent.id).await;
         }
         (7, Some(agent)) => {
-            stage
-                .app
-                .agent_suspend(&stage.admin, &agent.id.to_string(), &act())
+            agent_suspend(&stage.app, &stage.admin, &agent.id.to_string(), &act())
                 .await
                 .unwrap();
             memory.hidden.insert(agent.id);
         }
         (8, Some(agent)) => {
-            let outcome = stage
-                .app
-                .agent_resume(&stage.admin, &agent.id.to_string(), &act())
-                .await;
+            let outcome =
+                agent_resume(&stage.app, &stage.admin, &agent.id.to_string(), &act()).await;
             let stood = memory.hidden.remove(&agent.id);
             match outcome {
                 Ok(_) => assert!(stood),
@@ -121,11 +122,11 @@ async fn step(
         (12, _) => {
             // Every other time something ends the rebuild before it is done.
             let cancelled = dice.roll(2) == 0;
-            let built = stage.app.index_anew(|| cancelled).await.unwrap();
+            let built = index_anew(&stage.app, || cancelled).await.unwrap();
             assert_eq!(built.is_none(), cancelled);
         }
         (11, _) if dice.roll(3) == 0 => {
-            let outcome = stage.app.domain_delete(&stage.admin, &domain).await;
+            let outcome = domain_delete(&stage.app, &stage.admin, &domain).await;
             let ended = living
                 .iter()
                 .filter(|row| row.domain == domain)
@@ -187,7 +188,7 @@ async fn answers(stage: &Stage) -> Vec<String> {
             answers.push(format!("{words:?}: {ids:?} {facets:?} {hints:?}"));
         }
         let prefix = SuggestQuery { q: "d".into() };
-        let completed = stage.app.suggest(caller, &prefix).await.unwrap();
+        let completed = suggest(&stage.app, caller, &prefix).await.unwrap();
         answers.push(format!("{completed:?}"));
     }
     answers
@@ -197,7 +198,7 @@ async fn answers(stage: &Stage) -> Vec<String> {
 async fn index_is_right(stage: &Stage) {
     stage.index_equals_database().await;
     let followed = answers(stage).await;
-    stage.app.index_anew(|| false).await.unwrap();
+    index_anew(&stage.app, || false).await.unwrap();
     assert_eq!(followed, answers(stage).await);
     stage.index_equals_database().await;
 }

@@ -1,5 +1,6 @@
 //! Rules that change between two starts (model.md section 6).
 
+use a2a_registry_server::app::register::register;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
@@ -31,7 +32,7 @@ both_databases! {
         stage.index_equals_database().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([other.id]));
         let what = Registration { domain: Some(DOMAIN.into()), ..Registration::default() };
-        let refused = stage.app.register(&stage.admin, &what).await.unwrap_err();
+        let refused = register(&stage.app, &stage.admin, &what).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::DomainDenied);
 
         let stage = stage.restart(|_| ()).await;

@@ -4,6 +4,12 @@ use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::Vouch;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_server::app::acts::agent_resume;
+use a2a_registry_server::app::agents::agent_findings;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::derivation::derive_again;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::events::events_after;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
@@ -21,20 +27,21 @@ fn away() -> FetchedKeySet {
 }
 
 async fn signature(stage: &Stage, agent: uuid::Uuid) -> String {
-    let view = stage
-        .app
-        .agent_show(&stage.admin, &agent.to_string())
+    let view = agent_show(&stage.app, &stage.admin, &agent.to_string())
         .await
         .unwrap();
     view.hit.summary.trust.signature
 }
 
 async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
-    let list = stage
-        .app
-        .agent_findings(&stage.admin, &agent.to_string(), &Default::default())
-        .await
-        .unwrap();
+    let list = agent_findings(
+        &stage.app,
+        &stage.admin,
+        &agent.to_string(),
+        &Default::default(),
+    )
+    .await
+    .unwrap();
     list.findings
         .into_iter()
         .map(|finding| finding.rule)
@@ -77,7 +84,7 @@ both_databases! {
         assert!(!rules(&stage, agent.id).await.contains(&"signature.keys".to_owned()));
         assert_eq!(stage.versions(agent.id).await.len(), 1);
         assert_eq!(stage.reviews(agent.id).await.len(), 1);
-        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
         let told = events.iter().filter(|event| {
             event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
         });
@@ -97,7 +104,7 @@ both_databases! {
         stage.look(DOMAIN, Answer::Signed(again, signer.found())).await;
         assert_eq!(stage.versions(agent.id).await.len(), 1);
         crate::ingest::derivation::age(&stage, Default::default()).await;
-        assert_eq!(stage.app.derive_again().await.unwrap(), 1);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
         assert_eq!(signature(&stage, agent.id).await, "untrusted");
     }
 
@@ -154,7 +161,7 @@ both_databases! {
         stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), away())).await;
         assert_eq!(stage.holds(agent).await, ["key_changed"]);
         let act = a2a_registry_api::Act { reason: "rolled over".into(), hold: Some(Hold::KeyChanged) };
-        stage.app.agent_resume(&stage.admin, &agent.to_string(), &act).await.unwrap();
+        agent_resume(&stage.app, &stage.admin, &agent.to_string(), &act).await.unwrap();
         assert!(stage.holds(agent).await.is_empty());
         assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
         stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found())).await;
@@ -194,7 +201,7 @@ both_databases! {
         let stage = Stage::new(url).await;
         stage.register(DOMAIN).await;
         let vouch = Vouch { reason: "seen".into(), ..Vouch::default() };
-        stage.app.domain_vouch(&stage.admin, DOMAIN, &vouch).await.unwrap();
+        domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch).await.unwrap();
         let foreign = FetchedKeySet { foreign: true, ..away() };
         let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
         stage.look(DOMAIN, Answer::Signed(bytes, foreign)).await;
@@ -202,7 +209,7 @@ both_databases! {
         assert_eq!(stage.served(agent.id).await, None);
         assert!(stage.open_review(agent.id).await.is_some());
         assert!(rules(&stage, agent.id).await.contains(&"signature.foreign_keys".to_owned()));
-        let events = stage.app.events_after(&stage.admin, 0, 1000).await.unwrap();
+        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
         let told: Vec<_> = events.iter().filter(|event| event.kind == EventKind::AgentForeignKeys).collect();
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));

@@ -3,6 +3,15 @@
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::search::lookup;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use a2a_registry_server::app::{ErrorKind, LookupQuery};
 use a2a_registry_store::{domains, entity::source};
 
@@ -26,8 +35,8 @@ async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::app::Calle
         name: "a test".into(),
         expires_in_days: None,
     };
-    let made = stage.app.token_create(&stage.admin, &new).await.unwrap();
-    stage.app.authenticate(&made.secret).await.unwrap()
+    let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
+    authenticate(&stage.app, &made.secret).await.unwrap()
 }
 
 async fn sources(stage: &Stage) -> Vec<source::Model> {
@@ -106,23 +115,23 @@ both_databases! {
         let publisher = publisher(&stage, "many").await;
         for number in 0..5 {
             let what = at(&format!("/{number}.json"));
-            stage.app.register(&publisher, &what).await.unwrap();
+            register(&stage.app, &publisher, &what).await.unwrap();
         }
         let stage = stage.restart(|config| config.limits.agents_per_domain = 3).await;
         assert_eq!(stage.visit(|source| Answer::Card(card("One of many", &source.url))).await, 1);
         assert_eq!(stage.agents().await.len(), 3);
-        let view = stage.app.domain_show(&publisher, DOMAIN).await.unwrap();
+        let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
         let told: Vec<&String> = view.sources.iter().filter_map(|one| one.limit_met.as_ref()).collect();
         assert_eq!(told.len(), 2, "{view:#?}");
         assert!(told[0].contains('3'), "{told:?}");
         assert!(view.not_listed.iter().any(|reason| reason.contains(told[0])), "{:?}", view.not_listed);
-        let refused = stage.app.register(&publisher, &at("/5.json")).await.unwrap_err();
+        let refused = register(&stage.app, &publisher, &at("/5.json")).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::LimitReached);
         stage.index_equals_database().await;
         // One goes, and there is room for another.
         let over = Act { reason: "over".into(), hold: None };
         let first = stage.agents().await[0].id.to_string();
-        stage.app.agent_retire(&stage.admin, &first, &over).await.unwrap();
+        agent_retire(&stage.app, &stage.admin, &first, &over).await.unwrap();
         stage.advance(time::Duration::days(2));
         stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
         let living = async || {
@@ -156,12 +165,12 @@ both_databases! {
             ..a2a_registry_server::app::Caller::default()
         };
         let add = async |caller: &a2a_registry_server::app::Caller, path: &str| {
-            let added = stage.app.register(caller, &at(path)).await;
+            let added = register(&stage.app, caller, &at(path)).await;
             added.map(|_| ()).map_err(|error| error.kind)
         };
         assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
         assert_eq!(add(&anyone(1), "/1.json").await, Ok(()), "the same once more");
-        let told = stage.app.register(&anyone(1), &at("/1.json")).await.unwrap();
+        let told = register(&stage.app, &anyone(1), &at("/1.json")).await.unwrap();
         let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
         assert_eq!(named, [format!("https://{DOMAIN}/1.json")], "and nothing of what the admin has registered");
         assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
@@ -177,7 +186,7 @@ both_databases! {
                 domain: Some(format!("own{number}.agents-test.com")),
                 ..Registration::default()
             };
-            stage.app.register(&publisher, &what).await.unwrap();
+            register(&stage.app, &publisher, &what).await.unwrap();
         }
         assert_eq!(add(&publisher, "/2.json").await, Err(ErrorKind::LimitReached), "its four are taken");
         assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
@@ -193,7 +202,7 @@ both_databases! {
         for _ in 0..3 {
             let group = stage.outcomes(|source| Answer::Card(card("Many", &source.url))).await;
             asked.extend(group.iter().flat_map(|one| &one.sources).map(|one| one.source_key));
-            stage.app.ingest(&group).await.unwrap();
+            ingest(&stage.app, &group).await.unwrap();
             stage.advance(time::Duration::seconds(61));
         }
         assert_eq!(asked.len(), 20);
@@ -213,8 +222,8 @@ both_databases! {
         stage.look(DOMAIN, Answer::Card(card("Phoenix", "Asks"))).await;
         let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
         assert!(under_way.is_empty());
-        stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
-        let missing = stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap_err();
+        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
+        let missing = domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         assert_eq!(stage.agents().await[0].lifecycle, Lifecycle::Retired);
         assert_eq!(stage.open_review(first.id).await, None);
@@ -238,9 +247,9 @@ both_databases! {
         let stage = Stage::new(url).await;
         stage.register(DOMAIN).await;
         let under_way = stage.outcomes(|_| Answer::Card(card("Late", "Too late"))).await;
-        stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         stage.register(DOMAIN).await;
-        stage.app.ingest(&under_way).await.unwrap();
+        ingest(&stage.app, &under_way).await.unwrap();
         assert!(stage.agents().await.is_empty());
         stage.index_equals_database().await;
     }
@@ -259,16 +268,16 @@ both_databases! {
     async fn a_name_with_nul_is_no_name(url: &str) {
         let stage = Stage::new(url).await;
         stage.publish_approved(DOMAIN, &card("Here", "Is here")).await;
-        let domain = stage.app.domain_show(&stage.admin, "many\0.agents-test.com").await.unwrap_err();
-        let agent = stage.app.agent_show(&stage.admin, "urn:air:\0").await.unwrap_err();
+        let domain = domain_show(&stage.app, &stage.admin, "many\0.agents-test.com").await.unwrap_err();
+        let agent = agent_show(&stage.app, &stage.admin, "urn:air:\0").await.unwrap_err();
         assert_eq!((domain.kind, agent.kind), (ErrorKind::NotFound, ErrorKind::NotFound));
         let what = Registration { card_url: Some(format!("https://{DOMAIN}/a\0b")), ..Registration::default() };
         // The URL parser escapes or the guard refuses; either way the database is never asked to keep it.
-        if let Err(error) = stage.app.register(&stage.admin, &what).await {
+        if let Err(error) = register(&stage.app, &stage.admin, &what).await {
             assert_eq!(error.kind, ErrorKind::TargetRefused);
         }
         let query = LookupQuery { urn: Some("urn:\0".into()), ..LookupQuery::default() };
         stage.settle().await;
-        assert_eq!(stage.app.lookup(&stage.admin, &query).await.unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(lookup(&stage.app, &stage.admin, &query).await.unwrap_err().kind, ErrorKind::NotFound);
     }
 }

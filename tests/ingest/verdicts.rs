@@ -7,6 +7,17 @@ use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState::{
     self, Invalid, Unknown, Unsigned, Untrusted, Valid,
 };
+use a2a_registry_server::app::agents::agent_findings;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::agents::agent_versions;
+use a2a_registry_server::app::derivation::derive_again;
+use a2a_registry_server::app::diff::agent_diff;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::ownership::keys::key_enrol;
+use a2a_registry_server::app::ownership::keys::key_withdraw;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::reviews::review_show;
+use a2a_registry_server::app::search::search;
 use a2a_registry_server::app::{
     Caller, DiffQuery, ErrorKind, FindingsQuery, PageRequest, SearchQuery,
 };
@@ -24,17 +35,14 @@ const DOMAIN: &str = "verdicts.agents-test.com";
 const JKU: &str = "https://verdicts.agents-test.com/keys.json";
 
 async fn of_agent(stage: &Stage, agent: Uuid) -> SignatureVerdict {
-    let view = stage.app.agent_show(&stage.admin, &agent.to_string()).await;
+    let view = agent_show(&stage.app, &stage.admin, &agent.to_string()).await;
     view.unwrap().signature_verdict
 }
 
 /// Of each version, newest first.
 async fn of_versions(stage: &Stage, agent: Uuid) -> Vec<SignatureVerdict> {
     let page = PageRequest::default();
-    let list = stage
-        .app
-        .agent_versions(&stage.admin, &agent.to_string(), &page)
-        .await;
+    let list = agent_versions(&stage.app, &stage.admin, &agent.to_string(), &page).await;
     let versions = list.unwrap().versions.into_iter();
     versions.map(|version| version.signature_verdict).collect()
 }
@@ -49,9 +57,7 @@ async fn findings(stage: &Stage, agent: Uuid, version: Option<&str>) -> Vec<(Str
     let query = FindingsQuery {
         version: version.map(str::to_owned),
     };
-    let list = stage
-        .app
-        .agent_findings(&stage.admin, &agent.to_string(), &query)
+    let list = agent_findings(&stage.app, &stage.admin, &agent.to_string(), &query)
         .await
         .unwrap();
     if let Some(version) = version {
@@ -73,13 +79,11 @@ async fn in_review(stage: &Stage, agent: Uuid) -> ReviewDetail {
         .await
         .expect("it waits for a decision")
         .id;
-    stage.app.review_show(&stage.admin, id).await.unwrap()
+    review_show(&stage.app, &stage.admin, id).await.unwrap()
 }
 
 async fn enrol(stage: &Stage, signer: &Signer) {
-    stage
-        .app
-        .key_enrol(&stage.admin, DOMAIN, "k1", &signer.jwk())
+    key_enrol(&stage.app, &stage.admin, DOMAIN, "k1", &signer.jwk())
         .await
         .unwrap();
 }
@@ -89,9 +93,7 @@ async fn vouch(stage: &Stage) {
         reason: "known people".into(),
         account: None,
     };
-    stage
-        .app
-        .domain_vouch(&stage.admin, DOMAIN, &vouch)
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
 }
@@ -168,9 +170,9 @@ both_databases! {
             for (number, approve) in [false, true].into_iter().enumerate() {
                 let domain = format!("d{place}{number}.agents-test.com");
                 let what = Registration { domain: Some(domain.clone()), approve, ..Registration::default() };
-                stage.app.register(&stage.admin, &what).await.unwrap();
+                register(&stage.app, &stage.admin, &what).await.unwrap();
                 let vouch = Vouch { reason: "known people".into(), account: None };
-                stage.app.domain_vouch(&stage.admin, &domain, &vouch).await.unwrap();
+                domain_vouch(&stage.app, &stage.admin, &domain, &vouch).await.unwrap();
                 let signer = Signer::new(JKU);
                 let bytes = forged(&signer.sign(&card("Signed", "Once")), "description", json!("Changed since"));
                 stage.look(&domain, Answer::Signed(bytes.clone(), signer.found())).await;
@@ -210,10 +212,10 @@ both_databases! {
         assert!(!has(&findings(&stage, agent, Some(&real)).await, "signature.invalid", "error"));
         let query = |digest: &str| FindingsQuery { version: Some(digest.to_owned()) };
         let name = agent.to_string();
-        let missing = stage.app.agent_findings(&stage.admin, &name, &query("sha256:no")).await;
+        let missing = agent_findings(&stage.app, &stage.admin, &name, &query("sha256:no")).await;
         assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
 
-        let diff = stage.app.agent_diff(&stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
+        let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
         assert_eq!((diff.from.as_str(), diff.to.as_str()), (real.as_str(), forgery.as_str()));
         assert_eq!(diff.change_class, ChangeClass::Critical);
         assert_eq!(diff.changes[0].pointer, "/signatures");
@@ -257,13 +259,13 @@ both_databases! {
         assert_eq!(stage.open_review(agent).await.unwrap().change_class, Some(ChangeClass::Critical));
         // The approved version loses its key along with it, and was vouched for all the same: nothing is waved
         // through because both are unknown now.
-        stage.app.derive_again().await.unwrap();
+        derive_again(&stage.app).await.unwrap();
         assert_eq!(states(&stage, agent).await, [Unknown, Unknown, Unknown]);
-        stage.app.key_enrol(&stage.admin, DOMAIN, "k9", &Signer::new(JKU).jwk()).await.unwrap();
+        key_enrol(&stage.app, &stage.admin, DOMAIN, "k9", &Signer::new(JKU).jwk()).await.unwrap();
         stage.look(DOMAIN, Answer::Signed(forged(&real, "version", json!("1.0.3")), Signer::new(JKU).found_as("k2"))).await;
         assert_eq!(stage.served(agent).await, None);
         assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        let diff = stage.app.agent_diff(&stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
+        let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
         assert_eq!(diff.change_class, ChangeClass::Critical);
 
         let late = "late.agents-test.com";
@@ -297,7 +299,7 @@ both_databases! {
 
         let other = Signer::new(JKU).found_as("k2");
         stage.look(DOMAIN, Answer::Signed(second, other)).await;
-        stage.app.derive_again().await.unwrap();
+        derive_again(&stage.app).await.unwrap();
         let verdicts = of_versions(&stage, agent).await;
         assert_eq!(verdicts.len(), 2);
         for verdict in verdicts {
@@ -343,7 +345,7 @@ both_databases! {
         stage.look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer))).await;
         assert_eq!(of_versions(&stage, agent).await, verdicts);
 
-        stage.app.key_withdraw(&stage.admin, DOMAIN, "k1").await.unwrap();
+        key_withdraw(&stage.app, &stage.admin, DOMAIN, "k1").await.unwrap();
         assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
         stage.look(DOMAIN, Answer::Signed(second, foreign(&signer))).await;
         assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
@@ -387,7 +389,7 @@ both_databases! {
             stage.register(&domain).await;
             if vouched {
                 let vouch = Vouch { reason: "known people".into(), account: None };
-                stage.app.domain_vouch(&stage.admin, &domain, &vouch).await.unwrap();
+                domain_vouch(&stage.app, &stage.admin, &domain, &vouch).await.unwrap();
             }
             stage.look(&domain, Answer::Signed(bytes.clone(), away(&signer))).await;
             let agent = stage.agent(&domain).await.id;
@@ -403,7 +405,7 @@ both_databases! {
             key_sets: Set(json!([{"url": JKU, "keys": keys}]).to_string()),
             ..Default::default()
         }).await;
-        assert_eq!(stage.app.derive_again().await.unwrap(), 2);
+        assert_eq!(derive_again(&stage.app).await.unwrap(), 2);
         assert_eq!(stage.served(agents[0]).await, None);
         assert_eq!(stage.holds(agents[0]).await, ["critical_change"]);
         assert_eq!(in_review(&stage, agents[0]).await.review.signature_verdict.state, Invalid);
@@ -442,7 +444,7 @@ both_databases! {
             let domain = format!("{name}.agents-test.com");
             let agent = stage.publish_approved(&domain, &plain).await.id;
             if enrolled {
-                stage.app.key_enrol(&stage.admin, &domain, "k1", &signer.jwk()).await.unwrap();
+                key_enrol(&stage.app, &stage.admin, &domain, "k1", &signer.jwk()).await.unwrap();
             }
             let signed = match broken {
                 false => signer.sign(&plain),
@@ -450,7 +452,7 @@ both_databases! {
             };
             stage.look(&domain, Answer::Signed(signed.clone(), signer.found())).await;
             let query = DiffQuery { from: Some(a2a_card::digest(&plain)), to: None };
-            let diff = stage.app.agent_diff(&stage.admin, &agent.to_string(), &query).await.unwrap();
+            let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &query).await.unwrap();
             if name == "bound" {
                 assert_eq!(diff.change_class, ChangeClass::Low, "{diff:?}");
                 assert_eq!(stage.served(agent).await, Some(signed));
@@ -459,7 +461,7 @@ both_databases! {
                 assert_eq!(diff.change_class, ChangeClass::High, "{name}: {diff:?}");
                 assert_eq!(stage.served(agent).await, Some(plain.clone()), "{name}");
                 let query = FindingsQuery { version: Some(a2a_card::digest(&signed)) };
-                let unseen = stage.app.agent_findings(&Caller::default(), &agent.to_string(), &query).await;
+                let unseen = agent_findings(&stage.app, &Caller::default(), &agent.to_string(), &query).await;
                 assert_eq!(unseen.unwrap_err().kind, ErrorKind::NotFound, "{name}: nobody has approved it");
                 assert_eq!(stage.open_review(agent).await.unwrap().change_class, Some(ChangeClass::High));
             }
@@ -503,7 +505,7 @@ both_databases! {
         stage.settle().await;
         assert_eq!(found(&["valid"]).await.0, [signed]);
         let wrong = SearchQuery { signature: vec!["good".into()], ..SearchQuery::default() };
-        let refused = stage.app.search(&Caller::default(), &wrong).await.unwrap_err();
+        let refused = search(&stage.app, &Caller::default(), &wrong).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid);
     }
 

@@ -1,6 +1,7 @@
 //! Pages of an order by meaning: vectors come at their own pace, whatever the events say.
 
 use a2a_registry_api::AgentList;
+use a2a_registry_server::app::search::search;
 use a2a_registry_server::app::{Caller, SearchQuery};
 use uuid::Uuid;
 
@@ -34,7 +35,9 @@ async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
         page_token: token.cloned(),
         ..SearchQuery::default()
     };
-    let bytes = stage.app.search(&Caller::default(), &query).await.unwrap();
+    let bytes = search(&stage.app, &Caller::default(), &query)
+        .await
+        .unwrap();
     let list: AgentList = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(list.mode, "semantic");
     list

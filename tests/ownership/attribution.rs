@@ -2,6 +2,8 @@
 
 use a2a_registry_api::Registration;
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::register::register;
 use a2a_registry_store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
 };
@@ -118,7 +120,7 @@ both_databases! {
         };
         let app = &house.stage.app;
         for (caller, path) in [(&stranger, "/rule.json"), (&stranger, "/person.json"), (&stranger, "/untold.json"), (&owner, "/own.json")] {
-            app.register(caller, &at(path)).await.unwrap();
+            register(&app, caller, &at(path)).await.unwrap();
         }
         house.stage.advance(Duration::minutes(2));
         house.stage.visit(|source| Answer::Card(card("Travel", &source.url))).await;
@@ -174,7 +176,7 @@ both_databases! {
             assert_eq!(taken.count(), usize::from(id == rule || id == person));
         }
         let level = async |id: Uuid| {
-            let shown = stage.app.agent_show(&stage.admin, &id.to_string()).await.unwrap();
+            let shown = agent_show(&stage.app, &stage.admin, &id.to_string()).await.unwrap();
             shown.hit.summary.trust.level.unwrap_or_default()
         };
         assert_eq!((level(rule).await, level(person).await), ("L0".into(), "L0".into()));
@@ -192,11 +194,11 @@ both_databases! {
 
         // The owner takes one over; the name that was taken back is not given out again.
         let house = House { stage, names };
-        house.stage.app.register(&owner, &at("/rule.json")).await.unwrap();
+        register(&house.stage.app, &owner, &at("/rule.json")).await.unwrap();
         let named = row(&house.stage, rule).await;
         assert_eq!(named.lifecycle, Lifecycle::Approved);
         assert!(named.urn.is_some_and(|given| given != urn("stolen")));
-        let missing = house.stage.app.agent_show(&house.stage.admin, &urn("stolen")).await;
+        let missing = agent_show(&house.stage.app, &house.stage.admin, &urn("stolen")).await;
         assert!(missing.is_err());
         house.stage.index_equals_database().await;
     }

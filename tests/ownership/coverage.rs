@@ -1,6 +1,16 @@
 //! What a domain's proof covers, by every way in which a source comes in (model.md section 4): a stranger gets nothing
 //! listed under, named by, or levelled by another's domain.
 
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::ownership::generation::domain_new_generation;
+use a2a_registry_server::app::ownership::owner::domain_transfer;
+use a2a_registry_server::app::ownership::verify::domain_verify;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::app::tokens::token_create;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
@@ -93,10 +103,7 @@ impl Scene<'_> {
             card_url: url,
             approve: matches!(who, AdminApproving),
         };
-        self.house
-            .stage
-            .app
-            .register(&self.caller(who), &what)
+        register(&self.house.stage.app, &self.caller(who), &what)
             .await
             .unwrap()
     }
@@ -108,7 +115,9 @@ impl Scene<'_> {
         self.house
             .place(view.challenges[0].name.as_ref().unwrap(), &value);
         let app = &self.house.stage.app;
-        let found = app.domain_verify(&self.caller(who), domain).await.unwrap();
+        let found = domain_verify(&app, &self.caller(who), domain)
+            .await
+            .unwrap();
         assert_eq!(
             found.domain.state, "verified",
             "{domain}: {:#?}",
@@ -132,7 +141,7 @@ impl Scene<'_> {
                     reason: "sold".into(),
                 };
                 let app = &stage.app;
-                app.domain_new_generation(&stage.admin, &other, &why)
+                domain_new_generation(&app, &stage.admin, &other, &why)
                     .await
                     .unwrap();
             }
@@ -142,9 +151,7 @@ impl Scene<'_> {
                     stage.advance(Duration::hours(27));
                     self.house.looks().await;
                 }
-                let view = stage
-                    .app
-                    .domain_show(&stage.admin, &self.domain)
+                let view = domain_show(&stage.app, &stage.admin, &self.domain)
                     .await
                     .unwrap();
                 assert_eq!(view.state, "lapsed");
@@ -153,9 +160,7 @@ impl Scene<'_> {
                 let to = Transfer {
                     account: "heir".into(),
                 };
-                stage
-                    .app
-                    .domain_transfer(&self.caller(Owner), &self.domain, &to)
+                domain_transfer(&stage.app, &self.caller(Owner), &self.domain, &to)
                     .await
                     .unwrap();
             }
@@ -164,16 +169,14 @@ impl Scene<'_> {
                     reason: "known".into(),
                     account: account.map(str::to_owned),
                 };
-                stage
-                    .app
-                    .domain_vouch(&stage.admin, &self.domain, &word)
+                domain_vouch(&stage.app, &stage.admin, &self.domain, &word)
                     .await
                     .unwrap();
             }
             DeleteOther(name) => {
                 let other = name.replace("{}", &self.domain);
                 let app = &stage.app;
-                app.domain_delete(&self.caller(Owner), &other)
+                domain_delete(&app, &self.caller(Owner), &other)
                     .await
                     .unwrap();
             }
@@ -212,9 +215,7 @@ impl Scene<'_> {
     /// What became of the card that the row is about.
     async fn becomes(&self) -> (Coverage, String, String, String, bool) {
         let stage = &self.house.stage;
-        let view = stage
-            .app
-            .domain_show(&stage.admin, &self.domain)
+        let view = domain_show(&stage.app, &stage.admin, &self.domain)
             .await
             .unwrap();
         let kinds: &[&str] = if self.path == WELL_KNOWN {
@@ -229,9 +230,7 @@ impl Scene<'_> {
         let sources: Vec<&SourceView> = view.sources.iter().filter(here).collect();
         let agent = sources.iter().find_map(|source| source.agent);
         let agent = agent.unwrap_or_else(|| panic!("{} feeds nobody: {view:#?}", self.domain));
-        let shown = stage
-            .app
-            .agent_show(&stage.admin, &agent.to_string())
+        let shown = agent_show(&stage.app, &stage.admin, &agent.to_string())
             .await
             .unwrap();
         let row = stage
@@ -270,8 +269,8 @@ async fn go_through(house: &House, ways: &[Way], prefix: &str) {
             expires_in_days: None,
         };
         let app = &house.stage.app;
-        let made = app.token_create(&house.stage.admin, &new).await.unwrap();
-        accounts.insert(name, app.authenticate(&made.secret).await.unwrap());
+        let made = token_create(&app, &house.stage.admin, &new).await.unwrap();
+        accounts.insert(name, authenticate(&app, &made.secret).await.unwrap());
     }
     let mut wrong = Vec::new();
     for (number, (name, path, steps, expected)) in ways.iter().enumerate() {
@@ -343,7 +342,7 @@ both_databases! {
         };
         let stage = &house.stage;
         let own = card("Travel", "Books flights");
-        stage.app.register(&stranger, &copy).await.unwrap();
+        register(&stage.app, &stranger, &copy).await.unwrap();
         stage.visit(|_| Answer::Card(own.clone())).await;
         let nominated = stage.agent(domain).await;
         stage.reject(nominated.id).await;
@@ -351,7 +350,7 @@ both_databases! {
         stage.advance(Duration::minutes(2));
         stage.visit(|_| Answer::Card(own.clone())).await;
         house.place_standing(&view);
-        stage.app.domain_verify(&owner, domain).await.unwrap();
+        domain_verify(&stage.app, &owner, domain).await.unwrap();
         let of_slot = async |slot: &str| {
             let all = stage.agents().await;
             all.into_iter().find(|row| row.slot == slot).unwrap()

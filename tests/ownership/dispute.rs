@@ -4,6 +4,18 @@ use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_server::app::acts::agent_deprecate;
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::acts::agent_undeprecate;
+use a2a_registry_server::app::domains::domain_list;
+use a2a_registry_server::app::ownership::keys::key_enrol;
+use a2a_registry_server::app::ownership::keys::key_withdraw;
+use a2a_registry_server::app::ownership::owner::agent_patch;
+use a2a_registry_server::app::ownership::owner::domain_patch;
+use a2a_registry_server::app::ownership::owner::domain_transfer;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::app::withdrawal::source_withdraw;
 use a2a_registry_server::app::{AppError, Caller, ErrorKind, PageRequest};
 use serde_json::json;
 use uuid::Uuid;
@@ -43,13 +55,13 @@ impl Disputed {
 
     async fn list(&self, caller: &Caller) -> Vec<String> {
         let page = PageRequest::default();
-        let list = self.house.stage.app.domain_list(caller, &page).await;
+        let list = domain_list(&self.house.stage.app, caller, &page).await;
         let domains = list.unwrap().domains;
         domains.into_iter().map(|view| view.domain).collect()
     }
 
     async fn register(&self, caller: &Caller, what: Registration) -> Result<DomainView, AppError> {
-        self.house.stage.app.register(caller, &what).await
+        register(&self.house.stage.app, caller, &what).await
     }
 
     /// What comes of everything that an owner may do.
@@ -78,24 +90,30 @@ impl Disputed {
         let shown = self.house.shown(&self.house.stage.admin).await;
         let source = &shown.sources[0].id;
         vec![
-            app.source_withdraw(caller, DOMAIN, source)
+            source_withdraw(&app, caller, DOMAIN, source)
                 .await
                 .unwrap_err(),
-            app.domain_patch(caller, DOMAIN, &patch).await.unwrap_err(),
-            app.domain_transfer(caller, DOMAIN, &to).await.unwrap_err(),
-            app.domain_delete(caller, DOMAIN).await.unwrap_err(),
-            app.key_enrol(caller, DOMAIN, "k1", &json!({}))
+            domain_patch(&app, caller, DOMAIN, &patch)
                 .await
                 .unwrap_err(),
-            app.key_withdraw(caller, DOMAIN, "k1").await.unwrap_err(),
-            app.agent_patch(caller, &agent, &narrow).await.unwrap_err(),
-            app.agent_deprecate(caller, &agent, &gone)
+            domain_transfer(&app, caller, DOMAIN, &to)
                 .await
                 .unwrap_err(),
-            app.agent_undeprecate(caller, &agent, &act)
+            domain_delete(&app, caller, DOMAIN).await.unwrap_err(),
+            key_enrol(&app, caller, DOMAIN, "k1", &json!({}))
                 .await
                 .unwrap_err(),
-            app.agent_retire(caller, &agent, &act).await.unwrap_err(),
+            key_withdraw(&app, caller, DOMAIN, "k1").await.unwrap_err(),
+            agent_patch(&app, caller, &agent, &narrow)
+                .await
+                .unwrap_err(),
+            agent_deprecate(&app, caller, &agent, &gone)
+                .await
+                .unwrap_err(),
+            agent_undeprecate(&app, caller, &agent, &act)
+                .await
+                .unwrap_err(),
+            agent_retire(&app, caller, &agent, &act).await.unwrap_err(),
         ]
     }
 }
@@ -182,13 +200,13 @@ both_databases! {
         let disputed = Disputed::new(url).await;
         let house = &disputed.house;
         let set = |opt_out| DomainPatch { contact: None, opt_out: Some(opt_out) };
-        house.stage.app.domain_patch(&house.stage.admin, DOMAIN, &set(true)).await.unwrap();
+        domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(true)).await.unwrap();
         assert_eq!(house.state().await, "opted_out");
         for party in [&disputed.acme, &disputed.rival] {
-            let refused = house.stage.app.domain_patch(party, DOMAIN, &set(false)).await.unwrap_err();
+            let refused = domain_patch(&house.stage.app, party, DOMAIN, &set(false)).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
         }
-        house.stage.app.domain_patch(&house.stage.admin, DOMAIN, &set(false)).await.unwrap();
+        domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(false)).await.unwrap();
         assert_eq!(house.state().await, "disputed");
     }
 }

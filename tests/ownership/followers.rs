@@ -1,5 +1,7 @@
 //! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
 
+use a2a_registry_server::app::ownership::generation::domain_new_generation;
+use a2a_registry_server::app::ownership::verify::domain_verify;
 use std::sync::Arc;
 
 use a2a_registry_api::NewGeneration;
@@ -60,7 +62,7 @@ async fn owned(house: &House, proved: &[&str], answer: Answer) -> Caller {
     for domain in proved {
         let view = house.register(&owner, domain).await;
         house.place_standing(&view);
-        let found = house.stage.app.domain_verify(&owner, domain).await;
+        let found = domain_verify(&house.stage.app, &owner, domain).await;
         assert_eq!(found.unwrap().domain.state, "verified");
     }
     house.stage.advance(Duration::minutes(2));
@@ -103,7 +105,7 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
     let view = house.register(&owner, OTHER).await;
     house.place_standing(&view);
     let held = ending(&house, DOMAIN).await;
-    let proving = house.stage.app.domain_verify(&owner, OTHER);
+    let proving = domain_verify(&house.stage.app, &owner, OTHER);
     let proved = once_free(&house.stage.store, held, proving).await;
     assert_eq!(proved.unwrap().domain.state, "verified");
     assert_eq!(became(&house).await, nominated());
@@ -153,7 +155,7 @@ async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    let ending = app.domain_new_generation(&house.stage.admin, OTHER, &why);
+    let ending = domain_new_generation(&app, &house.stage.admin, OTHER, &why);
     once_free(&house.stage.store, held, ending).await.unwrap();
     let (lifecycle, _, standing) = became(&house).await;
     assert_eq!(

@@ -1,5 +1,9 @@
 //! The names that agents keep for ever, once their domain is proved (model.md section 3).
 
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::domains::domain_vouch;
+use a2a_registry_server::app::register::register;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
@@ -28,7 +32,7 @@ async fn register_card(house: &House, owner: &Caller, path: &str) -> String {
         card_url: Some(url.clone()),
         ..Registration::default()
     };
-    house.stage.app.register(owner, &what).await.unwrap();
+    register(&house.stage.app, owner, &what).await.unwrap();
     url
 }
 
@@ -42,7 +46,7 @@ both_databases! {
         let stage = &house.stage;
         stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
         let word = Vouch { reason: "a partner".into(), ..Vouch::default() };
-        stage.app.domain_vouch(&stage.admin, DOMAIN, &word).await.unwrap();
+        domain_vouch(&stage.app, &stage.admin, DOMAIN, &word).await.unwrap();
         assert_eq!(stage.agent(DOMAIN).await.urn, None, "an admin's word names nobody");
 
         house.place_standing(&view);
@@ -50,7 +54,7 @@ both_databases! {
         let named = stage.agent(DOMAIN).await;
         assert_eq!(named.urn.as_deref(), Some(TRAVEL));
         stage.index_equals_database().await;
-        let shown = stage.app.agent_show(&Caller::default(), TRAVEL).await.unwrap();
+        let shown = agent_show(&stage.app, &Caller::default(), TRAVEL).await.unwrap();
         assert_eq!((shown.hit.summary.id, shown.hit.summary.urn.as_deref()), (named.id, Some(TRAVEL)));
 
         stage.look(DOMAIN, Answer::Card(card("Voyages", "Books flights"))).await;
@@ -86,7 +90,7 @@ both_databases! {
 
         let why = a2a_registry_api::Act { reason: "replaced".into(), hold: None };
         let ended = stage.agents().await.into_iter().find(|agent| agent.slot == a).unwrap();
-        stage.app.agent_retire(&owner, &ended.id.to_string(), &why).await.unwrap();
+        agent_retire(&stage.app, &owner, &ended.id.to_string(), &why).await.unwrap();
         let again = register_card(&house, &owner, "/a.json").await;
         stage.look_at(DOMAIN, answer).await;
         let living = stage.agents().await;

@@ -2,6 +2,9 @@
 
 use a2a_crawler::dns::TxtAnswer;
 use a2a_crawler::guard::{AllowPorts, GuardConfig};
+use a2a_registry_server::app::crawling::visits_next_due;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::domains::domain_show;
 use a2a_registry_server::config;
 use time::Duration;
 
@@ -39,9 +42,7 @@ impl House {
 
     async fn state_of(&self, domain: &str) -> String {
         let admin = &self.stage.admin;
-        self.stage
-            .app
-            .domain_show(admin, domain)
+        domain_show(&self.stage.app, admin, domain)
             .await
             .unwrap()
             .state
@@ -63,7 +64,7 @@ both_databases! {
         for domain in domains {
             assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
         }
-        assert_eq!(house.stage.app.visits_next_due().await.unwrap(), None);
+        assert_eq!(visits_next_due(&house.stage.app).await.unwrap(), None);
         house.next_day().await;
         assert_eq!(house.visits().await, 0);
 
@@ -104,7 +105,7 @@ both_databases! {
         assert_eq!(house.state_of(DOMAIN).await, "unverified", "nobody has said that it opts out");
         // A wish does not go past the question either.
         let wish = a2a_registry_api::Recrawl::default();
-        house.stage.app.domain_recrawl(&house.stage.admin, DOMAIN, &wish).await.unwrap();
+        domain_recrawl(&house.stage.app, &house.stage.admin, DOMAIN, &wish).await.unwrap();
         assert_eq!(house.visits().await, 0);
         house.stage.advance(Duration::minutes(1));
         house.remove(STANDING);

@@ -3,6 +3,17 @@
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::agents::agent_versions;
+use a2a_registry_server::app::domains::domain_list;
+use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::app::ownership::generation::domain_new_generation;
+use a2a_registry_server::app::ownership::owner::agent_patch;
+use a2a_registry_server::app::ownership::owner::domain_patch;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::app::withdrawal::source_withdraw;
 use a2a_registry_server::app::{Caller, ErrorKind, SearchQuery};
 use a2a_registry_store::domains;
 use time::Duration;
@@ -31,7 +42,7 @@ impl House {
     pub(super) async fn of_two(&self) -> [Caller; 2] {
         let two = [self.account("first").await, self.account("second").await];
         for (caller, path) in two.iter().zip(["/first.json", "/second.json"]) {
-            self.stage.app.register(caller, &at(path)).await.unwrap();
+            register(&self.stage.app, caller, &at(path)).await.unwrap();
         }
         self.stage
             .visit(|source| Answer::Card(card(&source.url, "Is somebody's")))
@@ -47,7 +58,7 @@ impl House {
     }
 
     pub(super) async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
-        let shown = self.stage.app.agent_show(caller, &agent.to_string()).await;
+        let shown = agent_show(&self.stage.app, caller, &agent.to_string()).await;
         shown.is_err_and(|error| error.kind == ErrorKind::NotFound)
     }
 }
@@ -73,11 +84,11 @@ both_databases! {
             assert!(!house.gone(caller, own).await && house.gone(caller, others).await, "{name}");
             let review = stage.open_review(own).await.unwrap();
             assert_eq!(review.submitter.as_deref(), Some(name));
-            let listed = stage.app.domain_list(caller, &Default::default()).await.unwrap();
+            let listed = domain_list(&stage.app, caller, &Default::default()).await.unwrap();
             assert_eq!(listed.domains.len(), 1, "{name}");
         }
         let anyone = Caller::default();
-        let missing = stage.app.domain_show(&anyone, DOMAIN).await.unwrap_err();
+        let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         stage.approve(of_first).await;
         let view = house.shown(&anyone).await;
@@ -95,7 +106,7 @@ both_databases! {
         let stranger = house.account("stranger").await;
         let stage = &house.stage;
         let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
-        stage.app.agent_patch(&stage.admin, &agent.to_string(), &hide).await.unwrap();
+        agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide).await.unwrap();
         stage.advance(Duration::hours(3));
         let began = stage.now();
         for view in [house.register(&stranger, DOMAIN).await, house.shown(&stranger).await] {
@@ -118,7 +129,7 @@ both_databases! {
         let house = House::new(url_of_database).await;
         let (owner, first) = house.proved().await;
         let stage = &house.stage;
-        stage.app.register(&owner, &at("/secret.json")).await.unwrap();
+        register(&stage.app, &owner, &at("/secret.json")).await.unwrap();
         let named = vec![("named".to_owned(), url("/named.json"))];
         for _ in 0..2 {
             stage.look_at(DOMAIN, |source| match source.kind.text() {
@@ -131,13 +142,13 @@ both_databases! {
         assert_eq!(all.len(), 3);
         let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
         for agent in &all {
-            stage.app.agent_patch(&stage.admin, &agent.id.to_string(), &hide).await.unwrap();
+            agent_patch(&stage.app, &stage.admin, &agent.id.to_string(), &hide).await.unwrap();
         }
         assert!(all.iter().any(|agent| agent.id == first));
         let stranger = house.account("stranger").await;
         let (mut answers, mut ids) = (Vec::new(), Vec::new());
         for path in ["/secret.json", "/named.json", "/unknown.json"] {
-            let view = stage.app.register(&stranger, &at(path)).await.unwrap();
+            let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
             let mut told = view.sources.into_iter().find(|one| one.url == url(path)).unwrap();
             assert_eq!((told.coverage, told.state.as_str()), (Coverage::Nomination, "new"), "{path}");
             ids.push(std::mem::take(&mut told.id));
@@ -167,7 +178,7 @@ both_databases! {
             assert!(!house.gone(caller, agent).await, "it is listed");
         }
         let why = Act { reason: "sells what it does not have".into(), hold: None };
-        app.agent_suspend(&house.stage.admin, &agent.to_string(), &why).await.unwrap();
+        agent_suspend(&app, &house.stage.admin, &agent.to_string(), &why).await.unwrap();
         for caller in [&early, &late] {
             let view = house.shown(caller).await;
             let seen = format!("{view:?}");
@@ -209,7 +220,7 @@ both_databases! {
         house.verify(&owner).await.unwrap();
         let app = &house.stage.app;
         let contact = DomainPatch { contact: Some("mailto:ops@travel.example".into()), opt_out: None };
-        app.domain_patch(&owner, DOMAIN, &contact).await.unwrap();
+        domain_patch(&app, &owner, DOMAIN, &contact).await.unwrap();
         house.stage.look(DOMAIN, Answer::Card(card("Travel", "Books trains too"))).await;
         assert!(house.stage.open_review(agent).await.is_some(), "another version waits");
         let no_more = async |state: &str| {
@@ -218,9 +229,9 @@ both_databases! {
             assert_eq!((view.contact, view.known_by, view.owner, view.keys.len()), (None, None, None, 0), "{state}");
             let others = view.checks.iter().filter(|check| !own.contains(&check.wanted));
             assert_eq!(others.count(), 0, "{state}");
-            let shown = app.agent_show(&first, &agent.to_string()).await;
+            let shown = agent_show(&app, &first, &agent.to_string()).await;
             assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
-            let kept = app.agent_versions(&first, &agent.to_string(), &Default::default()).await.unwrap();
+            let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default()).await.unwrap();
             assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
         };
         no_more("verified").await;
@@ -231,8 +242,8 @@ both_databases! {
         no_more("lapsed").await;
         assert_eq!(house.shown(&house.stage.admin).await.contact, contact.contact);
         let why = NewGeneration { reason: "sold".into() };
-        app.domain_new_generation(&house.stage.admin, DOMAIN, &why).await.unwrap();
-        let kept = app.agent_versions(&first, &agent.to_string(), &Default::default()).await.unwrap();
+        domain_new_generation(&app, &house.stage.admin, DOMAIN, &why).await.unwrap();
+        let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default()).await.unwrap();
         assert_eq!(kept.versions.len(), 1, "what waited under the owner before is not theirs");
     }
 
@@ -242,7 +253,7 @@ both_databases! {
         let (_, agent) = house.proved().await;
         let stage = &house.stage;
         let changed = async || {
-            let shown = stage.app.agent_show(&Caller::default(), &agent.to_string()).await.unwrap();
+            let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string()).await.unwrap();
             shown.hit.summary.liveness.last_changed
         };
         let before = changed().await;
@@ -261,20 +272,20 @@ both_databases! {
         let app = &house.stage.app;
         let (id, agent) = house.source_of("/first.json").await;
         for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
-            let missing = app.source_withdraw(caller, DOMAIN, id).await.unwrap_err();
+            let missing = source_withdraw(&app, caller, DOMAIN, id).await.unwrap_err();
             assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
         }
-        app.register(&second, &at("/first.json")).await.unwrap();
+        register(&app, &second, &at("/first.json")).await.unwrap();
         assert!(!house.gone(&second, agent).await);
         house.stage.settle().await;
-        app.source_withdraw(&first, DOMAIN, &id).await.unwrap();
+        source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
         assert!(!house.gone(&second, agent).await, "the other one's registration stands");
         house.stage.approve(agent).await;
-        let kept = app.source_withdraw(&second, DOMAIN, &id).await.unwrap_err();
+        let kept = source_withdraw(&app, &second, DOMAIN, &id).await.unwrap_err();
         assert_eq!(kept.kind, ErrorKind::Conflict);
         assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
         let (id, agent) = house.source_of("/second.json").await;
-        app.source_withdraw(&second, DOMAIN, &id).await.unwrap();
+        source_withdraw(&app, &second, DOMAIN, &id).await.unwrap();
         let row = house.stage.agents().await.into_iter().find(|row| row.id == agent).unwrap();
         assert_eq!(row.lifecycle, Lifecycle::Retired);
         assert_eq!(house.stage.open_review(agent).await, None);
@@ -289,18 +300,18 @@ both_databases! {
         let (_, of_first) = house.source_of("/first.json").await;
         let (_, of_second) = house.source_of("/second.json").await;
         house.stage.approve(of_second).await;
-        let refused = app.domain_delete(&first, DOMAIN).await.unwrap_err();
+        let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
-        app.domain_delete(&second, DOMAIN).await.unwrap();
+        domain_delete(&app, &second, DOMAIN).await.unwrap();
         let lifecycle = async |id| {
             let all = house.stage.agents().await;
             all.into_iter().find(|row| row.id == id).unwrap().lifecycle
         };
         assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
         assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
-        app.domain_delete(&first, DOMAIN).await.unwrap();
+        domain_delete(&app, &first, DOMAIN).await.unwrap();
         assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
-        let missing = app.domain_show(&house.stage.admin, DOMAIN).await.unwrap_err();
+        let missing = domain_show(&app, &house.stage.admin, DOMAIN).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         house.stage.index_equals_database().await;
     }
@@ -312,7 +323,7 @@ both_databases! {
         let stranger = house.account("stranger").await;
         let view = house.register(&owner, DOMAIN).await;
         let app = &house.stage.app;
-        app.register(&stranger, &at("/nominated.json")).await.unwrap();
+        register(&app, &stranger, &at("/nominated.json")).await.unwrap();
         house.stage.visit(|source| Answer::Card(match source.kind.text() {
             "url" => card("Nominated", "By somebody"),
             _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),

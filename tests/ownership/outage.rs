@@ -3,6 +3,8 @@
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_server::app::crawling::crawl_braked_since;
+use a2a_registry_server::app::domains::domain_show;
 use time::Duration;
 
 use super::{House, STANDING};
@@ -26,7 +28,7 @@ impl House {
             .visit(|source| Answer::Card(card(&source.url, "Is there")))
             .await;
         assert_eq!(made, OTHERS);
-        assert_eq!(self.stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&self.stage.app), None);
     }
 
     /// From now on nothing outside is reached.
@@ -36,14 +38,14 @@ impl House {
         }
         self.stage.advance(Duration::days(2));
         self.stage.visit(|_| Answer::Fails(Timeout)).await;
-        assert!(self.stage.app.crawl_braked_since().is_some());
+        assert!(crawl_braked_since(&self.stage.app).is_some());
     }
 
     /// The network is there again.
     async fn reconnect(&self) {
         self.stage.advance(Duration::days(1));
         self.stage.visit(|_| Answer::NotModified).await;
-        assert_eq!(self.stage.app.crawl_braked_since(), None);
+        assert_eq!(crawl_braked_since(&self.stage.app), None);
     }
 }
 
@@ -97,7 +99,7 @@ both_databases! {
         house.names.set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
         assert_eq!(house.next_day().await, "verified");
         assert_eq!(house.shown(&owner).await.proofs[0].missing_since, None);
-        let shown = house.stage.app.domain_show(&house.stage.admin, quiet).await.unwrap();
+        let shown = domain_show(&house.stage.app, &house.stage.admin, quiet).await.unwrap();
         assert_eq!(shown.state, "opted_out");
         // What its owner proves meanwhile counts: a record that is seen is there.
         house.place_standing(&house.shown(&owner).await);

@@ -1,6 +1,7 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_server::app::agents::agent_show;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,7 +146,7 @@ both_databases! {
         let agent = house.stage.agent(DOMAIN).await;
         assert_eq!(agent.lifecycle, Lifecycle::Approved);
         assert!(agent.urn.is_some());
-        let hit = house.stage.app.agent_show(&acme, &agent.id.to_string()).await.unwrap();
+        let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string()).await.unwrap();
         assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
         // It is looked for every day, and lapses when it is gone.
         assert_eq!(house.next_day().await, "verified");

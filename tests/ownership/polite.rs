@@ -1,5 +1,7 @@
 //! Looking for proofs asks a host for no more than visiting it would.
 
+use a2a_registry_server::app::crawling::networks_learn;
+use a2a_registry_server::app::domains::domain_recrawl;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;
@@ -36,7 +38,7 @@ both_databases! {
         assert_eq!(site.origin.requests(path).len(), 0);
         house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
         let row = house.row().await;
-        house.stage.app.networks_learn(&[(row.id, "192.0.2.0/24".into())]).await.unwrap();
+        networks_learn(&house.stage.app, &[(row.id, "192.0.2.0/24".into())]).await.unwrap();
         house.stage.advance(Duration::seconds(59));
         assert_eq!(house.looks().await, 0);
         house.stage.advance(Duration::seconds(2));
@@ -45,7 +47,7 @@ both_databases! {
         assert_eq!(house.state().await, "verified");
 
         let wish = a2a_registry_api::Recrawl::default();
-        let accepted = house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
+        let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish).await.unwrap();
         assert_eq!(accepted.next_due.0, house.row().await.not_before);
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
         house.stage.advance(Duration::seconds(60));
@@ -75,9 +77,9 @@ both_databases! {
         assert_eq!(house.looks().await, 1);
         assert_eq!(asked(), 1);
         let row = house.row().await;
-        house.stage.app.networks_learn(&[(row.id, "192.0.2.0/24".into())]).await.unwrap();
+        networks_learn(&house.stage.app, &[(row.id, "192.0.2.0/24".into())]).await.unwrap();
         let wish = a2a_registry_api::Recrawl::default();
-        house.stage.app.domain_recrawl(&acme, DOMAIN, &wish).await.unwrap();
+        domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish).await.unwrap();
         house.stage.advance(Duration::seconds(598));
         assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
         assert_eq!(asked(), 1);

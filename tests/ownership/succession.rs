@@ -3,6 +3,7 @@
 use a2a_registry_api::KnownBy;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_server::app::Caller;
+use a2a_registry_server::app::events::events_after;
 
 use super::site::Site;
 use super::{DOMAIN, House, STANDING};
@@ -114,7 +115,7 @@ both_databases! {
         assert_eq!(now.urn, agent.urn, "a name is never given twice");
         assert_eq!(house.stage.served(agent.id).await, None);
         house.stage.index_equals_database().await;
-        let told = house.stage.app.events_after(&house.stage.admin, 0, 1000).await.unwrap();
+        let told = events_after(&house.stage.app, &house.stage.admin, 0, 1000).await.unwrap();
         let told: Vec<_> = told.iter().filter(|event| event.kind == EventKind::DomainGeneration).collect();
         assert_eq!((told.len(), told[0].actor.as_str()), (1, "system"));
         assert!(told[0].data["reason"].as_str().unwrap().contains("name servers"), "{:?}", told[0].data);

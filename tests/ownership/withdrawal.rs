@@ -3,6 +3,12 @@
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};
 use a2a_registry_server::app::ErrorKind;
+use a2a_registry_server::app::acts::agent_retire;
+use a2a_registry_server::app::agents::agent_versions;
+use a2a_registry_server::app::ownership::owner::domain_transfer;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::app::withdrawal::source_withdraw;
 use a2a_registry_store::entity::source;
 use time::Duration;
 use uuid::Uuid;
@@ -69,7 +75,7 @@ both_databases! {
         let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
         let app = &house.stage.app;
         house.register(&stranger, DOMAIN).await;
-        let view = app.register(&owner, &at("/own.json")).await.unwrap();
+        let view = register(&app, &owner, &at("/own.json")).await.unwrap();
         house.sees_site(&["/a.json"]).await;
         house.place_standing(&view);
         house.verify(&owner).await.unwrap();
@@ -79,7 +85,7 @@ both_databases! {
             assert!(before.contains(&fed), "{before:?}");
         }
         for kind in ["ard", "ai_catalog", "well_known"] {
-            app.source_withdraw(&stranger, DOMAIN, &house.id_of(kind).await).await.unwrap();
+            source_withdraw(&app, &stranger, DOMAIN, &house.id_of(kind).await).await.unwrap();
         }
         assert_eq!(house.fed().await, before);
         let view = house.shown(&owner).await;
@@ -95,13 +101,13 @@ both_databases! {
         let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
         let app = &house.stage.app;
         let view = house.register(&owner, DOMAIN).await;
-        app.register(&stranger, &at("/a.json")).await.unwrap();
+        register(&app, &stranger, &at("/a.json")).await.unwrap();
         house.sees_site(&["/a.json"]).await;
         house.place_standing(&view);
         house.verify(&owner).await.unwrap();
         let (id, agent) = house.source_of("/a.json").await;
         assert_eq!(house.lifecycle(agent).await, "approved");
-        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
         assert_eq!(house.source_of("/a.json").await, (id, agent));
         assert_eq!(house.lifecycle(agent).await, "approved");
         house.stage.look_at(DOMAIN, |source| site(source, &[])).await;
@@ -116,13 +122,13 @@ both_databases! {
         let heir = house.account("heir").await;
         let app = &house.stage.app;
         let to = Transfer { account: "heir".into() };
-        app.domain_transfer(&former, DOMAIN, &to).await.unwrap();
+        domain_transfer(&app, &former, DOMAIN, &to).await.unwrap();
         let before = house.fed().await;
-        app.source_withdraw(&former, DOMAIN, &house.id_of("ard").await).await.unwrap();
+        source_withdraw(&app, &former, DOMAIN, &house.id_of("ard").await).await.unwrap();
         house.place_standing(&house.shown(&heir).await);
         house.verify(&heir).await.unwrap();
         for kind in ["ai_catalog", "well_known"] {
-            app.source_withdraw(&former, DOMAIN, &house.id_of(kind).await).await.unwrap();
+            source_withdraw(&app, &former, DOMAIN, &house.id_of(kind).await).await.unwrap();
         }
         assert_eq!(house.fed().await, before);
         assert!(house.stage.served(agent).await.is_some());
@@ -140,12 +146,12 @@ both_databases! {
         let (_, pending) = house.source_of("/b.json").await;
         house.stage.approve(approved).await;
         let catalog = house.id_of("ard").await;
-        let kept = app.source_withdraw(&first, DOMAIN, &catalog).await.unwrap_err();
+        let kept = source_withdraw(&app, &first, DOMAIN, &catalog).await.unwrap_err();
         assert_eq!(kept.kind, ErrorKind::Conflict);
         assert!(kept.public.contains(&approved.to_string()), "{kept:?}");
         let over = Act { reason: "over".into(), hold: None };
-        app.agent_retire(admin, &approved.to_string(), &over).await.unwrap();
-        app.source_withdraw(&first, DOMAIN, &catalog).await.unwrap();
+        agent_retire(&app, admin, &approved.to_string(), &over).await.unwrap();
+        source_withdraw(&app, &first, DOMAIN, &catalog).await.unwrap();
         assert_eq!(house.lifecycle(pending).await, "retired");
         let view = house.shown(admin).await;
         assert!(view.sources.iter().all(|one| one.kind != "entry" && one.kind != "ard"), "{view:#?}");
@@ -158,16 +164,16 @@ both_databases! {
         let [first, second] = [house.account("first").await, house.account("second").await];
         let app = &house.stage.app;
         house.register(&first, DOMAIN).await;
-        app.register(&second, &at("/b.json")).await.unwrap();
+        register(&app, &second, &at("/b.json")).await.unwrap();
         house.sees_site(&["/a.json", "/b.json"]).await;
         let (_, of_first) = house.source_of("/a.json").await;
         let (_, of_second) = house.source_of("/b.json").await;
         house.stage.approve(of_second).await;
-        let refused = app.domain_delete(&first, DOMAIN).await.unwrap_err();
+        let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict);
         assert_eq!(house.lifecycle(of_second).await, "approved");
         for kind in ["ard", "ai_catalog", "well_known"] {
-            app.source_withdraw(&first, DOMAIN, &house.id_of(kind).await).await.unwrap();
+            source_withdraw(&app, &first, DOMAIN, &house.id_of(kind).await).await.unwrap();
         }
         assert_eq!(house.lifecycle(of_first).await, "retired");
         assert_eq!(house.lifecycle(of_second).await, "approved");
@@ -179,10 +185,10 @@ both_databases! {
         let house = House::new(url_of_database).await;
         let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
         let app = &house.stage.app;
-        app.register(&stranger, &at("/a.json")).await.unwrap();
+        register(&app, &stranger, &at("/a.json")).await.unwrap();
         house.sees_site(&[]).await;
         let (id, before) = house.source_of("/a.json").await;
-        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
         assert_eq!(house.lifecycle(before).await, "retired");
         house.register(&owner, DOMAIN).await;
         house.sees_site(&["/a.json"]).await;
@@ -198,10 +204,10 @@ both_databases! {
         let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
         let app = &house.stage.app;
         house.register(&owner, DOMAIN).await;
-        app.register(&stranger, &at("/a.json")).await.unwrap();
+        register(&app, &stranger, &at("/a.json")).await.unwrap();
         house.sees_site(&["/a.json"]).await;
         let (id, before) = house.source_of("/a.json").await;
-        app.source_withdraw(&stranger, DOMAIN, &id).await.unwrap();
+        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
         for _ in 0..2 {
             house.stage.look_lightly(DOMAIN, |source| match source.kind.text() {
                 "ard" if !source.full_wanted => Answer::NotModified,
@@ -220,10 +226,10 @@ both_databases! {
         let [first, second] = house.of_two().await;
         let (app, stage) = (&house.stage.app, &house.stage);
         let (id, agent) = house.source_of("/first.json").await;
-        app.register(&second, &at("/first.json")).await.unwrap();
-        app.source_withdraw(&first, DOMAIN, &id).await.unwrap();
+        register(&app, &second, &at("/first.json")).await.unwrap();
+        source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
         assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
-        let versions = app.agent_versions(&second, &agent.to_string(), &Default::default()).await.unwrap();
+        let versions = agent_versions(&app, &second, &agent.to_string(), &Default::default()).await.unwrap();
         assert_eq!(versions.versions.len(), 1, "nobody's agent is its submitter's to see");
         stage.look(DOMAIN, Answer::Card(card(&url("/first.json"), "Has changed"))).await;
         let review = stage.open_review(agent).await.unwrap();

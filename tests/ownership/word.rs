@@ -4,6 +4,9 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{NewGeneration, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::app::ownership::generation::domain_new_generation;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::withdrawal::domain_delete;
 use time::Duration;
 
 use super::others::{at, url};
@@ -32,20 +35,20 @@ both_databases! {
         let house = House::new(url_of_database).await;
         let stage = &house.stage;
         for comes_before in [true, false] {
-            stage.app.register(&stage.admin, &whole()).await.unwrap();
+            register(&stage.app, &stage.admin, &whole()).await.unwrap();
             if comes_before {
                 stage.look(DOMAIN, Answer::Card(card("Travel", "Books flights"))).await;
                 assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
             }
             stage.advance(Duration::minutes(1));
             let sold = NewGeneration { reason: "sold".into() };
-            stage.app.domain_new_generation(&stage.admin, DOMAIN, &sold).await.unwrap();
+            domain_new_generation(&stage.app, &stage.admin, DOMAIN, &sold).await.unwrap();
             stage.look(DOMAIN, Answer::Card(card("Travel", "Of another owner"))).await;
             let agent = stage.agent(DOMAIN).await;
             assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
             assert!(stage.open_review(agent.id).await.is_some());
             stage.index_equals_database().await;
-            stage.app.domain_delete(&stage.admin, DOMAIN).await.unwrap();
+            domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         }
     }
 
@@ -57,7 +60,7 @@ both_databases! {
         let mut broken: serde_json::Value =
             serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
         broken["description"] = "Says something else".into();
-        stage.app.register(&stage.admin, &whole()).await.unwrap();
+        register(&stage.app, &stage.admin, &whole()).await.unwrap();
         let broken = serde_json::to_vec(&broken).unwrap();
         stage.look(DOMAIN, Answer::Signed(broken, signer.found())).await;
         let agent = stage.agent(DOMAIN).await.id;
@@ -72,7 +75,7 @@ both_databases! {
     async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
         let house = House::new(url_of_database).await;
         let stage = &house.stage;
-        stage.app.register(&stage.admin, &whole()).await.unwrap();
+        register(&stage.app, &stage.admin, &whole()).await.unwrap();
         for named in ["/a.json", "/b.json", "/b.json"] {
             stage.look_at(DOMAIN, |source| match source.kind.text() {
                 "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
@@ -90,7 +93,7 @@ both_databases! {
         let (_, own) = house.proved().await;
         let stage = &house.stage;
         let same = card("Travel", "Books flights");
-        stage.app.register(&stage.admin, &with_word(at("/copy.json"))).await.unwrap();
+        register(&stage.app, &stage.admin, &with_word(at("/copy.json"))).await.unwrap();
         stage.advance(Duration::minutes(2));
         stage.visit(|_| Answer::Card(same.clone())).await;
         let (_, joined) = house.source_of("/copy.json").await;

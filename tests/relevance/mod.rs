@@ -5,6 +5,10 @@
 pub mod fts5;
 mod sets;
 
+use a2a_registry_server::app::indexing::index_next;
+use a2a_registry_server::app::meaning::embedding::embedding_open;
+use a2a_registry_server::app::meaning::embedding::embedding_step;
+use a2a_registry_server::app::search::search;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -120,16 +124,16 @@ pub async fn compare_by(
     stock
         .fill(|place| collection.cards[usize::try_from(place).unwrap()].clone())
         .await;
-    while stock.app.index_next().await.unwrap() {}
+    while index_next(&stock.app).await.unwrap() {}
     if let Some(model) = model {
-        let mut embedding = stock.app.embedding_open(model).await.unwrap();
-        while stock.app.embedding_step(&mut embedding).await.unwrap() != Step::Done {}
+        let mut embedding = embedding_open(&stock.app, model).await.unwrap();
+        while embedding_step(&stock.app, &mut embedding).await.unwrap() != Step::Done {}
     }
     let fts5 = fts5::Table::of(&collection.cards).await;
     let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
     let mut comparison = Comparison::default();
     for question in &collection.questions {
-        let ours = search(&stock, &question.query, mode).await;
+        let ours = found(&stock, &question.query, mode).await;
         let theirs = fts5.search(&question.query, RANKED).await;
         if misses
             && !ours
@@ -150,15 +154,17 @@ pub async fn compare_by(
 }
 
 /// The names that the registry finds, the best first.
-async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
+async fn found(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
     let query = SearchQuery {
         q: Some(query.chars().take(512).collect()),
         page_size: Some(10),
         mode: Some(mode.to_owned()),
         ..SearchQuery::default()
     };
-    let found = stock.app.search(&Caller::default(), &query).await.unwrap();
-    let found: AgentList = serde_json::from_slice(&found).unwrap();
+    let answer = search(&stock.app, &Caller::default(), &query)
+        .await
+        .unwrap();
+    let found: AgentList = serde_json::from_slice(&answer).unwrap();
     // Some card's example is no text at all, and asks for nothing that could mean anything.
     if asked_text(query.q.as_deref().unwrap_or_default()).is_some() {
         assert_eq!(found.mode, mode);

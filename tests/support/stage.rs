@@ -3,6 +3,21 @@
 //! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
 //! through the application and, past it, from the rows.
 
+use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::app::cards::agent_card;
+use a2a_registry_server::app::crawling::visits_give_back;
+use a2a_registry_server::app::crawling::visits_lease;
+use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::app::indexing::index_next;
+use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::reviews::review_approve;
+use a2a_registry_server::app::reviews::review_list;
+use a2a_registry_server::app::reviews::review_reject;
+use a2a_registry_server::app::search::lookup;
+use a2a_registry_server::app::search::search;
+use a2a_registry_server::app::tokens::authenticate;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -87,7 +102,7 @@ impl Stage {
         .await
         .unwrap();
         assert_eq!(rebuild, None);
-        let admin = app.authenticate(TOKEN).await.unwrap();
+        let admin = authenticate(&app, TOKEN).await.unwrap();
         let store = Store::connect(&options(&config.store.database))
             .await
             .unwrap();
@@ -114,9 +129,9 @@ impl Stage {
         )
         .await
         .unwrap();
-        app.index_anew(|| false).await.unwrap();
+        index_anew(&app, || false).await.unwrap();
         Self {
-            admin: app.authenticate(TOKEN).await.unwrap(),
+            admin: authenticate(&app, TOKEN).await.unwrap(),
             app,
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -160,7 +175,7 @@ impl Stage {
             domain: Some(domain.into()),
             ..Registration::default()
         };
-        self.app.register(&self.admin, &what).await.unwrap()
+        register(&self.app, &self.admin, &what).await.unwrap()
     }
 
     /// Registers one card URL as the admin.
@@ -169,12 +184,12 @@ impl Stage {
             card_url: Some(url.into()),
             ..Registration::default()
         };
-        self.app.register(&self.admin, &what).await.unwrap()
+        register(&self.app, &self.admin, &what).await.unwrap()
     }
 
     /// Leases every due visit and makes its outcomes, which are handed to nobody yet.
     pub async fn outcomes(&self, answer: impl Fn(&source::Model) -> Answer) -> Vec<Outcome> {
-        let leased = self.app.visits_lease(1000, LEASE).await.unwrap();
+        let leased = visits_lease(&self.app, 1000, LEASE).await.unwrap();
         leased
             .into_iter()
             .map(|(domain, sources)| self.outcome(&domain, &sources, &answer))
@@ -201,7 +216,7 @@ impl Stage {
     /// Makes every due visit, in one group. Gives how many there were.
     pub async fn visit(&self, answer: impl Fn(&source::Model) -> Answer) -> usize {
         let group = self.outcomes(answer).await;
-        self.app.ingest(&group).await.unwrap();
+        ingest(&self.app, &group).await.unwrap();
         group.len()
     }
 
@@ -223,25 +238,23 @@ impl Stage {
     async fn recrawl(&self, domain: &str, full: bool, answer: impl Fn(&source::Model) -> Answer) {
         self.advance(Duration::minutes(2));
         let wish = Recrawl { full };
-        self.app
-            .domain_recrawl(&self.admin, domain, &wish)
+        domain_recrawl(&self.app, &self.admin, domain, &wish)
             .await
             .unwrap();
         let mut group = Vec::new();
         let mut others = Vec::new();
-        for (row, sources) in self.app.visits_lease(1000, LEASE).await.unwrap() {
+        for (row, sources) in visits_lease(&self.app, 1000, LEASE).await.unwrap() {
             if row.name == domain {
                 group.push(self.outcome(&row, &sources, &answer));
             } else {
                 others.push((row.id, row.lease.unwrap()));
             }
         }
-        self.app
-            .visits_give_back(&others, std::time::Duration::ZERO)
+        visits_give_back(&self.app, &others, std::time::Duration::ZERO)
             .await
             .unwrap();
         assert_eq!(group.len(), 1, "{domain} was due");
-        self.app.ingest(&group).await.unwrap();
+        ingest(&self.app, &group).await.unwrap();
     }
 
     /// Registers a domain and lets its first card come in.
@@ -312,8 +325,7 @@ impl Stage {
             page_size: Some(100),
             ..PageRequest::default()
         };
-        self.app
-            .review_list(&self.admin, state, &page)
+        review_list(&self.app, &self.admin, state, &page)
             .await
             .unwrap()
             .reviews
@@ -322,8 +334,7 @@ impl Stage {
     /// Approves what is asked about an agent.
     pub async fn approve(&self, agent: Uuid) -> Review {
         let (id, decision) = self.decision(agent).await;
-        self.app
-            .review_approve(&self.admin, id, &decision)
+        review_approve(&self.app, &self.admin, id, &decision)
             .await
             .unwrap()
     }
@@ -331,8 +342,7 @@ impl Stage {
     /// Rejects what is asked about an agent.
     pub async fn reject(&self, agent: Uuid) -> Review {
         let (id, decision) = self.decision(agent).await;
-        self.app
-            .review_reject(&self.admin, id, &decision)
+        review_reject(&self.app, &self.admin, id, &decision)
             .await
             .unwrap()
     }
@@ -348,10 +358,7 @@ impl Stage {
 
     /// The bytes that anyone is handed; `None` where there is no such agent for them.
     pub async fn served(&self, agent: Uuid) -> Option<Vec<u8>> {
-        let answer = self
-            .app
-            .agent_card(&Caller::default(), &agent.to_string(), None)
-            .await;
+        let answer = agent_card(&self.app, &Caller::default(), &agent.to_string(), None).await;
         match answer {
             Ok(card) => Some(card.bytes.to_vec()),
             Err(error) => {
@@ -367,7 +374,7 @@ impl Stage {
             page_size: Some(100),
             ..query.clone()
         };
-        let bytes = self.app.search(caller, &query).await.unwrap();
+        let bytes = search(&self.app, caller, &query).await.unwrap();
         let list: AgentList = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(list.total, list.agents.len() as u64);
         list
@@ -383,7 +390,7 @@ impl Stage {
 
     /// Has the index follow every event there is.
     pub async fn settle(&self) {
-        while self.app.index_next().await.unwrap() {}
+        while index_next(&self.app).await.unwrap() {}
     }
 
     /// Has the index catch up and compares it with the rows: who is found, with what, by which URL.
@@ -430,9 +437,7 @@ impl Stage {
                 .unwrap()
                 .unwrap();
             assert_eq!(hit.summary.card_digest, shown.digest);
-            let agent = self
-                .app
-                .agent_show(&self.admin, &id.to_string())
+            let agent = agent_show(&self.app, &self.admin, &id.to_string())
                 .await
                 .unwrap();
             let mut from_rows = agent.hit.summary;
@@ -453,7 +458,7 @@ impl Stage {
                 url: Some(card_url(&source)),
                 ..LookupQuery::default()
             };
-            let found = self.app.lookup(&self.admin, &query).await;
+            let found = lookup(&self.app, &self.admin, &query).await;
             if !listed.contains(&fed) {
                 let nobody = found.unwrap_err();
                 assert_eq!(nobody.kind, ErrorKind::NotFound, "{}", card_url(&source));

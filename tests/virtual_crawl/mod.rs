@@ -7,6 +7,7 @@
 pub mod figures;
 pub mod origins;
 
+use a2a_registry_server::app::indexing::index_next;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -108,7 +109,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
         )
         .await;
         if (now - start).whole_seconds() % INDEXED == 0 {
-            while app.index_next().await.unwrap() {}
+            while index_next(&app).await.unwrap() {}
             ledger.sample_memory();
             let hours = (now - start).whole_hours();
             let elapsed = began.elapsed();

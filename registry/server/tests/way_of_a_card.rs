@@ -3,6 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use a2a_registry_server::app::cards::agent_card;
+use a2a_registry_server::app::events::event_signal;
+use a2a_registry_server::app::register::register;
+use a2a_registry_server::app::reviews::review_approve;
+use a2a_registry_server::app::reviews::review_list;
+use a2a_registry_server::app::search::search;
+use a2a_registry_server::app::tokens::authenticate;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
@@ -26,7 +33,7 @@ fn config(folder: &std::path::Path) -> Config {
 
 /// Waits until the index has applied every event there is.
 async fn settled(app: &App, done: impl AsyncFn(&App) -> bool) {
-    let mut signal = app.event_signal();
+    let mut signal = event_signal(app);
     let wait = async {
         while !done(app).await {
             let tick = std::time::Duration::from_millis(50);
@@ -38,12 +45,12 @@ async fn settled(app: &App, done: impl AsyncFn(&App) -> bool) {
         .expect("it came to be");
 }
 
-async fn search(app: &App, caller: &Caller, q: &str) -> AgentList {
+async fn found(app: &App, caller: &Caller, q: &str) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
         ..SearchQuery::default()
     };
-    serde_json::from_slice(&app.search(caller, &query).await.unwrap()).unwrap()
+    serde_json::from_slice(&search(app, caller, &query).await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -73,19 +80,19 @@ async fn a_card_is_found_once_it_is_approved() {
     )
     .unwrap();
     let agents = a2a_registry_demo::start_agents(clock).await.unwrap();
-    let admin = app.authenticate(TOKEN).await.unwrap();
+    let admin = authenticate(&app, TOKEN).await.unwrap();
 
     for agent in &agents.agents {
         let what = Registration {
             card_url: Some(agent.card_url.clone()),
             ..Registration::default()
         };
-        app.register(&admin, &what).await.unwrap();
+        register(&app, &admin, &what).await.unwrap();
     }
     let pending = Some(ReviewState::Open);
     let page = a2a_registry_server::app::PageRequest::default();
     settled(&app, async |app| {
-        app.review_list(&admin, pending, &page)
+        review_list(&app, &admin, pending, &page)
             .await
             .unwrap()
             .reviews
@@ -93,9 +100,8 @@ async fn a_card_is_found_once_it_is_approved() {
             == 3
     })
     .await;
-    assert_eq!(search(&app, &Caller::default(), "flights").await.total, 0);
-    for review in app
-        .review_list(&admin, pending, &page)
+    assert_eq!(found(&app, &Caller::default(), "flights").await.total, 0);
+    for review in review_list(&app, &admin, pending, &page)
         .await
         .unwrap()
         .reviews
@@ -104,19 +110,18 @@ async fn a_card_is_found_once_it_is_approved() {
             digest: review.digest,
             reason: "looks right".into(),
         };
-        app.review_approve(&admin, review.id, &decision)
+        review_approve(&app, &admin, review.id, &decision)
             .await
             .unwrap();
     }
     let anyone = Caller::default();
     settled(&app, async |app| {
-        search(app, &anyone, "flights").await.total == 1
+        found(app, &anyone, "flights").await.total == 1
     })
     .await;
-    let hit = search(&app, &anyone, "flights").await.agents.remove(0);
+    let hit = found(&app, &anyone, "flights").await.agents.remove(0);
     assert_eq!(hit.summary.name, "Trip Planner");
-    let card = app
-        .agent_card(&anyone, &hit.summary.id.to_string(), None)
+    let card = agent_card(&app, &anyone, &hit.summary.id.to_string(), None)
         .await
         .unwrap();
     assert_eq!(card.digest, hit.summary.card_digest);

@@ -1,5 +1,10 @@
 //! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
 
+use crate::app::agents::agent_show;
+use crate::app::agents::agent_visible;
+use crate::app::ingest::after_act;
+use crate::app::ownership::owner::agent_to_keep;
+use crate::app::reviews::state_of;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -13,97 +18,99 @@ use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::versions;
 
-impl App {
-    /// Withholds an agent until it is resumed.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever does not curate, `NotFound`, `Conflict` for a retired agent.
-    pub async fn agent_suspend(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        act: &Act,
-    ) -> Result<Agent, AppError> {
-        self.act(caller, agent, act, |ledger, state, account| {
-            ledger.hold(state, Hold::Operator, &account.name, &act.reason);
-            Ok(())
-        })
-        .await
-    }
+/// Withholds an agent until it is resumed.
+///
+/// # Errors
+/// `Forbidden` for whoever does not curate, `NotFound`, `Conflict` for a retired agent.
+pub async fn agent_suspend(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    curators_act(app, caller, agent, act, |ledger, state, account| {
+        ledger.hold(state, Hold::Operator, &account.name, &act.reason);
+        Ok(())
+    })
+    .await
+}
 
-    /// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and
-    /// `key_changed`.
-    ///
-    /// # Errors
-    /// As [`App::agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
-    pub async fn agent_resume(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        act: &Act,
-    ) -> Result<Agent, AppError> {
-        let hold = act.hold.unwrap_or(Hold::Operator);
-        let newest = match hold {
-            Hold::KeyChanged => {
-                let newest = self.agent_visible(caller, agent).await?.newest_version;
-                let newest: Vec<Uuid> = newest.into_iter().collect();
-                versions::version_keys(&self.store, &newest).await?.pop()
-            }
-            _ => None,
-        };
-        self.act(caller, agent, act, |ledger, state, account| {
-            if !matches!(
-                hold,
-                Hold::Operator | Hold::CriticalChange | Hold::KeyChanged
-            ) {
-                return Err(AppError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "The hold {hold} ends with its own cause and cannot be lifted by hand."
-                    ),
-                ));
-            }
-            if !ledger.lift(state, hold, &account.name, &act.reason) {
-                return Err(AppError::new(
-                    ErrorKind::Conflict,
-                    format!("The agent does not stand under the hold {hold}."),
-                ));
-            }
-            if let Some(newest) = newest {
-                pins::accept(&mut state.agent, &newest.thumbprints);
-                ledger.put_agent(&state.agent);
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    /// Marks an approved agent as on its way out; it stays listed, with what is said of it.
-    ///
-    /// # Errors
-    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
-    /// other agent the caller may see, or a moment that has passed.
-    pub async fn agent_deprecate(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        what: &Deprecate,
-    ) -> Result<Agent, AppError> {
-        let replacement = match what.replacement.as_deref() {
-            Some(named) => Some(self.replacement(caller, agent, named).await?),
-            None => None,
-        };
-        let now = self.now();
-        if what.sunset.is_some_and(|sunset| sunset < now) {
-            return Err(AppError::invalid("/sunset", "this moment has passed"));
+/// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and
+/// `key_changed`.
+///
+/// # Errors
+/// As [`App::agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
+pub async fn agent_resume(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    let hold = act.hold.unwrap_or(Hold::Operator);
+    let newest = match hold {
+        Hold::KeyChanged => {
+            let newest = agent_visible(app, caller, agent).await?.newest_version;
+            let newest: Vec<Uuid> = newest.into_iter().collect();
+            versions::version_keys(&app.store, &newest).await?.pop()
         }
-        let deprecation = Deprecation {
-            message: what.reason.clone(),
-            since: now,
-            replacement,
-            sunset: what.sunset,
-        };
-        self.owners_act(caller, agent, &what.reason, |ledger, state, account| {
+        _ => None,
+    };
+    curators_act(app, caller, agent, act, |ledger, state, account| {
+        if !matches!(
+            hold,
+            Hold::Operator | Hold::CriticalChange | Hold::KeyChanged
+        ) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!("The hold {hold} ends with its own cause and cannot be lifted by hand."),
+            ));
+        }
+        if !ledger.lift(state, hold, &account.name, &act.reason) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!("The agent does not stand under the hold {hold}."),
+            ));
+        }
+        if let Some(newest) = newest {
+            pins::accept(&mut state.agent, &newest.thumbprints);
+            ledger.put_agent(&state.agent);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Marks an approved agent as on its way out; it stays listed, with what is said of it.
+///
+/// # Errors
+/// As [`App::agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
+/// other agent the caller may see, or a moment that has passed.
+pub async fn agent_deprecate(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    what: &Deprecate,
+) -> Result<Agent, AppError> {
+    let replacement = match what.replacement.as_deref() {
+        Some(named) => Some(replacement(app, caller, agent, named).await?),
+        None => None,
+    };
+    let now = app.now();
+    if what.sunset.is_some_and(|sunset| sunset < now) {
+        return Err(AppError::invalid("/sunset", "this moment has passed"));
+    }
+    let deprecation = Deprecation {
+        message: what.reason.clone(),
+        since: now,
+        replacement,
+        sunset: what.sunset,
+    };
+    owners_act(
+        app,
+        caller,
+        agent,
+        &what.reason,
+        |ledger, state, account| {
             expect(state, Lifecycle::Approved, "deprecated")?;
             state.agent.lifecycle = Lifecycle::Deprecated.into();
             let data = json!({
@@ -123,127 +130,128 @@ impl App {
                 data,
             );
             Ok(())
-        })
-        .await
-    }
+        },
+    )
+    .await
+}
 
-    /// Takes the deprecation of an agent back; it is approved as before.
-    ///
-    /// # Errors
-    /// As [`App::agent_suspend`]; `Conflict` for an agent that is not deprecated.
-    pub async fn agent_undeprecate(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        act: &Act,
-    ) -> Result<Agent, AppError> {
-        self.owners_act(caller, agent, &act.reason, |ledger, state, account| {
-            expect(state, Lifecycle::Deprecated, "taken back")?;
-            state.agent.lifecycle = Lifecycle::Approved.into();
-            state.agent.deprecation = None;
-            ledger.touch(state);
-            let data = json!({"reason": act.reason});
-            ledger.agent_event(
-                EventKind::AgentUndeprecated,
-                state.agent.id,
-                &account.name,
-                data,
-            );
-            Ok(())
-        })
-        .await
-    }
+/// Takes the deprecation of an agent back; it is approved as before.
+///
+/// # Errors
+/// As [`App::agent_suspend`]; `Conflict` for an agent that is not deprecated.
+pub async fn agent_undeprecate(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    owners_act(app, caller, agent, &act.reason, |ledger, state, account| {
+        expect(state, Lifecycle::Deprecated, "taken back")?;
+        state.agent.lifecycle = Lifecycle::Approved.into();
+        state.agent.deprecation = None;
+        ledger.touch(state);
+        let data = json!({"reason": act.reason});
+        ledger.agent_event(
+            EventKind::AgentUndeprecated,
+            state.agent.id,
+            &account.name,
+            data,
+        );
+        Ok(())
+    })
+    .await
+}
 
-    /// The agent to move to from another one.
-    async fn replacement(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        named: &str,
-    ) -> Result<Uuid, AppError> {
-        let row = match self.agent_visible(caller, named).await {
-            Ok(row) => row,
-            Err(error) if error.kind == ErrorKind::NotFound => {
-                return Err(AppError::invalid("/replacement", "there is no such agent"));
-            }
-            Err(error) => return Err(error),
-        };
-        if row.id.to_string() == agent || row.urn.as_deref() == Some(agent) {
-            let detail = "an agent cannot be its own replacement";
-            return Err(AppError::invalid("/replacement", detail));
+/// The agent to move to from another one.
+async fn replacement(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    named: &str,
+) -> Result<Uuid, AppError> {
+    let row = match agent_visible(app, caller, named).await {
+        Ok(row) => row,
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Err(AppError::invalid("/replacement", "there is no such agent"));
         }
-        if row.retired_at.is_some() {
-            return Err(AppError::invalid("/replacement", "it has been retired"));
-        }
-        Ok(row.id)
+        Err(error) => return Err(error),
+    };
+    if row.id.to_string() == agent || row.urn.as_deref() == Some(agent) {
+        let detail = "an agent cannot be its own replacement";
+        return Err(AppError::invalid("/replacement", detail));
     }
+    if row.retired_at.is_some() {
+        return Err(AppError::invalid("/replacement", "it has been retired"));
+    }
+    Ok(row.id)
+}
 
-    /// Ends an agent for good; its id is never used again.
-    ///
-    /// # Errors
-    /// As [`App::agent_suspend`].
-    pub async fn agent_retire(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        act: &Act,
-    ) -> Result<Agent, AppError> {
-        self.owners_act(caller, agent, &act.reason, |ledger, state, account| {
-            ledger.retire(state, &account.name, &act.reason);
-            Ok(())
-        })
-        .await
-    }
+/// Ends an agent for good; its id is never used again.
+///
+/// # Errors
+/// As [`App::agent_suspend`].
+pub async fn agent_retire(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    owners_act(app, caller, agent, &act.reason, |ledger, state, account| {
+        ledger.retire(state, &account.name, &act.reason);
+        Ok(())
+    })
+    .await
+}
 
-    async fn act(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        act: &Act,
-        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-    ) -> Result<Agent, AppError> {
-        let account = caller.demand(Permission::Curate)?;
-        let id = self.agent_visible(caller, agent).await?.id;
-        self.change(caller, account, id, &act.reason, change).await
-    }
+/// An act that curators do.
+async fn curators_act(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    let id = agent_visible(app, caller, agent).await?.id;
+    change_agent(app, caller, account, id, &act.reason, change).await
+}
 
-    /// An act that whoever has proved the agent's domain may do too.
-    async fn owners_act(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        reason: &str,
-        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-    ) -> Result<Agent, AppError> {
-        caller.demand(Permission::Register)?;
-        let (row, account) = self.agent_to_keep(caller, agent).await?;
-        self.change(caller, account, row.id, reason, change).await
-    }
+/// An act that whoever has proved the agent's domain may do too.
+async fn owners_act(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    reason: &str,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    caller.demand(Permission::Register)?;
+    let (row, account) = agent_to_keep(app, caller, agent).await?;
+    change_agent(app, caller, account, row.id, reason, change).await
+}
 
-    async fn change(
-        &self,
-        caller: &Caller,
-        account: &Account,
-        id: Uuid,
-        reason: &str,
-        change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-    ) -> Result<Agent, AppError> {
-        check_reason(reason)?;
-        let write = self.store.write().await?;
-        let mut state = self.state_of(&write, id).await?;
-        if state.agent.retired_at.is_some() {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                "The agent has been retired for good.",
-            ));
-        }
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        change(&mut ledger, &mut state, account)?;
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_act(&touched).await;
-        self.agent_show(caller, &id.to_string()).await
+async fn change_agent(
+    app: &App,
+    caller: &Caller,
+    account: &Account,
+    id: Uuid,
+    reason: &str,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    check_reason(reason)?;
+    let write = app.store.write().await?;
+    let mut state = state_of(&write, id).await?;
+    if state.agent.retired_at.is_some() {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
     }
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    change(&mut ledger, &mut state, account)?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(app, &touched).await;
+    agent_show(app, caller, &id.to_string()).await
 }
 
 /// Whether an agent stands where an act begins.

@@ -4,6 +4,9 @@
 //! Done once at a start, domain by domain; a start that breaks off does the rest the next time. Afterwards only sources of
 //! which nobody is known to have registered them are looked at, as a process of an older release adds them.
 
+use crate::app::covering::cover_agent;
+use crate::app::ingest::after_write;
+use crate::app::reviews::state_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -27,63 +30,60 @@ const DONE: &str = "sources_attributed";
 /// Domains looked at in one transaction.
 const PAGE: u64 = 200;
 
-impl App {
-    /// Attributes what nobody is known to have registered, and decides on its agents anew.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn attribute_sources(&self) -> Result<(), AppError> {
-        let done = settings::setting_get(&self.store, DONE).await?.is_some();
-        let mut after = 0;
-        loop {
-            let ids = coverage::domains_walk(&self.store, after, done, PAGE).await?;
-            let Some(last) = ids.last() else { break };
-            after = *last;
-            let write = self.store.write().await?;
-            let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-            for row in coverage::domains_locked(&write, &ids).await? {
-                self.attribute(&write, &mut ledger, &row).await?;
-            }
-            let touched: Touched = ledger.write(&write).await?;
-            write.commit().await?;
-            self.after_write(&touched);
+/// Attributes what nobody is known to have registered, and decides on its agents anew.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn attribute_sources(app: &App) -> Result<(), AppError> {
+    let done = settings::setting_get(&app.store, DONE).await?.is_some();
+    let mut after = 0;
+    loop {
+        let ids = coverage::domains_walk(&app.store, after, done, PAGE).await?;
+        let Some(last) = ids.last() else { break };
+        after = *last;
+        let write = app.store.write().await?;
+        let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+        for row in coverage::domains_locked(&write, &ids).await? {
+            attribute(app, &write, &mut ledger, &row).await?;
         }
-        if !done {
-            let write = self.store.write().await?;
-            write.setting_put(DONE, "1").await?;
-            write.commit().await?;
-        }
-        Ok(())
+        let touched: Touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_write(app, &touched);
     }
+    if !done {
+        let write = app.store.write().await?;
+        write.setting_put(DONE, "1").await?;
+        write.commit().await?;
+    }
+    Ok(())
+}
 
-    async fn attribute(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &domain::Model,
-    ) -> Result<(), AppError> {
-        let agents = agents::agents_of(write, &[row.id]).await?;
-        let sources = domains::sources_of(write, &[row.id]).await?;
-        name_registrants(write, row, &sources).await?;
-        name_givers(write, row, &agents, &sources).await?;
-        // What has answered in the end was not kept: it shows once all is fetched whole.
-        write.sources_want_full(row.id).await?;
-        let once_owners = coverage::accounts_that_proved(write, row.id).await?;
-        let mut covering = Covering::load(write, row).await?;
-        for agent in agents {
-            let mut state = self.state_of(write, agent.id).await?;
-            // Of one that nothing feeds any more nobody can tell who placed it, and its name is not taken on suspicion.
-            let is_fed = covering.is_fed(agent.id);
-            if is_fed && !covering.was_ever_covered(agent.id, &once_owners) {
-                withdraw_urn(write, ledger, row, &mut state).await?;
-            }
-            self.cover_agent(write, ledger, &mut covering, &mut state)
-                .await?;
-            submitter(&covering, &mut state);
-            ledger.put_agent(&state.agent);
+async fn attribute(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+) -> Result<(), AppError> {
+    let agents = agents::agents_of(write, &[row.id]).await?;
+    let sources = domains::sources_of(write, &[row.id]).await?;
+    name_registrants(write, row, &sources).await?;
+    name_givers(write, row, &agents, &sources).await?;
+    // What has answered in the end was not kept: it shows once all is fetched whole.
+    write.sources_want_full(row.id).await?;
+    let once_owners = coverage::accounts_that_proved(write, row.id).await?;
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents {
+        let mut state = state_of(write, agent.id).await?;
+        // Of one that nothing feeds any more nobody can tell who placed it, and its name is not taken on suspicion.
+        let is_fed = covering.is_fed(agent.id);
+        if is_fed && !covering.was_ever_covered(agent.id, &once_owners) {
+            withdraw_urn(write, ledger, row, &mut state).await?;
         }
-        Ok(())
+        cover_agent(app, write, ledger, &mut covering, &mut state).await?;
+        submitter(&covering, &mut state);
+        ledger.put_agent(&state.agent);
     }
+    Ok(())
 }
 
 /// Lets an agent's submitter be who registered its source.

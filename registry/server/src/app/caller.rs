@@ -41,7 +41,7 @@ pub fn account_label(account: Uuid) -> String {
 
 impl Caller {
     /// Whether the caller is that account.
-    pub(super) fn is(&self, account: Option<Uuid>) -> bool {
+    pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
         let own = self.account.as_ref().map(|account| account.id);
         own.is_some() && own == account
     }

@@ -1,5 +1,9 @@
 //! The bytes of approved cards, exactly as they were received.
 
+use crate::app::agents::agent_visible;
+use crate::app::agents::is_of_known_domain;
+use crate::app::agents::owns;
+use crate::app::health::demand_database;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -68,14 +72,14 @@ struct Serving {
 /// Cards kept ready: which one an agent serves, believed while the agent's stamp stands, and bytes by
 /// digest, which can never change. Both are bounded by the weight of the bytes.
 #[derive(Debug)]
-pub(super) struct CardCache {
+pub(crate) struct CardCache {
     serving: Cache<Uuid, Arc<Serving>>,
     by_digest: Cache<String, Arc<ServedCard>>,
 }
 
 impl CardCache {
     /// A cache of that many megabytes.
-    pub(super) fn new(megabytes: u64) -> Self {
+    pub(crate) fn new(megabytes: u64) -> Self {
         let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
         let capacity = megabytes * 1024 * 1024;
         Self {
@@ -93,128 +97,121 @@ impl CardCache {
     }
 
     /// Gives back what nobody has asked for of late: without any request nobody else would.
-    pub(super) fn forget_ended(&self) {
+    pub(crate) fn forget_ended(&self) {
         self.serving.run_pending_tasks();
         self.by_digest.run_pending_tasks();
     }
 }
 
-impl App {
-    /// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
-    /// approved bytes come from memory while nothing about the agent has changed.
-    ///
-    /// # Errors
-    /// `NotFound` where there is none, or none the caller may see; `Unavailable` once the database has
-    /// been silent for too long.
-    pub async fn agent_card(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        version: Option<&str>,
-    ) -> Result<Arc<ServedCard>, AppError> {
-        self.demand_database()?;
-        if let Some(digest) = version {
-            return self.card_of_version(caller, agent, digest).await;
-        }
-        let id = match agent.parse::<Uuid>() {
-            Ok(id) => id,
-            Err(_) => self.agent_visible(caller, agent).await?.id,
-        };
-        let serving = self.serving(id).await?;
-        let may =
-            |label: &String| label == super::caller::PUBLIC || caller.labels().contains(label);
-        if serving.visible_to.iter().any(may) {
-            Ok(Arc::clone(&serving.card))
-        } else {
-            Err(AppError::not_found("agent"))
-        }
+/// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
+/// approved bytes come from memory while nothing about the agent has changed.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see; `Unavailable` once the database has
+/// been silent for too long.
+pub async fn agent_card(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    version: Option<&str>,
+) -> Result<Arc<ServedCard>, AppError> {
+    demand_database(app)?;
+    if let Some(digest) = version {
+        return card_of_version(app, caller, agent, digest).await;
     }
+    let id = match agent.parse::<Uuid>() {
+        Ok(id) => id,
+        Err(_) => agent_visible(app, caller, agent).await?.id,
+    };
+    let serving = serving(app, id).await?;
+    let may = |label: &String| label == super::caller::PUBLIC || caller.labels().contains(label);
+    if serving.visible_to.iter().any(may) {
+        Ok(Arc::clone(&serving.card))
+    } else {
+        Err(AppError::not_found("agent"))
+    }
+}
 
-    /// The card of an agent, as [`App::agent_card`] gives it, in the form of another protocol version. Not what
-    /// its publisher wrote any more: never signed, and marked as converted.
-    ///
-    /// # Errors
-    /// As [`App::agent_card`]; `NotFound` too where this build reads the bytes no more.
-    pub async fn agent_card_as(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        version: Option<&str>,
-        target: ConversionTarget,
-    ) -> Result<Arc<ServedCard>, AppError> {
-        let original = self.agent_card(caller, agent, version).await?;
-        let key = format!("{target} {DERIVATION} {}", original.digest);
-        if let Some(card) = self.cards.by_digest.get(&key) {
-            return Ok(card);
-        }
-        let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
-        let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
-        self.cards.by_digest.insert(key, Arc::clone(&card));
-        Ok(card)
+/// The card of an agent, as [`App::agent_card`] gives it, in the form of another protocol version. Not what
+/// its publisher wrote any more: never signed, and marked as converted.
+///
+/// # Errors
+/// As [`App::agent_card`]; `NotFound` too where this build reads the bytes no more.
+pub async fn agent_card_as(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    version: Option<&str>,
+    target: ConversionTarget,
+) -> Result<Arc<ServedCard>, AppError> {
+    let original = agent_card(app, caller, agent, version).await?;
+    let key = format!("{target} {DERIVATION} {}", original.digest);
+    if let Some(card) = app.cards.by_digest.get(&key) {
+        return Ok(card);
     }
+    let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
+    let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
+    app.cards.by_digest.insert(key, Arc::clone(&card));
+    Ok(card)
+}
 
-    async fn serving(&self, id: Uuid) -> Result<Arc<Serving>, AppError> {
-        // The stamp is read before the database, so that a change in between is noticed later.
-        let stamp = self.changes.stamp(id);
-        if let Some(serving) = self.cards.serving.get(&id)
-            && serving.stamp == stamp
-        {
-            return Ok(serving);
-        }
-        let missing = || AppError::not_found("agent");
-        let row = agents::agents_by_ids(&self.store, &[id])
-            .await?
-            .pop()
-            .ok_or_else(missing)?;
-        let holds = agents::holds_of(&self.store, &[id]).await?;
-        if !self.is_of_known_domain(&row).await? {
-            return Err(missing());
-        }
-        let listed = is_listed(&row, &holds);
-        let approved = row.approved_version.ok_or_else(missing)?;
-        let version = versions::version_keys(&self.store, &[approved])
-            .await?
-            .pop();
-        let card = self
-            .card_by_digest(&version.ok_or_else(missing)?.digest)
-            .await?;
-        let openness = Openness::of(listed, !holds.is_empty());
-        let visible_to = visible_to(&row, openness, &[]);
-        let serving = Arc::new(Serving {
-            stamp,
-            visible_to,
-            card,
-        });
-        self.cards.serving.insert(id, Arc::clone(&serving));
-        Ok(serving)
+async fn serving(app: &App, id: Uuid) -> Result<Arc<Serving>, AppError> {
+    // The stamp is read before the database, so that a change in between is noticed later.
+    let stamp = app.changes.stamp(id);
+    if let Some(serving) = app.cards.serving.get(&id)
+        && serving.stamp == stamp
+    {
+        return Ok(serving);
     }
+    let missing = || AppError::not_found("agent");
+    let row = agents::agents_by_ids(&app.store, &[id])
+        .await?
+        .pop()
+        .ok_or_else(missing)?;
+    let holds = agents::holds_of(&app.store, &[id]).await?;
+    if !is_of_known_domain(app, &row).await? {
+        return Err(missing());
+    }
+    let listed = is_listed(&row, &holds);
+    let approved = row.approved_version.ok_or_else(missing)?;
+    let version = versions::version_keys(&app.store, &[approved]).await?.pop();
+    let card = card_by_digest(app, &version.ok_or_else(missing)?.digest).await?;
+    let openness = Openness::of(listed, !holds.is_empty());
+    let visible_to = visible_to(&row, openness, &[]);
+    let serving = Arc::new(Serving {
+        stamp,
+        visible_to,
+        card,
+    });
+    app.cards.serving.insert(id, Arc::clone(&serving));
+    Ok(serving)
+}
 
-    async fn card_of_version(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        digest: &str,
-    ) -> Result<Arc<ServedCard>, AppError> {
-        let row = self.agent_visible(caller, agent).await?;
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row).await?;
-        let version = versions::version_by_digest(&self.store, row.id, digest)
-            .await?
-            .filter(|version| all || version.ever_approved)
-            .ok_or_else(|| AppError::not_found("version"))?;
-        self.card_by_digest(&version.digest).await
-    }
+async fn card_of_version(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    digest: &str,
+) -> Result<Arc<ServedCard>, AppError> {
+    let row = agent_visible(app, caller, agent).await?;
+    let all = caller.may(Permission::SeeAll) || owns(app, caller, &row).await?;
+    let version = versions::version_by_digest(&app.store, row.id, digest)
+        .await?
+        .filter(|version| all || version.ever_approved)
+        .ok_or_else(|| AppError::not_found("version"))?;
+    card_by_digest(app, &version.digest).await
+}
 
-    async fn card_by_digest(&self, digest: &str) -> Result<Arc<ServedCard>, AppError> {
-        if let Some(card) = self.cards.by_digest.get(digest) {
-            return Ok(card);
-        }
-        let bytes = versions::body_by_digest(&self.store, digest)
-            .await?
-            .ok_or_else(|| AppError::not_found("version"))?;
-        let card = Arc::new(ServedCard::of(digest.to_owned(), bytes));
-        self.cards
-            .by_digest
-            .insert(digest.to_owned(), Arc::clone(&card));
-        Ok(card)
+async fn card_by_digest(app: &App, digest: &str) -> Result<Arc<ServedCard>, AppError> {
+    if let Some(card) = app.cards.by_digest.get(digest) {
+        return Ok(card);
     }
+    let bytes = versions::body_by_digest(&app.store, digest)
+        .await?
+        .ok_or_else(|| AppError::not_found("version"))?;
+    let card = Arc::new(ServedCard::of(digest.to_owned(), bytes));
+    app.cards
+        .by_digest
+        .insert(digest.to_owned(), Arc::clone(&card));
+    Ok(card)
 }

@@ -14,7 +14,7 @@ use a2a_registry_store::{Handle, Kept, coverage, domains};
 
 /// Who stands behind the sources of some domains, and behind the versions of cards that they gave.
 #[derive(Debug, Default)]
-pub(super) struct Standings {
+pub(crate) struct Standings {
     domains: HashMap<i64, DomainFacts>,
     registrants: HashMap<i64, Vec<source_registrant::Model>>,
 }
@@ -24,7 +24,7 @@ impl Standings {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn load<'a>(
+    pub(crate) async fn load<'a>(
         on: &impl Handle,
         rows: impl IntoIterator<Item = &'a domain::Model>,
         sources: impl IntoIterator<Item = &'a source::Model>,
@@ -52,12 +52,12 @@ impl Standings {
     }
 
     /// Who has registered a source, the first one first.
-    pub(super) fn registrants(&self, source: i64) -> &[source_registrant::Model] {
+    pub(crate) fn registrants(&self, source: i64) -> &[source_registrant::Model] {
         self.registrants.get(&source).map_or(&[], Vec::as_slice)
     }
 
     /// Whose word stands behind what a source gave last; `all` are the live sources of its domain at least.
-    pub(super) fn of_source<'a>(
+    pub(crate) fn of_source<'a>(
         &self,
         row: &source::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
@@ -68,7 +68,7 @@ impl Standings {
     }
 
     /// Whose word would stand behind a source that somebody registers now.
-    pub(super) fn of_new<'a>(
+    pub(crate) fn of_new<'a>(
         &self,
         row: &source::Model,
         by: &source_registrant::Model,
@@ -95,7 +95,7 @@ impl Standings {
     }
 
     /// Whose word stands behind what this origin answered for a source.
-    pub(super) fn of_answer<'a>(
+    pub(crate) fn of_answer<'a>(
         &self,
         row: &source::Model,
         answered_by: &str,
@@ -140,7 +140,7 @@ impl Standings {
     }
 
     /// Whose word stands behind a version: the strongest of those that gave it.
-    pub(super) fn of_version<'a>(
+    pub(crate) fn of_version<'a>(
         &self,
         gave: impl Iterator<Item = &'a version_source::Model>,
         all: impl Iterator<Item = &'a source::Model> + Clone,
@@ -155,7 +155,7 @@ impl Standings {
 }
 
 /// Scheme, host and port of a URL, the port where it is not the scheme's own.
-pub(super) fn origin_of(url: &str) -> String {
+pub(crate) fn origin_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 

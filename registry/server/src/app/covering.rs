@@ -1,6 +1,9 @@
 //! What follows for the agents of a domain when another word stands behind their cards: names, levels, slots and
 //! decisions (model.md sections 3 and 4).
 
+use crate::app::reviews::state_of;
+use crate::app::rules::ask_again;
+use crate::app::rules::decide_waiting;
 use std::collections::BTreeSet;
 
 use a2a_card::AgentCard;
@@ -20,7 +23,7 @@ use a2a_registry_store::entity::{agent, decision, domain, source, version_source
 use a2a_registry_store::{Write, agents, coverage, decisions, domains, versions};
 
 /// A domain with its sources and what they gave.
-pub(super) struct Covering<'a> {
+pub(crate) struct Covering<'a> {
     row: &'a domain::Model,
     standings: Standings,
     sources: Vec<source::Model>,
@@ -33,7 +36,7 @@ impl<'a> Covering<'a> {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn load(write: &Write, row: &'a domain::Model) -> Result<Self, AppError> {
+    pub(crate) async fn load(write: &Write, row: &'a domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         let shown: Vec<Uuid> = agents
@@ -57,7 +60,7 @@ impl<'a> Covering<'a> {
 
     /// Whether an agent's source is covered now, or was registered by an account that once held the domain's proof: what
     /// such an agent was named stays its name.
-    pub(super) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
+    pub(crate) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
         let by_owner = |source: &source::Model| {
             let mut registrants = self.standings.registrants(source.id).iter();
             registrants.any(|one| one.account_id.is_some_and(|id| once_owners.contains(&id)))
@@ -68,13 +71,13 @@ impl<'a> Covering<'a> {
     }
 
     /// Whether a source feeds an agent that has not ended.
-    pub(super) fn is_fed(&self, agent: Uuid) -> bool {
+    pub(crate) fn is_fed(&self, agent: Uuid) -> bool {
         let mut sources = self.sources.iter();
         sources.any(|source| source.agent_id == Some(agent))
     }
 
     /// The account that was the first to register a source of an agent.
-    pub(super) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
+    pub(crate) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
         let feeding = self.feeding(agent);
         let mut all = feeding
             .iter()
@@ -95,74 +98,71 @@ impl<'a> Covering<'a> {
     }
 }
 
-impl App {
-    /// Decides on the agents of a domain anew, whose coverage may be another one now.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn follow_coverage(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &domain::Model,
-    ) -> Result<(), AppError> {
-        let mut covering = Covering::load(write, row).await?;
-        for agent in agents::agents_of(write, &[row.id]).await? {
-            let mut state = self.state_of(write, agent.id).await?;
-            self.cover_agent(write, ledger, &mut covering, &mut state)
-                .await?;
-        }
-        Ok(())
+/// Decides on the agents of a domain anew, whose coverage may be another one now.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn follow_coverage(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+) -> Result<(), AppError> {
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents::agents_of(write, &[row.id]).await? {
+        let mut state = state_of(write, agent.id).await?;
+        cover_agent(app, write, ledger, &mut covering, &mut state).await?;
     }
+    Ok(())
+}
 
-    /// Lets one agent follow whose word stands behind its cards: who keeps the slot, its name, and what is decided.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn cover_agent(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        covering: &mut Covering<'_>,
-        state: &mut AgentState,
-    ) -> Result<(), AppError> {
-        part_sources(write, ledger, covering, state).await?;
-        let shown: BTreeSet<Uuid> = [state.agent.newest_version, state.agent.approved_version]
-            .into_iter()
-            .flatten()
-            .collect();
-        let shown: Vec<Uuid> = shown.into_iter().collect();
-        let keys = versions::version_keys(write, &shown).await?;
-        for key in &keys {
-            let (before, now) = (ledger.standing_of(key), covering.of_version(key.id));
-            if before != now {
-                ledger.set_standing(key.id, now);
-                let data = json!({"digest": key.digest, "coverage": now.coverage()});
-                ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
-            }
+/// Lets one agent follow whose word stands behind its cards: who keeps the slot, its name, and what is decided.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn cover_agent(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    covering: &mut Covering<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    part_sources(write, ledger, covering, state).await?;
+    let shown: BTreeSet<Uuid> = [state.agent.newest_version, state.agent.approved_version]
+        .into_iter()
+        .flatten()
+        .collect();
+    let shown: Vec<Uuid> = shown.into_iter().collect();
+    let keys = versions::version_keys(write, &shown).await?;
+    for key in &keys {
+        let (before, now) = (ledger.standing_of(key), covering.of_version(key.id));
+        if before != now {
+            ledger.set_standing(key.id, now);
+            let data = json!({"digest": key.digest, "coverage": now.coverage()});
+            ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
         }
-        let row = covering.row;
-        let newest = state.agent.newest_version;
-        let newest = newest.map_or(Standing::Nomination, |id| covering.of_version(id));
-        if urn::is_proved(row)
-            && state.agent.urn.is_none()
-            && let Some(name) = name_of(write, &state.agent).await?
-        {
-            let id = state.agent.id;
-            let fed = covering
-                .sources
-                .iter()
-                .filter(|source| source.agent_id == Some(id));
-            let identifiers = fed.filter_map(|source| source.identifier.as_deref());
-            urn::assign(write, ledger, state, row, identifiers, &name, newest).await?;
-        }
-        let approved = state.agent.approved_version;
-        let nominated = approved.is_some_and(|id| covering.of_version(id) == Standing::Nomination);
-        if nominated && !is_withheld(row) && by_a_rule_that_trusts(write, &state.agent).await? {
-            return self.ask_again(write, ledger, state, SYSTEM).await;
-        }
-        self.decide_waiting(write, ledger, state).await
     }
+    let row = covering.row;
+    let newest = state.agent.newest_version;
+    let newest = newest.map_or(Standing::Nomination, |id| covering.of_version(id));
+    if urn::is_proved(row)
+        && state.agent.urn.is_none()
+        && let Some(name) = name_of(write, &state.agent).await?
+    {
+        let id = state.agent.id;
+        let fed = covering
+            .sources
+            .iter()
+            .filter(|source| source.agent_id == Some(id));
+        let identifiers = fed.filter_map(|source| source.identifier.as_deref());
+        urn::assign(write, ledger, state, row, identifiers, &name, newest).await?;
+    }
+    let approved = state.agent.approved_version;
+    let nominated = approved.is_some_and(|id| covering.of_version(id) == Standing::Nomination);
+    if nominated && !is_withheld(row) && by_a_rule_that_trusts(write, &state.agent).await? {
+        return ask_again(app, write, ledger, state, SYSTEM).await;
+    }
+    decide_waiting(app, write, ledger, state).await
 }
 
 /// Where the sources of an agent do not stand alike, the strongest keep it, among equals the oldest; what others have

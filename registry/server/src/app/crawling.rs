@@ -1,5 +1,6 @@
 //! Visits for the crawler: which are made now, and how fast.
 
+use crate::app::ownership::first_look::visits_permitted;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ const RECOUNT: i64 = HOUR;
 
 /// What one process knows of the stream of visits.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     pace: Pace,
     planned: Mutex<Planned>,
     /// When the plans were last counted; the least number before the first time.
@@ -39,7 +40,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// `outage` is the one that the database knows of.
-    pub(super) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
+    pub(crate) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
         Self {
             pace: Pace {
                 least: config.least_rate,
@@ -52,20 +53,20 @@ impl Stream {
         }
     }
 
-    pub(super) fn planned(&self) -> MutexGuard<'_, Planned> {
+    pub(crate) fn planned(&self) -> MutexGuard<'_, Planned> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn hold_brake(&self, since: OffsetDateTime) {
+    pub(crate) fn hold_brake(&self, since: OffsetDateTime) {
         *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = Brake::held(since);
     }
 
-    pub(super) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+    pub(crate) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a look; says whether verdicts are frozen from now on.
-    pub(super) fn note_look(&self, look: Look, now: Timestamp) -> bool {
+    pub(crate) fn note_look(&self, look: Look, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         match brake.note(look, now.into()) {
             Some(Turn::Braked { failed, looks }) => {
@@ -84,151 +85,148 @@ impl Stream {
     }
 
     /// Since when verdicts are frozen.
-    pub(super) fn braked_since(&self) -> Option<OffsetDateTime> {
+    pub(crate) fn braked_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         brake.held_since()
     }
 }
 
-impl App {
-    /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
-    /// left to ask is visited no more; one that was never visited is only where it has not opted out.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_lease(
-        &self,
-        limit: usize,
-        lease_us: i64,
-    ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
-        let now = self.now();
-        self.recount_plans(now).await?;
-        let wish = LeaseWish {
-            now: now.0,
-            leased_until: now.plus(lease_us).0,
-            lease: random_number(self.entropy.as_ref()).cast_signed(),
-            limit: limit as u64,
-            pace: self.stream.pace,
-            steady: self.stream.planned().steady(),
-        };
-        let leased = self.store.visits_lease(&wish).await?;
-        let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
-        let mut sources = domains::sources_of(&self.store, &ids).await?;
-        sources.retain(is_known);
-        sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
-        let mut visits = Vec::with_capacity(leased.len());
-        for domain in leased {
-            let first = sources.partition_point(|source| source.domain_id < domain.id);
-            let mut due: Vec<source::Model> = sources[first..]
-                .iter()
-                .take_while(|source| source.domain_id == domain.id)
-                .cloned()
-                .collect();
-            // No visit is made for catalogs that are not there, unless somebody waits for it.
-            let awaited = domain.visit_interval_us.is_none();
-            let nothing =
-                |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
-            if due.iter().all(nothing) {
-                self.store.visits_end(domain.id).await?;
-                continue;
-            }
-            // A visit that came early, as after a change of spacing, still asks its earliest source.
-            let asked = due
-                .iter()
-                .filter(|source| source.next_due_at <= now.0)
-                .count()
-                .max(1);
-            due.truncate(asked);
-            visits.push((domain, due));
+/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
+/// left to ask is visited no more; one that was never visited is only where it has not opted out.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_lease(
+    app: &App,
+    limit: usize,
+    lease_us: i64,
+) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
+    let now = app.now();
+    recount_plans(app, now).await?;
+    let wish = LeaseWish {
+        now: now.0,
+        leased_until: now.plus(lease_us).0,
+        lease: random_number(app.entropy.as_ref()).cast_signed(),
+        limit: limit as u64,
+        pace: app.stream.pace,
+        steady: app.stream.planned().steady(),
+    };
+    let leased = app.store.visits_lease(&wish).await?;
+    let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
+    let mut sources = domains::sources_of(&app.store, &ids).await?;
+    sources.retain(is_known);
+    sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
+    let mut visits = Vec::with_capacity(leased.len());
+    for domain in leased {
+        let first = sources.partition_point(|source| source.domain_id < domain.id);
+        let mut due: Vec<source::Model> = sources[first..]
+            .iter()
+            .take_while(|source| source.domain_id == domain.id)
+            .cloned()
+            .collect();
+        // No visit is made for catalogs that are not there, unless somebody waits for it.
+        let awaited = domain.visit_interval_us.is_none();
+        let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
+        if due.iter().all(nothing) {
+            app.store.visits_end(domain.id).await?;
+            continue;
         }
-        self.visits_permitted(visits).await
+        // A visit that came early, as after a change of spacing, still asks its earliest source.
+        let asked = due
+            .iter()
+            .filter(|source| source.next_due_at <= now.0)
+            .count()
+            .max(1);
+        due.truncate(asked);
+        visits.push((domain, due));
     }
+    visits_permitted(app, visits).await
+}
 
-    /// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
-    /// way in one block, and says which those are. They are due again at once, within the limit.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn networks_learn(&self, networks: &[(i64, String)]) -> Result<Vec<i64>, StoreError> {
-        if networks.is_empty() {
-            return Ok(Vec::new());
+/// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
+/// way in one block, and says which those are. They are due again at once, within the limit.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn networks_learn(app: &App, networks: &[(i64, String)]) -> Result<Vec<i64>, StoreError> {
+    if networks.is_empty() {
+        return Ok(Vec::new());
+    }
+    app.store.networks_learn(networks, app.now().0).await
+}
+
+/// Whether an address lies inside `allow_networks`, where neither spacing nor the limit of its address
+/// block applies.
+pub fn is_exempt(app: &App, address: IpAddr) -> bool {
+    let networks = &app.config.crawler.allow_networks;
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
+/// politeness allows.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_give_back(
+    app: &App,
+    held: &[(i64, i64)],
+    pause: Duration,
+) -> Result<(), StoreError> {
+    let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+    let now = app.now();
+    let rest = (pause > 0).then(|| now.plus(pause).0);
+    let spaced = now.plus(SPACING).0;
+    app.store.visits_give_back(held, rest, spaced).await
+}
+
+/// When the next visit is due.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_next_due(app: &App) -> Result<Option<Timestamp>, StoreError> {
+    Ok(planned::visits_next_due(&app.store, app.now().0)
+        .await?
+        .map(Timestamp))
+}
+
+/// Makes the crawler look for due visits now.
+pub fn wake_crawler(app: &App) {
+    app.wake.visits.notify_one();
+}
+
+/// Since when so many fetches of this process fail that verdicts are frozen; `None` where they are not.
+pub fn crawl_braked_since(app: &App) -> Option<Timestamp> {
+    app.stream.braked_since().map(Timestamp::from)
+}
+
+/// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
+/// has put off.
+async fn recount_plans(app: &App, now: Timestamp) -> Result<(), StoreError> {
+    let counted_at = app.stream.counted_at.load(Ordering::Acquire);
+    // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
+    if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
+        return Ok(());
+    }
+    let repaired = app.store.moments_repair(now.0).await?;
+    if repaired > 0 {
+        tracing::warn!(
+            repaired,
+            "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
+        );
+    }
+    let counted = planned::visits_planned(&app.store, now.0).await?;
+    let at = now.into();
+    let mut planned = Planned::new(at);
+    for (minute, visits) in counted.minutes {
+        let moment = OffsetDateTime::from_unix_timestamp(minute.saturating_mul(60));
+        if let (Ok(moment), Ok(visits)) = (moment, u32::try_from(visits)) {
+            planned.add(moment, at, visits);
         }
-        self.store.networks_learn(networks, self.now().0).await
     }
-
-    /// Whether an address lies inside `allow_networks`, where neither spacing nor the limit of its address
-    /// block applies.
-    pub fn is_exempt(&self, address: IpAddr) -> bool {
-        let networks = &self.config.crawler.allow_networks;
-        networks.iter().any(|network| network.contains(&address))
-    }
-
-    /// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
-    /// politeness allows.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_give_back(
-        &self,
-        held: &[(i64, i64)],
-        pause: Duration,
-    ) -> Result<(), StoreError> {
-        let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
-        let now = self.now();
-        let rest = (pause > 0).then(|| now.plus(pause).0);
-        let spaced = now.plus(SPACING).0;
-        self.store.visits_give_back(held, rest, spaced).await
-    }
-
-    /// When the next visit is due.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn visits_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(planned::visits_next_due(&self.store, self.now().0)
-            .await?
-            .map(Timestamp))
-    }
-
-    /// Makes the crawler look for due visits now.
-    pub fn wake_crawler(&self) {
-        self.wake.visits.notify_one();
-    }
-
-    /// Since when so many fetches of this process fail that verdicts are frozen; `None` where they are not.
-    pub fn crawl_braked_since(&self) -> Option<Timestamp> {
-        self.stream.braked_since().map(Timestamp::from)
-    }
-
-    /// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
-    /// has put off.
-    async fn recount_plans(&self, now: Timestamp) -> Result<(), StoreError> {
-        let counted_at = self.stream.counted_at.load(Ordering::Acquire);
-        // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
-        if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
-            return Ok(());
-        }
-        let repaired = self.store.moments_repair(now.0).await?;
-        if repaired > 0 {
-            tracing::warn!(
-                repaired,
-                "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
-            );
-        }
-        let counted = planned::visits_planned(&self.store, now.0).await?;
-        let at = now.into();
-        let mut planned = Planned::new(at);
-        for (minute, visits) in counted.minutes {
-            let moment = OffsetDateTime::from_unix_timestamp(minute.saturating_mul(60));
-            if let (Ok(moment), Ok(visits)) = (moment, u32::try_from(visits)) {
-                planned.add(moment, at, visits);
-            }
-        }
-        planned.set_steady(counted.steady);
-        *self.stream.planned() = planned;
-        self.stream.counted_at.store(now.0, Ordering::Release);
-        Ok(())
-    }
+    planned.set_steady(counted.steady);
+    *app.stream.planned() = planned;
+    app.stream.counted_at.store(now.0, Ordering::Release);
+    Ok(())
 }
 
 /// Whether it is known how a source is asked. One of a kind that only a later build knows is not, and no visit is made

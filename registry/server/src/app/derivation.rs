@@ -1,5 +1,10 @@
 //! What is derived from a card's bytes and kept beside them, and deriving it again after an upgrade.
 
+use crate::app::ingest::after_write;
+use crate::app::reviews::state_of;
+use crate::app::rules::decide_newest;
+use crate::app::rules::decide_waiting;
+use crate::app::rules::submitter_name;
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};
@@ -24,32 +29,32 @@ const PAGE: u64 = 200;
 
 /// What is kept of a reading.
 #[derive(Debug)]
-pub(super) struct Derived {
+pub(crate) struct Derived {
     /// JSON of the model.
-    pub(super) model: String,
+    pub(crate) model: String,
     /// JSON of the findings.
-    pub(super) findings: String,
+    pub(crate) findings: String,
     /// Whether one of them is an error.
-    pub(super) has_error: bool,
+    pub(crate) has_error: bool,
     /// The number this was made with.
-    pub(super) derivation: i32,
+    pub(crate) derivation: i32,
 }
 
 /// The derivation that this build makes, as the database keeps it.
-pub(super) fn current() -> i32 {
+pub(crate) fn current() -> i32 {
     i32::try_from(DERIVATION).unwrap_or(i32::MAX)
 }
 
 /// What stands around a card, as far as the linter looks at it.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(crate) struct Surroundings {
     site: Option<Url>,
     previous: Option<Parsed>,
 }
 
 impl Surroundings {
     /// Those of a card of that domain, and the bytes that the agent had before.
-    pub(super) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
+    pub(crate) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
         Self {
             site: Url::parse(&format!("https://{domain}/")).ok(),
             previous: previous.and_then(|bytes| a2a_card::parse(bytes).ok()),
@@ -60,7 +65,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn of_version(
+    pub(crate) async fn of_version(
         on: &impl Handle,
         row: &version::Model,
     ) -> Result<Self, AppError> {
@@ -84,7 +89,7 @@ impl Surroundings {
 }
 
 /// Writes a reading down.
-pub(super) fn derive(
+pub(crate) fn derive(
     parsed: &Parsed,
     bytes: &[u8],
     signatures: &Signatures,
@@ -136,130 +141,125 @@ async fn keys_of(on: &impl Handle, rows: &[agent::Model]) -> Result<HashMap<Uuid
     Ok(rows.iter().map(of).collect())
 }
 
-impl App {
-    /// Derives a page of versions again that an older build has derived, or for which other keys are known by now;
-    /// answers how many it was. Bytes and decisions made stay; where something came out differently an event tells of
-    /// the agent, and what waits for a decision is put before the rules again.
-    ///
-    /// # Errors
-    /// Where the database fails; the page is tried again then.
-    pub async fn derive_again(&self) -> Result<usize, AppError> {
-        let old = versions::versions_derived_before(&self.store, current(), PAGE).await?;
-        if old.is_empty() {
-            return Ok(0);
-        }
-        let count = old.len();
-        let mut agent_ids: Vec<Uuid> = old.iter().map(|row| row.agent_id).collect();
-        agent_ids.sort_unstable();
-        agent_ids.dedup();
-        let rows = agents::agents_by_ids(&self.store, &agent_ids).await?;
-        let keys = keys_of(&self.store, &rows).await?;
-        // Verifying is the work of it, and nobody waits for it who wants to write.
-        let mut pairs = Vec::with_capacity(count);
-        for row in old {
-            let bytes = versions::body_by_digest(&self.store, &row.digest).await?;
-            let around = Surroundings::of_version(&self.store, &row).await?;
-            let none = Keys::default();
-            let keys = keys.get(&row.agent_id).unwrap_or(&none);
-            let again = rederive(&row, bytes.as_deref(), &around, keys);
-            pairs.push((row, again));
-            tokio::task::yield_now().await;
-        }
-        let write = self.store.write().await?;
-        let rows = agents::agents_by_ids(&write, &agent_ids).await?;
-        let now = keys_of(&write, &rows).await?;
-        let ids: Vec<Uuid> = pairs.iter().map(|(row, _)| row.id).collect();
-        let kept = versions::key_sets_of(&write, &ids).await?;
-        // What has changed meanwhile is derived with the next page.
-        pairs.retain(|(row, _)| {
-            keys.get(&row.agent_id) == now.get(&row.agent_id)
-                && kept.contains(&(row.id, row.key_sets.clone()))
-        });
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        let mut changed: BTreeMap<Uuid, Vec<(version::Model, version::Model)>> = BTreeMap::new();
-        for (row, again) in pairs {
-            let by_keys = row.derivation == versions::UNDERIVED;
-            let signing = (&again.content_digest, &again.signing);
-            if !by_keys && signing != (&row.content_digest, &row.signing) {
-                // What was decided was decided on these bytes, however they are read today. Keys that are known only
-                // today are no other reading: nobody has decided on what they say.
-                write
-                    .decisions_rekey(row.id, &again.content_digest, &again.signing)
-                    .await?;
-            }
-            write.version_derived(again.clone()).await?;
-            let differs = again
-                != version::Model {
-                    derivation: again.derivation,
-                    ..row.clone()
-                };
-            if differs {
-                let data = json!({"digest": row.digest, "derivation": again.derivation});
-                ledger.agent_event(EventKind::AgentDerived, row.agent_id, SYSTEM, data);
-                let judged = changed.entry(row.agent_id).or_default();
-                judged.push((row, again));
-            }
-        }
-        for (agent, judged) in changed {
-            let mut state = self.state_of(&write, agent).await?;
-            self.follow_verdicts(&write, &mut ledger, &mut state, &judged)
+/// Derives a page of versions again that an older build has derived, or for which other keys are known by now;
+/// answers how many it was. Bytes and decisions made stay; where something came out differently an event tells of
+/// the agent, and what waits for a decision is put before the rules again.
+///
+/// # Errors
+/// Where the database fails; the page is tried again then.
+pub async fn derive_again(app: &App) -> Result<usize, AppError> {
+    let old = versions::versions_derived_before(&app.store, current(), PAGE).await?;
+    if old.is_empty() {
+        return Ok(0);
+    }
+    let count = old.len();
+    let mut agent_ids: Vec<Uuid> = old.iter().map(|row| row.agent_id).collect();
+    agent_ids.sort_unstable();
+    agent_ids.dedup();
+    let rows = agents::agents_by_ids(&app.store, &agent_ids).await?;
+    let keys = keys_of(&app.store, &rows).await?;
+    // Verifying is the work of it, and nobody waits for it who wants to write.
+    let mut pairs = Vec::with_capacity(count);
+    for row in old {
+        let bytes = versions::body_by_digest(&app.store, &row.digest).await?;
+        let around = Surroundings::of_version(&app.store, &row).await?;
+        let none = Keys::default();
+        let keys = keys.get(&row.agent_id).unwrap_or(&none);
+        let again = rederive(&row, bytes.as_deref(), &around, keys);
+        pairs.push((row, again));
+        tokio::task::yield_now().await;
+    }
+    let write = app.store.write().await?;
+    let rows = agents::agents_by_ids(&write, &agent_ids).await?;
+    let now = keys_of(&write, &rows).await?;
+    let ids: Vec<Uuid> = pairs.iter().map(|(row, _)| row.id).collect();
+    let kept = versions::key_sets_of(&write, &ids).await?;
+    // What has changed meanwhile is derived with the next page.
+    pairs.retain(|(row, _)| {
+        keys.get(&row.agent_id) == now.get(&row.agent_id)
+            && kept.contains(&(row.id, row.key_sets.clone()))
+    });
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    let mut changed: BTreeMap<Uuid, Vec<(version::Model, version::Model)>> = BTreeMap::new();
+    for (row, again) in pairs {
+        let by_keys = row.derivation == versions::UNDERIVED;
+        let signing = (&again.content_digest, &again.signing);
+        if !by_keys && signing != (&row.content_digest, &row.signing) {
+            // What was decided was decided on these bytes, however they are read today. Keys that are known only
+            // today are no other reading: nobody has decided on what they say.
+            write
+                .decisions_rekey(row.id, &again.content_digest, &again.signing)
                 .await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(count)
-    }
-
-    /// Lets an agent follow what came out differently for versions of its card, each as it was and as it is: a served
-    /// card whose signature is found invalid is withheld until a person has looked, one that was rejected for a
-    /// signature that verifies now is decided on anew, and so is what waits.
-    async fn follow_verdicts(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-        judged: &[(version::Model, version::Model)],
-    ) -> Result<(), AppError> {
-        if state.agent.retired_at.is_some() {
-            return Ok(());
+        write.version_derived(again.clone()).await?;
+        let differs = again
+            != version::Model {
+                derivation: again.derivation,
+                ..row.clone()
+            };
+        if differs {
+            let data = json!({"digest": row.digest, "derivation": again.derivation});
+            ledger.agent_event(EventKind::AgentDerived, row.agent_id, SYSTEM, data);
+            let judged = changed.entry(row.agent_id).or_default();
+            judged.push((row, again));
         }
-        let of = |id: Option<Uuid>| judged.iter().find(|(row, _)| Some(row.id) == id);
-        let invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
-        let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
-        let broken = of(approved).filter(|(_, now)| invalid(now));
-        let unseen = match broken {
-            // What a person approved knowing that its signature is invalid stays; what a rule of an older build
-            // admitted does not.
-            Some((before, now)) => !invalid(before) || !approved_by_person(write, now).await?,
-            None => false,
-        };
-        if unseen {
-            let ids: Vec<Uuid> = approved.into_iter().collect();
-            match versions::version_keys(write, &ids).await?.pop() {
-                Some(key) if state.asks(key.id, Some(ChangeClass::Critical)) => {}
-                Some(key) if newest == approved => {
-                    let submitter = self.submitter_name(write, state).await?;
-                    ledger.ask(state, &key, Some(ChangeClass::Critical), submitter);
-                }
-                _ => {
-                    let reason = "the signature of the card served was found invalid";
-                    ledger.hold(state, Hold::CriticalChange, POLICY, reason);
-                }
+    }
+    for (agent, judged) in changed {
+        let mut state = state_of(&write, agent).await?;
+        follow_verdicts(app, &write, &mut ledger, &mut state, &judged).await?;
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(count)
+}
+
+/// Lets an agent follow what came out differently for versions of its card, each as it was and as it is: a served
+/// card whose signature is found invalid is withheld until a person has looked, one that was rejected for a
+/// signature that verifies now is decided on anew, and so is what waits.
+async fn follow_verdicts(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    judged: &[(version::Model, version::Model)],
+) -> Result<(), AppError> {
+    if state.agent.retired_at.is_some() {
+        return Ok(());
+    }
+    let of = |id: Option<Uuid>| judged.iter().find(|(row, _)| Some(row.id) == id);
+    let invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
+    let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
+    let broken = of(approved).filter(|(_, now)| invalid(now));
+    let unseen = match broken {
+        // What a person approved knowing that its signature is invalid stays; what a rule of an older build
+        // admitted does not.
+        Some((before, now)) => !invalid(before) || !approved_by_person(write, now).await?,
+        None => false,
+    };
+    if unseen {
+        let ids: Vec<Uuid> = approved.into_iter().collect();
+        match versions::version_keys(write, &ids).await?.pop() {
+            Some(key) if state.asks(key.id, Some(ChangeClass::Critical)) => {}
+            Some(key) if newest == approved => {
+                let submitter = submitter_name(write, state).await?;
+                ledger.ask(state, &key, Some(ChangeClass::Critical), submitter);
+            }
+            _ => {
+                let reason = "the signature of the card served was found invalid";
+                ledger.hold(state, Hold::CriticalChange, POLICY, reason);
             }
         }
-        let mended = |(before, now): &(version::Model, version::Model)| {
-            let rejected = before.state == VersionState::Rejected;
-            rejected
-                && before.signing != now.signing
-                && !now.signature.may_be(SignatureState::Invalid)
-        };
-        if let Some((row, _)) = of(newest).filter(|pair| mended(pair)) {
-            ledger.set_state(row.id, VersionState::Pending);
-            return self.decide_newest(write, ledger, state).await;
-        }
-        self.decide_waiting(write, ledger, state).await
     }
+    let mended = |(before, now): &(version::Model, version::Model)| {
+        let rejected = before.state == VersionState::Rejected;
+        rejected && before.signing != now.signing && !now.signature.may_be(SignatureState::Invalid)
+    };
+    if let Some((row, _)) = of(newest).filter(|pair| mended(pair)) {
+        ledger.set_state(row.id, VersionState::Pending);
+        return decide_newest(app, write, ledger, state).await;
+    }
+    decide_waiting(app, write, ledger, state).await
 }
 
 /// Whether a person gave the last approval of a version.

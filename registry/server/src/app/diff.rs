@@ -1,5 +1,9 @@
 //! How two contents of an agent's card differ, and how much that matters (model.md section 5).
 
+use crate::app::agents::agent_visible;
+use crate::app::agents::key_binding;
+use crate::app::agents::owns;
+use crate::app::agents::version_visible;
 use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -26,111 +30,109 @@ pub struct DiffQuery {
     pub to: Option<String>,
 }
 
-impl App {
-    /// What changed between two versions of an agent's card, member by member. The first version is compared
-    /// with itself.
-    ///
-    /// # Errors
-    /// `NotFound` where there is no such agent or version, or none the caller may see.
-    pub async fn agent_diff(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        query: &DiffQuery,
-    ) -> Result<Diff, AppError> {
-        let row = self.agent_visible(caller, agent).await?;
-        let all = caller.may(Permission::SeeAll) || self.owns(caller, &row).await?;
-        let named = async |digest: &str| self.version_visible(caller, &row, digest).await;
-        let newest_before = async |before| {
-            let page = versions::version_page(&self.store, row.id, all, before, 1).await?;
-            Ok::<_, AppError>(page.into_iter().next())
-        };
-        let to = match &query.to {
-            Some(digest) => named(digest).await?,
-            None => newest_before(None)
-                .await?
-                .ok_or_else(|| AppError::not_found("version"))?,
-        };
-        let from = match (&query.from, row.approved_version) {
-            (Some(digest), _) => Some(named(digest).await?),
-            (None, Some(served)) if served != to.id => {
-                let served = versions::versions_by_ids(&self.store, &[served]).await?;
-                served.into_iter().next()
-            }
-            (None, _) => newest_before(Some(to.id)).await?,
-        };
-        let binding = self.key_binding(row.domain_id).await?;
-        let from = from.as_ref().unwrap_or(&to);
-        self.diff_of(&row, from, &to, &binding).await
-    }
-
-    /// What changed between two versions, with what their signatures are worth today.
-    pub(super) async fn diff_of(
-        &self,
-        agent: &agent::Model,
-        from: &version::Model,
-        to: &version::Model,
-        binding: &KeyBinding,
-    ) -> Result<Diff, AppError> {
-        let before = versions::body_by_digest(&self.store, &from.digest).await?;
-        let after = versions::body_by_digest(&self.store, &to.digest).await?;
-        let (Some(before), Some(after)) = (before, after) else {
-            return Err(AppError::not_found("version"));
-        };
-        let states = states(agent, binding, from.into(), to.into());
-        let difference = self.difference(&before, &after, states);
-        Ok(Diff {
-            from: from.digest.clone(),
-            to: to.digest.clone(),
-            change_class: change_class(difference.as_ref(), states),
-            changes: difference
-                .iter()
-                .flat_map(|difference| &difference.changes)
-                .map(Change::from)
-                .collect(),
-            cut: difference.is_some_and(|difference| difference.cut),
-        })
-    }
-
-    /// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
-    /// same write keeps, are read through `on`.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn change_between(
-        &self,
-        on: &impl Handle,
-        agent: &agent::Model,
-        before: &VersionKey,
-        after: &VersionKey,
-        binding: &KeyBinding,
-        fresh: &[body::Model],
-    ) -> Result<ChangeClass, StoreError> {
-        if before.is_like(after) {
-            return Ok(ChangeClass::None);
+/// What changed between two versions of an agent's card, member by member. The first version is compared
+/// with itself.
+///
+/// # Errors
+/// `NotFound` where there is no such agent or version, or none the caller may see.
+pub async fn agent_diff(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+    query: &DiffQuery,
+) -> Result<Diff, AppError> {
+    let row = agent_visible(app, caller, agent).await?;
+    let all = caller.may(Permission::SeeAll) || owns(app, caller, &row).await?;
+    let named = async |digest: &str| version_visible(app, caller, &row, digest).await;
+    let newest_before = async |before| {
+        let page = versions::version_page(&app.store, row.id, all, before, 1).await?;
+        Ok::<_, AppError>(page.into_iter().next())
+    };
+    let to = match &query.to {
+        Some(digest) => named(digest).await?,
+        None => newest_before(None)
+            .await?
+            .ok_or_else(|| AppError::not_found("version"))?,
+    };
+    let from = match (&query.from, row.approved_version) {
+        (Some(digest), _) => Some(named(digest).await?),
+        (None, Some(served)) if served != to.id => {
+            let served = versions::versions_by_ids(&app.store, &[served]).await?;
+            served.into_iter().next()
         }
-        let mut bodies = Vec::with_capacity(2);
-        for key in [before, after] {
-            bodies.extend(bytes_of(on, &key.digest, fresh).await?);
+        (None, _) => newest_before(Some(to.id)).await?,
+    };
+    let binding = key_binding(app, row.domain_id).await?;
+    let from = from.as_ref().unwrap_or(&to);
+    diff_of(app, &row, from, &to, &binding).await
+}
+
+/// What changed between two versions, with what their signatures are worth today.
+pub(crate) async fn diff_of(
+    app: &App,
+    agent: &agent::Model,
+    from: &version::Model,
+    to: &version::Model,
+    binding: &KeyBinding,
+) -> Result<Diff, AppError> {
+    let before = versions::body_by_digest(&app.store, &from.digest).await?;
+    let after = versions::body_by_digest(&app.store, &to.digest).await?;
+    let (Some(before), Some(after)) = (before, after) else {
+        return Err(AppError::not_found("version"));
+    };
+    let states = states(agent, binding, from.into(), to.into());
+    let difference = difference(app, &before, &after, states);
+    Ok(Diff {
+        from: from.digest.clone(),
+        to: to.digest.clone(),
+        change_class: change_class(difference.as_ref(), states),
+        changes: difference
+            .iter()
+            .flat_map(|difference| &difference.changes)
+            .map(Change::from)
+            .collect(),
+        cut: difference.is_some_and(|difference| difference.cut),
+    })
+}
+
+/// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
+/// same write keeps, are read through `on`.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn change_between(
+    app: &App,
+    on: &impl Handle,
+    agent: &agent::Model,
+    before: &VersionKey,
+    after: &VersionKey,
+    binding: &KeyBinding,
+    fresh: &[body::Model],
+) -> Result<ChangeClass, StoreError> {
+    if before.is_like(after) {
+        return Ok(ChangeClass::None);
+    }
+    let mut bodies = Vec::with_capacity(2);
+    for key in [before, after] {
+        bodies.extend(bytes_of(on, &key.digest, fresh).await?);
+    }
+    Ok(match bodies.as_slice() {
+        [old, new] => {
+            let states = states(agent, binding, before.into(), after.into());
+            change_class(difference(app, old, new, states).as_ref(), states)
         }
-        Ok(match bodies.as_slice() {
-            [old, new] => {
-                let states = states(agent, binding, before.into(), after.into());
-                change_class(self.difference(old, new, states).as_ref(), states)
-            }
-            _ => ChangeClass::High,
-        })
-    }
+        _ => ChangeClass::High,
+    })
+}
 
-    /// What changed; `None` where this build does not read one of the two.
-    fn difference(&self, before: &[u8], after: &[u8], states: SignatureStates) -> Option<CardDiff> {
-        diff_verified(before, after, Some(&self.owner_extension()), states).ok()
-    }
+/// What changed; `None` where this build does not read one of the two.
+fn difference(app: &App, before: &[u8], after: &[u8], states: SignatureStates) -> Option<CardDiff> {
+    diff_verified(before, after, Some(&owner_extension(app)), states).ok()
+}
 
-    /// The extension by which an owner proves a card to be theirs (model.md section 4).
-    pub(super) fn owner_extension(&self) -> String {
-        format!("{}/ext/owner/v1", self.config.public_url())
-    }
+/// The extension by which an owner proves a card to be theirs (model.md section 4).
+pub(crate) fn owner_extension(app: &App) -> String {
+    format!("{}/ext/owner/v1", app.config.public_url())
 }
 
 /// What the signatures of two versions are worth, each told by its kept state and the keys it verifies with. A card
@@ -171,7 +173,7 @@ fn change_class(difference: Option<&CardDiff>, states: SignatureStates) -> Chang
 ///
 /// # Errors
 /// Where the database fails.
-pub(super) async fn bytes_of(
+pub(crate) async fn bytes_of(
     on: &impl Handle,
     digest: &str,
     fresh: &[body::Model],

@@ -31,12 +31,12 @@ use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, ve
 
 /// What the rows of an agent say it is, all of it known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(crate) struct Known {
     lifecycle: Lifecycle,
     visibility: Visibility,
     liveness: LivenessState,
     /// What was decided on the version shown.
-    pub(super) state: VersionState,
+    pub(crate) state: VersionState,
     /// Whose word stands behind that.
     standing: Standing,
     domain: DomainState,
@@ -61,16 +61,16 @@ impl Known {
 
 /// An agent with everything that is shown of it.
 #[derive(Debug, Clone)]
-pub(super) struct AgentRecord {
-    pub(super) agent: agent::Model,
+pub(crate) struct AgentRecord {
+    pub(crate) agent: agent::Model,
     /// The version shown: the approved one, or the newest where none is.
-    pub(super) version: version::Model,
-    pub(super) card: AgentCard,
-    pub(super) known: Known,
+    pub(crate) version: version::Model,
+    pub(crate) card: AgentCard,
+    pub(crate) known: Known,
     /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
     /// proof (model.md section 4).
     binding: KeyBinding,
-    pub(super) holds: Vec<hold::Model>,
+    pub(crate) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,
     /// The accounts that have registered those sources.
     registrants: Vec<Uuid>,
@@ -81,21 +81,21 @@ impl AgentRecord {
         self.holds.iter().map(hold::Model::shown).collect()
     }
 
-    pub(super) fn shown(&self) -> ShownLifecycle {
+    pub(crate) fn shown(&self) -> ShownLifecycle {
         shown(self.known.lifecycle, &self.hold_kinds())
     }
 
-    pub(super) fn listed(&self) -> bool {
+    pub(crate) fn listed(&self) -> bool {
         listed(self.known.lifecycle, &self.hold_kinds())
     }
 
     /// Whether a proof of the domain covers the version shown.
-    pub(super) fn coverage(&self) -> Coverage {
+    pub(crate) fn coverage(&self) -> Coverage {
         self.known.standing.coverage()
     }
 
     /// Who may find it: whoever holds one of these labels.
-    pub(super) fn visible_to(&self) -> Vec<String> {
+    pub(crate) fn visible_to(&self) -> Vec<String> {
         let openness = Openness::of(self.listed(), !self.holds.is_empty());
         visible_to(&self.agent, openness, &self.registrants)
     }
@@ -108,7 +108,7 @@ impl AgentRecord {
     }
 
     /// What the signatures of the version shown are worth, and why.
-    pub(super) fn signature_verdict(&self) -> SignatureVerdict {
+    pub(crate) fn signature_verdict(&self) -> SignatureVerdict {
         self.binding.verdict(Some(&self.version))
     }
 
@@ -152,245 +152,242 @@ impl AgentRecord {
     }
 }
 
-impl App {
-    /// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
-    /// this build cannot read, or of which it does not know how they stand.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn records(
-        &self,
-        on: &impl Handle,
-        rows: Vec<agent::Model>,
-    ) -> Result<Vec<AgentRecord>, AppError> {
-        let version_ids: Vec<Uuid> = rows.iter().filter_map(shown_version).collect();
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-        let mut domain_ids: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
-        domain_ids.sort_unstable();
-        domain_ids.dedup();
-        let mut cards: HashMap<Uuid, version::Model> = versions::versions_by_ids(on, &version_ids)
-            .await?
-            .into_iter()
-            .map(|row| (row.id, row))
-            .collect();
-        let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
-        let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
-        let states: HashMap<i64, Kept<DomainState>> = domain_rows
-            .into_iter()
-            .map(|row| (row.id, row.state))
-            .collect();
-        let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
-        for row in agents::holds_of(on, &ids).await? {
-            holds.entry(row.agent_id).or_default().push(row);
-        }
-        let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
-        for row in domains::sources_of(on, &domain_ids).await? {
-            // What only a later build can ask counts for nothing here.
-            if let Some(agent) = row.agent_id.filter(|_| row.kind.known().is_some()) {
-                sources.entry(agent).or_default().push(row);
-            }
-        }
-        let feeding: Vec<i64> = rows
-            .iter()
-            .flat_map(|row| sources.get(&row.id).into_iter().flatten())
-            .map(|source| source.id)
-            .collect();
-        let mut registrants: HashMap<i64, Vec<Uuid>> = HashMap::new();
-        for row in coverage::registrants_of(on, &feeding).await? {
-            let accounts = registrants.entry(row.source_id).or_default();
-            accounts.extend(row.account_id);
-        }
-        let mut records = Vec::with_capacity(rows.len());
-        for agent in rows {
-            let Some(version) = shown_version(&agent).and_then(|id| cards.remove(&id)) else {
-                continue;
-            };
-            let card = match serde_json::from_str(&version.model) {
-                Ok(card) => card,
-                // A newer build may have written it. It costs nobody but its own agent.
-                Err(error) => {
-                    let (agent, version) = (agent.id, version.id);
-                    tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
-                    continue;
-                }
-            };
-            let domain = agent.domain_id;
-            let Some(state) = states.get(&domain) else {
-                continue;
-            };
-            let known = match Known::of(&agent, &version, state) {
-                Ok(known) => known,
-                // As it is with the card.
-                Err(error) => {
-                    tracing::error!(agent = %agent.id, %error, "an agent is left out");
-                    continue;
-                }
-            };
-            let sources = sources.remove(&agent.id).unwrap_or_default();
-            let mut registrants: Vec<Uuid> = sources
-                .iter()
-                .flat_map(|source| registrants.get(&source.id).into_iter().flatten())
-                .copied()
-                .collect();
-            registrants.sort_unstable();
-            registrants.dedup();
-            records.push(AgentRecord {
-                registrants,
-                known,
-                binding: bindings.get(&domain).cloned().unwrap_or_default(),
-                holds: holds.remove(&agent.id).unwrap_or_default(),
-                sources,
-                agent,
-                version,
-                card,
-            });
-        }
-        Ok(records)
+/// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
+/// this build cannot read, or of which it does not know how they stand.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn records(
+    on: &impl Handle,
+    rows: Vec<agent::Model>,
+) -> Result<Vec<AgentRecord>, AppError> {
+    let version_ids: Vec<Uuid> = rows.iter().filter_map(shown_version).collect();
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let mut domain_ids: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
+    domain_ids.sort_unstable();
+    domain_ids.dedup();
+    let mut cards: HashMap<Uuid, version::Model> = versions::versions_by_ids(on, &version_ids)
+        .await?
+        .into_iter()
+        .map(|row| (row.id, row))
+        .collect();
+    let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
+    let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
+    let states: HashMap<i64, Kept<DomainState>> = domain_rows
+        .into_iter()
+        .map(|row| (row.id, row.state))
+        .collect();
+    let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
+    for row in agents::holds_of(on, &ids).await? {
+        holds.entry(row.agent_id).or_default().push(row);
     }
-
-    /// What every list shows of an agent.
-    pub(super) fn summary(&self, record: &AgentRecord) -> Summary {
-        let AgentRecord { agent, card, .. } = record;
-        let links = self.links(agent.id);
-        Summary {
-            id: agent.id,
-            urn: agent.urn.clone(),
-            name: card.name.clone(),
-            description: card.description.clone(),
-            version: card.version.clone(),
-            provider: card.provider.as_ref().map(|provider| Provider {
-                organization: provider.organization.clone(),
-                url: provider.url.clone(),
-            }),
-            domain: agent.domain.clone(),
-            interfaces: interfaces(card),
-            capabilities: Capabilities {
-                streaming: card.capabilities.streaming,
-                push_notifications: card.capabilities.push_notifications,
-                extended_agent_card: card.capabilities.extended_agent_card,
-                extensions: card
-                    .capabilities
-                    .extensions
-                    .iter()
-                    .map(|one| one.uri.clone())
-                    .collect(),
-            },
-            skills: card
-                .skills
-                .iter()
-                .map(|skill| HitSkill {
-                    id: skill.id.clone(),
-                    name: skill.name.clone(),
-                    description: skill.description.clone(),
-                    tags: skill.tags.clone(),
-                })
-                .collect(),
-            tags: tags(card),
-            auth: auth_labels(card),
-            labels: labels(agent),
-            trust: record.trust(),
-            lifecycle: record.shown(),
-            deprecation: record.deprecation(),
-            visibility: record.known.visibility,
-            liveness: record.liveness(),
-            card_digest: record.version.digest.clone(),
-            links,
+    let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
+    for row in domains::sources_of(on, &domain_ids).await? {
+        // What only a later build can ask counts for nothing here.
+        if let Some(agent) = row.agent_id.filter(|_| row.kind.known().is_some()) {
+            sources.entry(agent).or_default().push(row);
         }
     }
-
-    fn links(&self, id: Uuid) -> Links {
-        let base = self.config.public_url();
-        Links {
-            this: format!("{base}/v1/agents/{id}"),
-            card: format!("{base}/v1/agents/{id}/card"),
-            page: format!("{base}/agents/{id}/"),
-            resolver: format!("{base}/agents/{id}/"),
-        }
+    let feeding: Vec<i64> = rows
+        .iter()
+        .flat_map(|row| sources.get(&row.id).into_iter().flatten())
+        .map(|source| source.id)
+        .collect();
+    let mut registrants: HashMap<i64, Vec<Uuid>> = HashMap::new();
+    for row in coverage::registrants_of(on, &feeding).await? {
+        let accounts = registrants.entry(row.source_id).or_default();
+        accounts.extend(row.account_id);
     }
-
-    /// The document the index keeps of an agent.
-    ///
-    /// # Errors
-    /// Where the summary cannot be rendered, which no card can bring about.
-    pub(super) fn document(&self, record: &AgentRecord) -> Result<Document, AppError> {
-        let mut summary = self.summary(record);
-        // A look that changes nothing is no event: these would only age here, differently in every process.
-        summary.liveness.last_seen = None;
-        summary.liveness.next_due = None;
-        let hit = serde_json::to_vec(&summary)
-            .map_err(|error| AppError::internal(format!("a summary does not render: {error}")))?;
-        let card = &record.card;
-        let organization = card
-            .provider
-            .as_ref()
-            .and_then(|one| one.organization.clone());
-        let organization = organization.unwrap_or_default();
-        let distinct = |values: Vec<String>| {
-            let mut seen = std::collections::BTreeSet::new();
-            values
-                .into_iter()
-                .filter(|value| seen.insert(value.clone()))
-                .collect::<Vec<_>>()
+    let mut records = Vec::with_capacity(rows.len());
+    for agent in rows {
+        let Some(version) = shown_version(&agent).and_then(|id| cards.remove(&id)) else {
+            continue;
         };
-        Ok(Document {
-            id: record.agent.id,
-            hit,
-            name: card.name.clone(),
-            description: card.description.clone().unwrap_or_default(),
-            provider_key: organization.to_lowercase(),
-            provider: organization,
-            domain: record.agent.domain.clone(),
-            skills: card
-                .skills
+        let card = match serde_json::from_str(&version.model) {
+            Ok(card) => card,
+            // A newer build may have written it. It costs nobody but its own agent.
+            Err(error) => {
+                let (agent, version) = (agent.id, version.id);
+                tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
+                continue;
+            }
+        };
+        let domain = agent.domain_id;
+        let Some(state) = states.get(&domain) else {
+            continue;
+        };
+        let known = match Known::of(&agent, &version, state) {
+            Ok(known) => known,
+            // As it is with the card.
+            Err(error) => {
+                tracing::error!(agent = %agent.id, %error, "an agent is left out");
+                continue;
+            }
+        };
+        let sources = sources.remove(&agent.id).unwrap_or_default();
+        let mut registrants: Vec<Uuid> = sources
+            .iter()
+            .flat_map(|source| registrants.get(&source.id).into_iter().flatten())
+            .copied()
+            .collect();
+        registrants.sort_unstable();
+        registrants.dedup();
+        records.push(AgentRecord {
+            registrants,
+            known,
+            binding: bindings.get(&domain).cloned().unwrap_or_default(),
+            holds: holds.remove(&agent.id).unwrap_or_default(),
+            sources,
+            agent,
+            version,
+            card,
+        });
+    }
+    Ok(records)
+}
+
+/// What every list shows of an agent.
+pub(crate) fn summary(app: &App, record: &AgentRecord) -> Summary {
+    let AgentRecord { agent, card, .. } = record;
+    let links = links(app, agent.id);
+    Summary {
+        id: agent.id,
+        urn: agent.urn.clone(),
+        name: card.name.clone(),
+        description: card.description.clone(),
+        version: card.version.clone(),
+        provider: card.provider.as_ref().map(|provider| Provider {
+            organization: provider.organization.clone(),
+            url: provider.url.clone(),
+        }),
+        domain: agent.domain.clone(),
+        interfaces: interfaces(card),
+        capabilities: Capabilities {
+            streaming: card.capabilities.streaming,
+            push_notifications: card.capabilities.push_notifications,
+            extended_agent_card: card.capabilities.extended_agent_card,
+            extensions: card
+                .capabilities
+                .extensions
                 .iter()
-                .map(|skill| SkillText {
-                    id: skill.id.clone(),
-                    name: skill.name.clone(),
-                    description: skill.description.clone().unwrap_or_default(),
-                    tags: skill.tags.clone(),
-                    examples: skill.examples.clone(),
-                })
+                .map(|one| one.uri.clone())
                 .collect(),
-            tags: summary.tags,
-            skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone()).collect()),
-            capabilities: capability_labels(card),
-            bindings: distinct(
-                card.interfaces
-                    .iter()
-                    .map(|one| one.binding.clone())
-                    .collect(),
-            ),
-            protocol_versions: distinct(
-                card.interfaces
-                    .iter()
-                    .filter_map(|one| one.protocol_version.clone())
-                    .collect(),
-            ),
-            auth: summary.auth,
-            input_modes: all_input_modes(card),
-            output_modes: all_output_modes(card),
-            labels: summary
-                .labels
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect(),
-            lifecycle: summary.lifecycle.as_str().into(),
-            liveness: summary.liveness.state.as_str().into(),
-            signature: summary.trust.signature.clone(),
-            trust: summary.trust.level.as_deref().and_then(trust_level),
-            visible_to: record.visible_to(),
-            lookups: distinct(lookups(record)),
-            created_at: record.agent.created_at,
-            updated_at: record.version.observed_at,
-        })
+        },
+        skills: card
+            .skills
+            .iter()
+            .map(|skill| HitSkill {
+                id: skill.id.clone(),
+                name: skill.name.clone(),
+                description: skill.description.clone(),
+                tags: skill.tags.clone(),
+            })
+            .collect(),
+        tags: tags(card),
+        auth: auth_labels(card),
+        labels: labels(agent),
+        trust: record.trust(),
+        lifecycle: record.shown(),
+        deprecation: record.deprecation(),
+        visibility: record.known.visibility,
+        liveness: record.liveness(),
+        card_digest: record.version.digest.clone(),
+        links,
     }
 }
 
+fn links(app: &App, id: Uuid) -> Links {
+    let base = app.config.public_url();
+    Links {
+        this: format!("{base}/v1/agents/{id}"),
+        card: format!("{base}/v1/agents/{id}/card"),
+        page: format!("{base}/agents/{id}/"),
+        resolver: format!("{base}/agents/{id}/"),
+    }
+}
+
+/// The document the index keeps of an agent.
+///
+/// # Errors
+/// Where the summary cannot be rendered, which no card can bring about.
+pub(crate) fn document(app: &App, record: &AgentRecord) -> Result<Document, AppError> {
+    let mut summary = summary(app, record);
+    // A look that changes nothing is no event: these would only age here, differently in every process.
+    summary.liveness.last_seen = None;
+    summary.liveness.next_due = None;
+    let hit = serde_json::to_vec(&summary)
+        .map_err(|error| AppError::internal(format!("a summary does not render: {error}")))?;
+    let card = &record.card;
+    let organization = card
+        .provider
+        .as_ref()
+        .and_then(|one| one.organization.clone());
+    let organization = organization.unwrap_or_default();
+    let distinct = |values: Vec<String>| {
+        let mut seen = std::collections::BTreeSet::new();
+        values
+            .into_iter()
+            .filter(|value| seen.insert(value.clone()))
+            .collect::<Vec<_>>()
+    };
+    Ok(Document {
+        id: record.agent.id,
+        hit,
+        name: card.name.clone(),
+        description: card.description.clone().unwrap_or_default(),
+        provider_key: organization.to_lowercase(),
+        provider: organization,
+        domain: record.agent.domain.clone(),
+        skills: card
+            .skills
+            .iter()
+            .map(|skill| SkillText {
+                id: skill.id.clone(),
+                name: skill.name.clone(),
+                description: skill.description.clone().unwrap_or_default(),
+                tags: skill.tags.clone(),
+                examples: skill.examples.clone(),
+            })
+            .collect(),
+        tags: summary.tags,
+        skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone()).collect()),
+        capabilities: capability_labels(card),
+        bindings: distinct(
+            card.interfaces
+                .iter()
+                .map(|one| one.binding.clone())
+                .collect(),
+        ),
+        protocol_versions: distinct(
+            card.interfaces
+                .iter()
+                .filter_map(|one| one.protocol_version.clone())
+                .collect(),
+        ),
+        auth: summary.auth,
+        input_modes: all_input_modes(card),
+        output_modes: all_output_modes(card),
+        labels: summary
+            .labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect(),
+        lifecycle: summary.lifecycle.as_str().into(),
+        liveness: summary.liveness.state.as_str().into(),
+        signature: summary.trust.signature.clone(),
+        trust: summary.trust.level.as_deref().and_then(trust_level),
+        visible_to: record.visible_to(),
+        lookups: distinct(lookups(record)),
+        created_at: record.agent.created_at,
+        updated_at: record.version.observed_at,
+    })
+}
+
 /// The levels of trust, the lowest first.
-pub(super) const TRUST_LEVELS: [&str; 5] = ["L0", "L1", "L2", "L3", "L4"];
+pub(crate) const TRUST_LEVELS: [&str; 5] = ["L0", "L1", "L2", "L3", "L4"];
 
 /// Where a card says that its agent can be reached, in the order to try.
-pub(super) fn interfaces(card: &AgentCard) -> Vec<Interface> {
+pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
     card.interfaces
         .iter()
         .map(|interface| Interface {
@@ -403,13 +400,13 @@ pub(super) fn interfaces(card: &AgentCard) -> Vec<Interface> {
 }
 
 /// `L0` to `L4` as a number.
-pub(super) fn trust_level(text: &str) -> Option<u8> {
+pub(crate) fn trust_level(text: &str) -> Option<u8> {
     let level = TRUST_LEVELS.iter().position(|level| *level == text)?;
     u8::try_from(level).ok()
 }
 
 /// The version that is shown of an agent: the approved one, or the newest where none is.
-pub(super) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
+pub(crate) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
 }
 

@@ -18,22 +18,22 @@ use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
 
 /// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
 /// and what is listed.
-pub(super) struct Part {
-    pub(super) sees_all: bool,
+pub(crate) struct Part {
+    pub(crate) sees_all: bool,
     /// The sources that the caller has registered, with when.
-    pub(super) own: BTreeMap<i64, i64>,
+    pub(crate) own: BTreeMap<i64, i64>,
     /// The agents that are listed for the caller, or fed by a source of its own and not hidden from it.
-    pub(super) agents: BTreeSet<Uuid>,
+    pub(crate) agents: BTreeSet<Uuid>,
     /// Whether an agent of the domain is listed for the caller.
     is_listed: bool,
 }
 
 /// The agents of some domains.
-pub(super) struct Agents {
-    pub(super) all: Vec<agent::Model>,
+pub(crate) struct Agents {
+    pub(crate) all: Vec<agent::Model>,
     /// Those of them that are listed for the caller.
-    pub(super) listed: Vec<agent::Model>,
-    pub(super) holds: Vec<hold::Model>,
+    pub(crate) listed: Vec<agent::Model>,
+    pub(crate) holds: Vec<hold::Model>,
 }
 
 impl Agents {
@@ -45,7 +45,7 @@ impl Agents {
 
 /// What a caller is told of a domain itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     Everything,
     /// No more than of one that nobody knew before the caller has registered it.
     Nothing {
@@ -54,7 +54,7 @@ pub(super) enum Told {
 }
 
 impl Part {
-    pub(super) fn of(
+    pub(crate) fn of(
         caller: &Caller,
         row: &domain::Model,
         proofs: &[proof::Model],
@@ -92,7 +92,7 @@ impl Part {
         }
     }
 
-    pub(super) fn told(
+    pub(crate) fn told(
         &self,
         caller: &Caller,
         row: &domain::Model,
@@ -112,14 +112,14 @@ impl Part {
     }
 
     /// Whether the caller sees what became of a source.
-    pub(super) fn sees(&self, source: &source::Model) -> bool {
+    pub(crate) fn sees(&self, source: &source::Model) -> bool {
         let hidden = source.agent_id.is_some_and(|id| !self.agents.contains(&id));
         self.sees_all || (self.own.contains_key(&source.id) && !hidden)
     }
 
     /// A source as the caller sees it, with whether a proof covers it; `None` where it does not. What feeds a hidden agent
     /// looks like one that was never asked.
-    pub(super) fn source_view(
+    pub(crate) fn source_view(
         &self,
         source: &source::Model,
         attempts: Option<Vec<attempt::Model>>,
@@ -155,7 +155,7 @@ impl Part {
 }
 
 /// A source as one that the caller was the first to register, at that moment, and that was never asked.
-pub(super) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
+pub(crate) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
     let new = source::Model {
         id: source.id,
         kind: source.kind.clone(),

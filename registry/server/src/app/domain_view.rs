@@ -1,5 +1,9 @@
 //! How a domain is shown, to whom (model.md section 7).
 
+use crate::app::domains::listed_of;
+use crate::app::ownership::challenges::challenge_views;
+use crate::app::sources::source_name;
+use crate::app::standing::not_listed;
 use std::collections::HashMap;
 
 use a2a_crawler::AttemptOutcome;
@@ -27,7 +31,7 @@ use a2a_registry_store::{accounts, agents, crawl, domains, ownership};
 
 /// What a caller may see of a domain (model.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(crate) enum Sight {
     /// State, proofs' method and time, liveness.
     Outside,
     /// Attempts too, without addresses.
@@ -36,185 +40,183 @@ pub(super) enum Sight {
     Curator,
 }
 
-impl App {
-    /// How a caller sees a domain.
-    pub(super) async fn domain_view(
-        &self,
-        caller: &Caller,
-        id: i64,
-    ) -> Result<DomainView, AppError> {
-        let rows = domains::domains_by_ids(&self.store, &[id]).await?;
-        for row in &rows {
-            row.state()?;
-        }
-        let view = self.domain_views(caller, rows).await?.pop();
-        let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
-        let sources = domains::sources_of(&self.store, &[id]).await?;
-        let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
-        let names: HashMap<String, i64> = sources
-            .iter()
-            .map(|source| (self.source_name(source), source.id))
-            .collect();
-        let days = crawl::source_days_of(&self.store, &ids).await?;
-        for source in view
-            .sources
-            .iter_mut()
-            .filter(|one| one.state != SourceState::New.as_str())
-        {
-            let id = names.get(&source.id).copied();
-            let of_source = days.iter().filter(|day| Some(day.source_id) == id);
-            source.days.extend(of_source.map(day_view));
-        }
-        Ok(view)
+/// How a caller sees a domain.
+pub(crate) async fn domain_view(
+    app: &App,
+    caller: &Caller,
+    id: i64,
+) -> Result<DomainView, AppError> {
+    let rows = domains::domains_by_ids(&app.store, &[id]).await?;
+    for row in &rows {
+        row.state()?;
     }
+    let view = domain_views(app, caller, rows).await?.pop();
+    let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+    let sources = domains::sources_of(&app.store, &[id]).await?;
+    let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+    let names: HashMap<String, i64> = sources
+        .iter()
+        .map(|source| (source_name(app, source), source.id))
+        .collect();
+    let days = crawl::source_days_of(&app.store, &ids).await?;
+    for source in view
+        .sources
+        .iter_mut()
+        .filter(|one| one.state != SourceState::New.as_str())
+    {
+        let id = names.get(&source.id).copied();
+        let of_source = days.iter().filter(|day| Some(day.source_id) == id);
+        source.days.extend(of_source.map(day_view));
+    }
+    Ok(view)
+}
 
-    /// How a caller sees these domains; one whose state is not known is left out, which is logged.
-    pub(super) async fn domain_views(
-        &self,
-        caller: &Caller,
-        mut rows: Vec<domain::Model>,
-    ) -> Result<Vec<DomainView>, AppError> {
-        rows.retain(|row| {
-            let state = row.state();
-            state
-                .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
-                .is_ok()
-        });
-        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let sources = domains::sources_of(&self.store, &ids).await?;
-        let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
-        let standings = Standings::load(&self.store, &rows, &sources).await?;
-        let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
-        for row in domains::attempts_of(&self.store, &source_ids).await? {
-            attempts.entry(row.source_id).or_default().push(row);
-        }
-        let proofs = domains::proofs_of(&self.store, &ids).await?;
-        let challenges = ownership::challenges_of(&self.store, &ids).await?;
-        let checks = ownership::checks_of(&self.store, &ids).await?;
-        let keys = ownership::enrolled_of(&self.store, &ids).await?;
-        let marks = ownership::owner_marks_of(&self.store, &ids).await?;
-        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
-        let owners = accounts::accounts_by_ids(&self.store, &owners).await?;
-        let all = agents::agents_of(&self.store, &ids).await?;
-        let listed = self.listed_of(all.clone(), &caller.labels()).await?;
-        let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
-        let known = Agents {
-            holds: agents::holds_of(&self.store, &agent_ids).await?,
-            listed,
-            all,
-        };
-        let mut views = Vec::with_capacity(rows.len());
-        for row in rows {
-            let sight = sight(caller, &row, &proofs, &marks);
-            let of_domain = |domain: i64| domain == row.id;
-            let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
-            if part.sees_all {
-                let own = known.all.iter();
-                let own = own.filter(|agent| agent.domain_id == row.id);
-                part.agents.extend(own.map(|agent| agent.id));
-            }
-            let shown: Vec<&agent::Model> = known
-                .all
-                .iter()
-                .filter(|agent| part.agents.contains(&agent.id))
-                .collect();
-            let told = part.told(caller, &row, &proofs);
-            views.push(DomainView {
-                state: match told {
-                    Told::Everything => row.state.text().to_owned(),
-                    Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
-                },
-                generation: match told {
-                    Told::Everything => row.generation,
-                    Told::Nothing { .. } => 1,
-                },
-                proofs: proofs
-                    .iter()
-                    .filter(|proof| of_domain(proof.domain_id) && told == Told::Everything)
-                    .map(|proof| proof_view(proof, sight))
-                    .collect(),
-                owner: owners
-                    .iter()
-                    .find(|account| row.owner_id == Some(account.id))
-                    .filter(|_| sight != Sight::Outside)
-                    .map(|account| account.name.clone()),
-                contact: row.contact.clone().filter(|_| sight != Sight::Outside),
-                known_by: marks
-                    .iter()
-                    .find(|marks| marks.domain_id == row.id && sight != Sight::Outside)
-                    .map(known_by),
-                keys: keys
-                    .iter()
-                    .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
-                    .map(|key| EnrolledKey {
-                        kid: key.kid.clone(),
-                        thumbprint: key.thumbprint.clone(),
-                        at: Timestamp(key.created_at),
-                    })
-                    .collect(),
-                challenges: challenges
-                    .iter()
-                    .filter(|challenge| challenge.domain_id == row.id)
-                    .filter(|challenge| caller.is(Some(challenge.account_id)))
-                    .flat_map(|challenge| self.challenge_views(&row.name, challenge))
-                    .collect(),
-                checks: checks
-                    .iter()
-                    .filter(|check| check.domain_id == row.id)
-                    // Whoever registered a domain first has no part in what others try.
-                    .filter(|check| part.sees_all || caller.is(check.account_id))
-                    .map(check_view)
-                    .collect(),
-                next_check: row
-                    .check_due_at
-                    .filter(|_| told == Told::Everything)
-                    .map(Timestamp),
-                no_challenge: caller.account.as_ref().and_then(|_| why_no_challenge(&row)),
-                sources: sources
-                    .iter()
-                    .filter(|source| of_domain(source.domain_id))
-                    .filter_map(|source| {
-                        let attempts = attempts.remove(&source.id);
-                        let coverage = standings.of_source(source, sources.iter()).coverage();
-                        let view = part.source_view(source, attempts, sight, coverage)?;
-                        let id = self.source_name(source);
-                        Some(SourceView { id, ..view })
-                    })
-                    .collect(),
-                agents: shown.iter().map(|agent| agent.id).collect(),
-                complete: part.sees_all,
-                not_listed: if sight == Sight::Outside && part.own.is_empty() {
-                    Vec::new()
-                } else {
-                    let sources = sources.iter().filter(|source| part.sees(source));
-                    let waiting: Vec<_> = shown.iter().copied().cloned().collect();
-                    // Why one is withheld is for its owner and the curators.
-                    let nobodys = is_nobodys(&row, &marks);
-                    let told =
-                        |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
-                    let told: Vec<Uuid> = waiting
-                        .iter()
-                        .filter(|one| told(one))
-                        .map(|one| one.id)
-                        .collect();
-                    let mut holds = known.holds.clone();
-                    holds.retain(|hold| told.contains(&hold.agent_id));
-                    self.not_listed(&row, sources, &waiting, &holds).await?
-                },
-                created_at: Timestamp(match told {
-                    Told::Everything => row.created_at,
-                    Told::Nothing { since } => since.unwrap_or(self.now().0),
-                }),
-                domain: row.name,
-            });
-        }
-        Ok(views)
+/// How a caller sees these domains; one whose state is not known is left out, which is logged.
+pub(crate) async fn domain_views(
+    app: &App,
+    caller: &Caller,
+    mut rows: Vec<domain::Model>,
+) -> Result<Vec<DomainView>, AppError> {
+    rows.retain(|row| {
+        let state = row.state();
+        state
+            .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
+            .is_ok()
+    });
+    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+    let sources = domains::sources_of(&app.store, &ids).await?;
+    let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+    let standings = Standings::load(&app.store, &rows, &sources).await?;
+    let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
+    for row in domains::attempts_of(&app.store, &source_ids).await? {
+        attempts.entry(row.source_id).or_default().push(row);
     }
+    let proofs = domains::proofs_of(&app.store, &ids).await?;
+    let challenges = ownership::challenges_of(&app.store, &ids).await?;
+    let checks = ownership::checks_of(&app.store, &ids).await?;
+    let keys = ownership::enrolled_of(&app.store, &ids).await?;
+    let marks = ownership::owner_marks_of(&app.store, &ids).await?;
+    let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+    let owners = accounts::accounts_by_ids(&app.store, &owners).await?;
+    let all = agents::agents_of(&app.store, &ids).await?;
+    let listed = listed_of(app, all.clone(), &caller.labels()).await?;
+    let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
+    let known = Agents {
+        holds: agents::holds_of(&app.store, &agent_ids).await?,
+        listed,
+        all,
+    };
+    let mut views = Vec::with_capacity(rows.len());
+    for row in rows {
+        let sight = sight(caller, &row, &proofs, &marks);
+        let of_domain = |domain: i64| domain == row.id;
+        let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
+        if part.sees_all {
+            let own = known.all.iter();
+            let own = own.filter(|agent| agent.domain_id == row.id);
+            part.agents.extend(own.map(|agent| agent.id));
+        }
+        let shown: Vec<&agent::Model> = known
+            .all
+            .iter()
+            .filter(|agent| part.agents.contains(&agent.id))
+            .collect();
+        let told = part.told(caller, &row, &proofs);
+        views.push(DomainView {
+            state: match told {
+                Told::Everything => row.state.text().to_owned(),
+                Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
+            },
+            generation: match told {
+                Told::Everything => row.generation,
+                Told::Nothing { .. } => 1,
+            },
+            proofs: proofs
+                .iter()
+                .filter(|proof| of_domain(proof.domain_id) && told == Told::Everything)
+                .map(|proof| proof_view(proof, sight))
+                .collect(),
+            owner: owners
+                .iter()
+                .find(|account| row.owner_id == Some(account.id))
+                .filter(|_| sight != Sight::Outside)
+                .map(|account| account.name.clone()),
+            contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+            known_by: marks
+                .iter()
+                .find(|marks| marks.domain_id == row.id && sight != Sight::Outside)
+                .map(known_by),
+            keys: keys
+                .iter()
+                .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
+                .map(|key| EnrolledKey {
+                    kid: key.kid.clone(),
+                    thumbprint: key.thumbprint.clone(),
+                    at: Timestamp(key.created_at),
+                })
+                .collect(),
+            challenges: challenges
+                .iter()
+                .filter(|challenge| challenge.domain_id == row.id)
+                .filter(|challenge| caller.is(Some(challenge.account_id)))
+                .flat_map(|challenge| challenge_views(app, &row.name, challenge))
+                .collect(),
+            checks: checks
+                .iter()
+                .filter(|check| check.domain_id == row.id)
+                // Whoever registered a domain first has no part in what others try.
+                .filter(|check| part.sees_all || caller.is(check.account_id))
+                .map(check_view)
+                .collect(),
+            next_check: row
+                .check_due_at
+                .filter(|_| told == Told::Everything)
+                .map(Timestamp),
+            no_challenge: caller.account.as_ref().and_then(|_| why_no_challenge(&row)),
+            sources: sources
+                .iter()
+                .filter(|source| of_domain(source.domain_id))
+                .filter_map(|source| {
+                    let attempts = attempts.remove(&source.id);
+                    let coverage = standings.of_source(source, sources.iter()).coverage();
+                    let view = part.source_view(source, attempts, sight, coverage)?;
+                    let id = source_name(app, source);
+                    Some(SourceView { id, ..view })
+                })
+                .collect(),
+            agents: shown.iter().map(|agent| agent.id).collect(),
+            complete: part.sees_all,
+            not_listed: if sight == Sight::Outside && part.own.is_empty() {
+                Vec::new()
+            } else {
+                let sources = sources.iter().filter(|source| part.sees(source));
+                let waiting: Vec<_> = shown.iter().copied().cloned().collect();
+                // Why one is withheld is for its owner and the curators.
+                let nobodys = is_nobodys(&row, &marks);
+                let told =
+                    |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
+                let told: Vec<Uuid> = waiting
+                    .iter()
+                    .filter(|one| told(one))
+                    .map(|one| one.id)
+                    .collect();
+                let mut holds = known.holds.clone();
+                holds.retain(|hold| told.contains(&hold.agent_id));
+                not_listed(app, &row, sources, &waiting, &holds).await?
+            },
+            created_at: Timestamp(match told {
+                Told::Everything => row.created_at,
+                Told::Nothing { since } => since.unwrap_or(app.now().0),
+            }),
+            domain: row.name,
+        });
+    }
+    Ok(views)
 }
 
 /// How much of a domain itself a caller sees, with these proofs and an owner's marks standing: in a dispute each party as
 /// much as the other, and who registered it as long as it is nobody's.
-pub(super) fn sight(
+pub(crate) fn sight(
     caller: &Caller,
     row: &domain::Model,
     proofs: &[proof::Model],
@@ -231,7 +233,7 @@ pub(super) fn sight(
 }
 
 /// Whether the caller has proved a domain, alone or in dispute.
-pub(super) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+pub(crate) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_party(row, proofs, account.id));
     party || caller.is(row.owner_id)
@@ -254,7 +256,7 @@ fn check_view(row: &proof_check::Model) -> ProofCheck {
     }
 }
 
-pub(super) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
         method: row.method.text().to_owned(),
         at: Timestamp(row.proved_at),
@@ -284,7 +286,7 @@ fn day_view(row: &source_day::Model) -> SourceDay {
 }
 
 /// A source as it is shown, to be named by [`App::source_name`].
-pub(super) fn source_view(
+pub(crate) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
     sight: Sight,
@@ -356,8 +358,10 @@ mod tests {
 
     use super::*;
     use crate::app::ErrorKind;
+    use crate::app::domains::{domain_list, domain_show};
     use crate::app::page::PageRequest;
     use crate::app::sources::{new_domain, new_source};
+    use crate::app::tokens::authenticate;
     use crate::config::Config;
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_domain::source::SourceKind;
@@ -419,7 +423,7 @@ mod tests {
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
         let started = App::build(config, clock, entropy, Some(ADMIN)).await;
         let app = started.unwrap().app;
-        let caller = app.authenticate(ADMIN).await.unwrap();
+        let caller = authenticate(&app, ADMIN).await.unwrap();
         let row = |name| new_domain(name, "https", app.now());
         let write = app.store.write().await.unwrap();
         write.domain_insert(row("known.example")).await.unwrap();
@@ -430,12 +434,12 @@ mod tests {
         let later = write.domain_insert(later).await.unwrap();
         write.commit().await.unwrap();
 
-        let error = app.domain_show(&caller, &later.name).await.unwrap_err();
+        let error = domain_show(&app, &caller, &later.name).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Internal);
         let told = format!("domains.state of {} holds \"moonlit\"", later.id);
         assert_eq!(error.internal, Some(told));
         let page = PageRequest::default();
-        let listed = app.domain_list(&caller, &page).await.unwrap();
+        let listed = domain_list(&app, &caller, &page).await.unwrap();
         let names = listed.domains.into_iter().map(|view| view.domain);
         assert_eq!(names.collect::<Vec<_>>(), ["known.example"]);
     }

@@ -8,80 +8,78 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::event;
 use a2a_registry_store::events;
 
-impl App {
-    /// Events after `after` (from the beginning, where absent), oldest first. The list has no end:
-    /// `next_page_token` is null where nothing more has happened yet.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever does not see everything.
-    pub async fn event_list(
-        &self,
-        caller: &Caller,
-        after: Option<i64>,
-        page: &PageRequest,
-    ) -> Result<EventList, AppError> {
-        caller.demand(Permission::SeeAll)?;
-        let size = page_size(page.page_size)?;
-        let query = format!("events after {after:?}");
-        let position = match &page.page_token {
-            Some(token) => self.signer.position(&query, caller, token)?,
-            None => after.unwrap_or(0),
-        };
-        let mut rows = events::events_after(&self.store, position, size as u64 + 1).await?;
-        let more = cut(&mut rows, size);
-        let next_page_token = more
-            .then(|| {
-                rows.last()
-                    .and_then(|last| self.signer.token(&query, caller, &last.seq))
-            })
-            .flatten();
-        Ok(EventList {
-            events: rows.into_iter().filter_map(view).collect(),
-            next_page_token,
+/// Events after `after` (from the beginning, where absent), oldest first. The list has no end:
+/// `next_page_token` is null where nothing more has happened yet.
+///
+/// # Errors
+/// `Forbidden` for whoever does not see everything.
+pub async fn event_list(
+    app: &App,
+    caller: &Caller,
+    after: Option<i64>,
+    page: &PageRequest,
+) -> Result<EventList, AppError> {
+    caller.demand(Permission::SeeAll)?;
+    let size = page_size(page.page_size)?;
+    let query = format!("events after {after:?}");
+    let position = match &page.page_token {
+        Some(token) => app.signer.position(&query, caller, token)?,
+        None => after.unwrap_or(0),
+    };
+    let mut rows = events::events_after(&app.store, position, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| app.signer.token(&query, caller, &last.seq))
         })
-    }
+        .flatten();
+    Ok(EventList {
+        events: rows.into_iter().filter_map(view).collect(),
+        next_page_token,
+    })
+}
 
-    /// At most `limit` events after `seq`, oldest first, for a stream.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever does not see everything.
-    pub async fn events_after(
-        &self,
-        caller: &Caller,
-        seq: i64,
-        limit: u32,
-    ) -> Result<Vec<Event>, AppError> {
-        caller.demand(Permission::SeeAll)?;
-        let mut after = seq;
-        loop {
-            let rows = events::events_after(&self.store, after, u64::from(limit)).await?;
-            let Some(last) = rows.last() else {
-                return Ok(Vec::new());
-            };
-            after = last.seq;
-            let shown: Vec<Event> = rows.into_iter().filter_map(view).collect();
-            // None of these can be shown, and what comes after them is not to wait for that.
-            if !shown.is_empty() {
-                return Ok(shown);
-            }
+/// At most `limit` events after `seq`, oldest first, for a stream.
+///
+/// # Errors
+/// `Forbidden` for whoever does not see everything.
+pub async fn events_after(
+    app: &App,
+    caller: &Caller,
+    seq: i64,
+    limit: u32,
+) -> Result<Vec<Event>, AppError> {
+    caller.demand(Permission::SeeAll)?;
+    let mut after = seq;
+    loop {
+        let rows = events::events_after(&app.store, after, u64::from(limit)).await?;
+        let Some(last) = rows.last() else {
+            return Ok(Vec::new());
+        };
+        after = last.seq;
+        let shown: Vec<Event> = rows.into_iter().filter_map(view).collect();
+        // None of these can be shown, and what comes after them is not to wait for that.
+        if !shown.is_empty() {
+            return Ok(shown);
         }
     }
+}
 
-    /// Changes whenever this process has appended or seen an event.
-    pub fn event_signal(&self) -> tokio::sync::watch::Receiver<i64> {
-        self.wake.events.subscribe()
-    }
+/// Changes whenever this process has appended or seen an event.
+pub fn event_signal(app: &App) -> tokio::sync::watch::Receiver<i64> {
+    app.wake.events.subscribe()
+}
 
-    /// Asks for the index to be built anew, in the background, while the old one serves.
-    ///
-    /// # Errors
-    /// `Forbidden` for anyone but an admin.
-    pub async fn reindex(&self, caller: &Caller) -> Result<(), AppError> {
-        let admin = caller.demand(Permission::Administer)?;
-        tracing::info!(act = "reindex", actor = admin.name, "done");
-        self.wake.reindex.notify_one();
-        Ok(())
-    }
+/// Asks for the index to be built anew, in the background, while the old one serves.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin.
+pub async fn reindex(app: &App, caller: &Caller) -> Result<(), AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    tracing::info!(act = "reindex", actor = admin.name, "done");
+    app.wake.reindex.notify_one();
+    Ok(())
 }
 
 /// An event as it is shown; `None`, which is logged, for one of a kind that only a later build knows.

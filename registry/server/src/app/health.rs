@@ -1,5 +1,8 @@
 //! Whether this process can do its work.
 
+use crate::app::crawling::crawl_braked_since;
+use crate::app::indexing::index_readable;
+use crate::app::meaning::meaning_progress;
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
 use std::path::Path;
@@ -35,7 +38,7 @@ type Probed = (Timestamp, Result<(), String>);
 
 /// What was last seen of the disk. Held while a look is under way, so that the others wait for its outcome.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Disk(Arc<Mutex<Option<Probed>>>);
+pub(crate) struct Disk(Arc<Mutex<Option<Probed>>>);
 
 /// Whether this process can do its work, check by check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -61,10 +64,10 @@ pub struct Check {
 
 /// When the database was last heard of, in microseconds of [`App::uptime`]: setting the clock makes nobody silent.
 #[derive(Debug)]
-pub(super) struct Heard(AtomicU64);
+pub(crate) struct Heard(AtomicU64);
 
 impl Heard {
-    pub(super) fn new(uptime: Duration) -> Self {
+    pub(crate) fn new(uptime: Duration) -> Self {
         Self(AtomicU64::new(microseconds(uptime)))
     }
 }
@@ -73,139 +76,137 @@ fn microseconds(uptime: Duration) -> u64 {
     u64::try_from(uptime.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl App {
-    /// Notes that the database has just answered.
-    pub fn heard_database(&self) {
-        let now = microseconds(self.uptime());
-        self.heard.0.store(now, Ordering::Release);
-    }
+/// Notes that the database has just answered.
+pub fn heard_database(app: &App) {
+    let now = microseconds(app.uptime());
+    app.heard.0.store(now, Ordering::Release);
+}
 
-    /// Refuses to answer from memory once the database has been silent for longer than `stale_limit`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub(super) fn demand_database(&self) -> Result<(), AppError> {
-        let heard = Duration::from_micros(self.heard.0.load(Ordering::Acquire));
-        let silent = self.uptime().saturating_sub(heard);
-        if silent > Duration::from_secs(self.config.store.stale_limit) {
-            return Err(AppError::unavailable(
-                "The registry has lost its database and no longer vouches for what it knows.",
-                5,
-            ));
-        }
-        Ok(())
+/// Refuses to answer from memory once the database has been silent for longer than `stale_limit`.
+///
+/// # Errors
+/// `Unavailable`.
+pub(crate) fn demand_database(app: &App) -> Result<(), AppError> {
+    let heard = Duration::from_micros(app.heard.0.load(Ordering::Acquire));
+    let silent = app.uptime().saturating_sub(heard);
+    if silent > Duration::from_secs(app.config.store.stale_limit) {
+        return Err(AppError::unavailable(
+            "The registry has lost its database and no longer vouches for what it knows.",
+            5,
+        ));
     }
+    Ok(())
+}
 
-    /// Checks database, index, disk and crawler, and tells of models where there are any.
-    pub async fn readiness(&self) -> Readiness {
-        let mut checks = Vec::new();
-        let mut check = |name: &str, outcome: Result<String, String>| {
-            let (ok, detail) = match outcome {
-                Ok(detail) => (true, detail),
-                Err(detail) => (false, detail),
-            };
-            checks.push(Check {
-                name: name.into(),
-                ok,
-                detail,
-            });
+/// Checks database, index, disk and crawler, and tells of models where there are any.
+pub async fn readiness(app: &App) -> Readiness {
+    let mut checks = Vec::new();
+    let mut check = |name: &str, outcome: Result<String, String>| {
+        let (ok, detail) = match outcome {
+            Ok(detail) => (true, detail),
+            Err(detail) => (false, detail),
         };
-        // At the same time, so that all together take no longer than one of them may.
-        let (database, index, disk) = tokio::join!(
-            in_time(self.database()),
-            in_time(self.index_standing()),
-            in_time(self.disk())
-        );
-        check("database", database);
-        check("index", index);
-        check("disk", disk);
-        check("crawler", Ok(self.crawler_standing()));
-        for progress in self.meaning_progress() {
-            check("model", Ok(progress.sentence()));
-        }
-        let ready = checks.iter().all(|check| check.ok);
-        Readiness {
-            ready,
-            approve_all: self.config.governance.approve_all,
-            checks,
-        }
+        checks.push(Check {
+            name: name.into(),
+            ok,
+            detail,
+        });
+    };
+    // At the same time, so that all together take no longer than one of them may.
+    let (database, index, disk) = tokio::join!(
+        in_time(database(app)),
+        in_time(index_standing(app)),
+        in_time(disk(app))
+    );
+    check("database", database);
+    check("index", index);
+    check("disk", disk);
+    check("crawler", Ok(crawler_standing(app)));
+    for progress in meaning_progress(app) {
+        check("model", Ok(progress.sentence()));
     }
-
-    /// Whether the database answers a question of the kind that callers ask.
-    async fn database(&self) -> Result<String, String> {
-        let Err(error) = agents::agents_walk(&self.store, None, 1).await else {
-            return Ok("answers".into());
-        };
-        tracing::warn!(%error, "the database does not answer");
-        Err(match error.kind() {
-            StoreErrorKind::Away => "does not answer".into(),
-            _ => "answers, but agents cannot be read from it".into(),
-        })
+    let ready = checks.iter().all(|check| check.ok);
+    Readiness {
+        ready,
+        approve_all: app.config.governance.approve_all,
+        checks,
     }
+}
 
-    /// Whether the index can be read, and how far it is behind.
-    async fn index_standing(&self) -> Result<String, String> {
-        self.index_readable().await?;
-        self.index_lag().await
-    }
+/// Whether the database answers a question of the kind that callers ask.
+async fn database(app: &App) -> Result<String, String> {
+    let Err(error) = agents::agents_walk(&app.store, None, 1).await else {
+        return Ok("answers".into());
+    };
+    tracing::warn!(%error, "the database does not answer");
+    Err(match error.kind() {
+        StoreErrorKind::Away => "does not answer".into(),
+        _ => "answers, but agents cannot be read from it".into(),
+    })
+}
 
-    /// How far the index is behind: seconds, as a sentence.
-    async fn index_lag(&self) -> Result<String, String> {
-        let applied = self.index.applied_seq();
-        let next = events::events_after(&self.store, applied, 1).await;
-        match next {
-            Err(_) => Err("cannot be compared with the database".into()),
-            Ok(events) => match events.first() {
-                None => Ok(format!("has applied every event up to {applied}")),
-                Some(oldest) => {
-                    let age = self.now().0 - oldest.at;
-                    let text = format!("is {} ms behind", age / 1000);
-                    if age > MAX_INDEX_LAG {
-                        Err(text)
-                    } else {
-                        Ok(text)
-                    }
+/// Whether the index can be read, and how far it is behind.
+async fn index_standing(app: &App) -> Result<String, String> {
+    index_readable(app).await?;
+    index_lag(app).await
+}
+
+/// How far the index is behind: seconds, as a sentence.
+async fn index_lag(app: &App) -> Result<String, String> {
+    let applied = app.index.applied_seq();
+    let next = events::events_after(&app.store, applied, 1).await;
+    match next {
+        Err(_) => Err("cannot be compared with the database".into()),
+        Ok(events) => match events.first() {
+            None => Ok(format!("has applied every event up to {applied}")),
+            Some(oldest) => {
+                let age = app.now().0 - oldest.at;
+                let text = format!("is {} ms behind", age / 1000);
+                if age > MAX_INDEX_LAG {
+                    Err(text)
+                } else {
+                    Ok(text)
                 }
-            },
-        }
-    }
-
-    /// Whether verdicts are frozen. Requests can be answered all the same, so it is never a reason not to be
-    /// ready.
-    fn crawler_standing(&self) -> String {
-        match self.crawl_braked_since() {
-            Some(since) => format!(
-                "so many fetches fail at once that the fault is likely ours; verdicts are frozen since {}",
-                since.to_rfc3339()
-            ),
-            None => "verdicts are given".into(),
-        }
-    }
-
-    /// Whether the data folder still takes a file.
-    async fn disk(&self) -> Result<String, String> {
-        let path = self.config.store.data_dir.join(PROBE);
-        let mut last = Arc::clone(&self.disk.0).lock_owned().await;
-        let now = self.now();
-        let known = last
-            .as_ref()
-            .filter(|(at, _)| (now.0 - at.0).abs() < PROBED_FOR);
-        let outcome = match known {
-            Some((_, outcome)) => outcome.clone(),
-            None => {
-                // Whoever asked may go away meanwhile; the next one looks when this look has ended.
-                let look = tokio::task::spawn_blocking(move || {
-                    let outcome = probe(&path).map_err(|error| error.to_string());
-                    *last = Some((now, outcome.clone()));
-                    outcome
-                });
-                look.await.unwrap_or_else(|error| Err(error.to_string()))
             }
-        };
-        match outcome {
-            Ok(()) => Ok("takes writes".into()),
-            Err(error) => Err(format!("the data folder takes no writes: {error}")),
+        },
+    }
+}
+
+/// Whether verdicts are frozen. Requests can be answered all the same, so it is never a reason not to be
+/// ready.
+fn crawler_standing(app: &App) -> String {
+    match crawl_braked_since(app) {
+        Some(since) => format!(
+            "so many fetches fail at once that the fault is likely ours; verdicts are frozen since {}",
+            since.to_rfc3339()
+        ),
+        None => "verdicts are given".into(),
+    }
+}
+
+/// Whether the data folder still takes a file.
+async fn disk(app: &App) -> Result<String, String> {
+    let path = app.config.store.data_dir.join(PROBE);
+    let mut last = Arc::clone(&app.disk.0).lock_owned().await;
+    let now = app.now();
+    let known = last
+        .as_ref()
+        .filter(|(at, _)| (now.0 - at.0).abs() < PROBED_FOR);
+    let outcome = match known {
+        Some((_, outcome)) => outcome.clone(),
+        None => {
+            // Whoever asked may go away meanwhile; the next one looks when this look has ended.
+            let look = tokio::task::spawn_blocking(move || {
+                let outcome = probe(&path).map_err(|error| error.to_string());
+                *last = Some((now, outcome.clone()));
+                outcome
+            });
+            look.await.unwrap_or_else(|error| Err(error.to_string()))
         }
+    };
+    match outcome {
+        Ok(()) => Ok("takes writes".into()),
+        Err(error) => Err(format!("the data folder takes no writes: {error}")),
     }
 }
 

@@ -12,33 +12,31 @@ use a2a_registry_store::versions::BODIES_AT_ONCE;
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
 /// What is kept ready and asked for by nobody goes after this; a process that is idle gives its memory back.
-pub(super) const KEPT_UNUSED: Duration = Duration::from_secs(300);
+pub(crate) const KEPT_UNUSED: Duration = Duration::from_secs(300);
 
-impl App {
-    /// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
-    /// used.
-    pub fn forget_ended(&self) {
-        self.searches.forget_ended();
-        self.cards.forget_ended();
-        self.meanings.forget_ended();
-    }
+/// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
+/// used.
+pub fn forget_ended(app: &App) {
+    app.searches.forget_ended();
+    app.cards.forget_ended();
+    app.meanings.forget_ended();
+}
 
-    /// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
-    ///
-    /// # Errors
-    /// Where the database fails; nothing is dropped then.
-    pub async fn housekeep(&self) -> Result<bool, AppError> {
-        let now = self.now();
-        let write = self.store.write().await?;
-        let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
-        let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
-        write
-            .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
-            .await?;
-        write.commit().await?;
-        if dropped > 0 {
-            tracing::info!(dropped, "bytes of agents that ended long ago were dropped");
-        }
-        Ok(dropped == BODIES_AT_ONCE)
+/// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
+///
+/// # Errors
+/// Where the database fails; nothing is dropped then.
+pub async fn housekeep(app: &App) -> Result<bool, AppError> {
+    let now = app.now();
+    let write = app.store.write().await?;
+    let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
+    let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+    write
+        .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
+        .await?;
+    write.commit().await?;
+    if dropped > 0 {
+        tracing::info!(dropped, "bytes of agents that ended long ago were dropped");
     }
+    Ok(dropped == BODIES_AT_ONCE)
 }

@@ -1,5 +1,8 @@
 //! The index follows the events: from the database, in order, in groups, and anew where it must.
 
+use crate::app::documents::document;
+use crate::app::documents::records;
+use crate::app::health::heard_database;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -57,249 +60,246 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
     }
 }
 
-impl App {
-    /// Applies the next events to the index; says whether there were any. Everything kept in memory about
-    /// their agents is forgotten on the way, so that what another process has changed is no longer shown
-    /// here either.
-    ///
-    /// # Errors
-    /// Where the database or the index fails; the same events are tried again next time.
-    pub async fn index_next(&self) -> Result<bool, IndexingError> {
-        if self.index.is_missing() {
-            self.hear_all().await?;
-            return Err(IndexingError::Broken("there is none".into()));
-        }
-        let Some((agents, seq)) = self.hear(self.index.applied_seq()).await? else {
-            self.heard_database();
-            return Ok(false);
-        };
-        let (documents, _) = self.documents(&agents).await?;
-        // Only now: a database that cannot say what has become of the agents is as good as silent.
-        self.heard_database();
-        let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
-        let leaving: Vec<Uuid> = agents
-            .into_iter()
-            .filter(|id| !found.contains(id))
-            .collect();
-        let index = self.index.clone();
-        let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
-        if applied.is_err() {
-            // What it does not take in it must not go on showing to whom that is forbidden.
-            self.hear_all().await?;
-        }
-        applied?;
-        self.wake.applied.send_replace(self.index.applied_seq());
-        Ok(true)
+/// Applies the next events to the index; says whether there were any. Everything kept in memory about
+/// their agents is forgotten on the way, so that what another process has changed is no longer shown
+/// here either.
+///
+/// # Errors
+/// Where the database or the index fails; the same events are tried again next time.
+pub async fn index_next(app: &App) -> Result<bool, IndexingError> {
+    if app.index.is_missing() {
+        hear_all(app).await?;
+        return Err(IndexingError::Broken("there is none".into()));
     }
-
-    /// Hears of the next events after `after`: whatever is kept in memory about their agents is forgotten, and from
-    /// now on searches show none of them to anybody who may not see it any more. Answers the agents and the last event.
-    async fn hear(&self, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
-        let rows = events::events_after(&self.store, after, EVENTS).await?;
-        let Some(last) = rows.last() else {
-            return Ok(None);
-        };
-        let seq = last.seq;
-        let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
-        agents.sort_unstable();
-        agents.dedup();
-        self.changes.note(&agents);
-        match changed_agents(&self.store, &agents).await {
-            Ok(changed) => self.index.note(&changed, seq),
-            Err(error) => {
-                // Who may see them still is not known, so nobody does until it is.
-                self.index.note_forbidden(&agents, seq);
-                return Err(error.into());
-            }
-        }
-        self.noted.fetch_max(seq, Ordering::AcqRel);
-        self.wake.events.send_if_modified(|known| {
-            let newer = seq > *known;
-            *known = seq.max(*known);
-            newer
-        });
-        Ok(Some((agents, seq)))
+    let Some((agents, seq)) = hear(app, app.index.applied_seq()).await? else {
+        heard_database(app);
+        return Ok(false);
+    };
+    let (documents, _) = documents(app, &agents).await?;
+    // Only now: a database that cannot say what has become of the agents is as good as silent.
+    heard_database(app);
+    let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
+    let leaving: Vec<Uuid> = agents
+        .into_iter()
+        .filter(|id| !found.contains(id))
+        .collect();
+    let index = app.index.clone();
+    let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
+    if applied.is_err() {
+        // What it does not take in it must not go on showing to whom that is forbidden.
+        hear_all(app).await?;
     }
+    applied?;
+    app.wake.applied.send_replace(app.index.applied_seq());
+    Ok(true)
+}
 
-    /// Hears of every event that it has not heard of yet.
-    async fn hear_all(&self) -> Result<(), IndexingError> {
-        while self
-            .hear(self.noted.load(Ordering::Acquire))
-            .await?
-            .is_some()
-        {}
-        self.heard_database();
-        Ok(())
-    }
-
-    /// Hears of events again and again, for as long as the index itself does not follow them.
-    async fn hear_meanwhile(&self) -> Infallible {
-        loop {
-            if let Err(error) = self.hear_all().await {
-                tracing::error!(%error, "what others do is not heard of");
-            }
-            tokio::select! {
-                () = self.wake.foreign.notified() => {}
-                () = tokio::time::sleep(HEARD_EVERY) => {}
-            }
+/// Hears of the next events after `after`: whatever is kept in memory about their agents is forgotten, and from
+/// now on searches show none of them to anybody who may not see it any more. Answers the agents and the last event.
+async fn hear(app: &App, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
+    let rows = events::events_after(&app.store, after, EVENTS).await?;
+    let Some(last) = rows.last() else {
+        return Ok(None);
+    };
+    let seq = last.seq;
+    let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
+    agents.sort_unstable();
+    agents.dedup();
+    app.changes.note(&agents);
+    match changed_agents(&app.store, &agents).await {
+        Ok(changed) => app.index.note(&changed, seq),
+        Err(error) => {
+            // Who may see them still is not known, so nobody does until it is.
+            app.index.note_forbidden(&agents, seq);
+            return Err(error.into());
         }
     }
+    app.noted.fetch_max(seq, Ordering::AcqRel);
+    app.wake.events.send_if_modified(|known| {
+        let newer = seq > *known;
+        *known = seq.max(*known);
+        newer
+    });
+    Ok(Some((agents, seq)))
+}
 
-    /// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn documents(
-        &self,
-        ids: &[Uuid],
-    ) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
-        let rows = agents::agents_by_ids(&self.store, ids).await?;
-        let living: Vec<agent::Model> = rows
-            .into_iter()
-            .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
-            .collect();
-        let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
-        let gone = ids.iter().copied();
-        let gone = gone.filter(|id| !there.contains(id)).collect();
-        Ok((self.documents_of(living).await?, gone))
-    }
+/// Hears of every event that it has not heard of yet.
+async fn hear_all(app: &App) -> Result<(), IndexingError> {
+    while hear(app, app.noted.load(Ordering::Acquire))
+        .await?
+        .is_some()
+    {}
+    heard_database(app);
+    Ok(())
+}
 
-    /// The documents of the next agents by id, and the id to go on after; `None` at the end.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn documents_walk(
-        &self,
-        after: Option<Uuid>,
-        limit: u64,
-    ) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
-        let rows = agents::agents_walk(&self.store, after, limit).await?;
-        let last = rows.last().map(|row| row.id);
-        let living = rows
-            .into_iter()
-            .filter(|row| row.retired_at.is_none())
-            .collect();
-        Ok((self.documents_of(living).await?, last))
-    }
-
-    async fn documents_of(&self, rows: Vec<agent::Model>) -> Result<Vec<Document>, AppError> {
-        let records = self.records(&self.store, rows).await?;
-        records.iter().map(|record| self.document(record)).collect()
-    }
-
-    /// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
-    /// done, whether or not search shows it yet. Nothing is waited for where this process follows no events.
-    pub(super) async fn index_reaches(&self, seq: i64) {
-        let mut applied = self.wake.applied.subscribe();
-        let reached = || self.index.applied_seq() >= seq;
-        if reached() || !self.wake.following.load(Ordering::Acquire) {
-            return;
+/// Hears of events again and again, for as long as the index itself does not follow them.
+async fn hear_meanwhile(app: &App) -> Infallible {
+    loop {
+        if let Err(error) = hear_all(app).await {
+            tracing::error!(%error, "what others do is not heard of");
         }
-        let wait = applied.wait_for(|applied| *applied >= seq);
-        if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
-            tracing::warn!(
-                seq,
-                "the search index is behind; what was done is answered before a search shows it"
-            );
-        }
-    }
-
-    /// Whether the index can be read, by a question that is asked at most once a second: anybody may ask for it.
-    /// What is wrong with it is mended by a rebuild, which this asks for.
-    ///
-    /// # Errors
-    /// What is wrong, in words for anybody.
-    pub(super) async fn index_readable(&self) -> Result<(), String> {
-        let mut last = self.index_asked.lock().await;
-        let now = self.now();
-        let fresh = last.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
-        if !fresh {
-            let index = self.index.clone();
-            let rebuilt = index.rebuilt();
-            // Whoever asked may go away meanwhile; what was found is remembered by the index.
-            let asked = tokio::task::spawn_blocking(move || index.check()).await;
-            *last = Some(now);
-            match asked {
-                Ok(Err(IndexError::NeedsRebuild { .. })) => *last = None,
-                Ok(_) => {}
-                Err(error) => self.index.report_damage(error.to_string(), rebuilt),
-            }
-        }
-        drop(last);
-        if self.index.damage().is_some() {
-            self.wake.damage.notify_one();
-            return Err("is damaged and is being rebuilt".to_owned());
-        }
-        if self.index.is_missing() {
-            return Err("is being built".to_owned());
-        }
-        Ok(())
-    }
-
-    /// Compares every file of the index with its checksum, until that is cancelled; what is wrong is mended by a
-    /// rebuild, which this asks for.
-    pub async fn index_verified(&self, cancelled: impl Fn() -> bool + Send + 'static) {
-        let index = self.index.clone();
-        let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
-        if let Ok(Err(error)) = verified {
-            tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
-        }
-        if self.index.damage().is_some() {
-            self.wake.damage.notify_one();
-        }
-    }
-
-    /// Asks whether the index can be read, as readiness does.
-    pub async fn index_examined(&self) {
-        if let Err(reason) = self.index_readable().await {
-            tracing::debug!(reason, "the search index is not as it should be");
-        }
-    }
-
-    /// Builds the index from the database while the old one serves; answers how many agents it holds, or
-    /// `None` where `cancelled` said to stop.
-    ///
-    /// # Errors
-    /// Where the database or the index fails; the old index stays.
-    pub async fn index_anew(
-        &self,
-        cancelled: impl Fn() -> bool,
-    ) -> Result<Option<usize>, IndexingError> {
-        // What happens from here on is applied once more afterwards, which is harmless.
-        let from = events::highest_seq(&self.store).await?;
-        let rebuild = self.index.begin_rebuild()?;
         tokio::select! {
-            built = self.build_from(rebuild, from, cancelled) => built,
-            never = self.hear_meanwhile() => match never {},
+            () = app.wake.foreign.notified() => {}
+            () = tokio::time::sleep(HEARD_EVERY) => {}
         }
     }
+}
 
-    async fn build_from(
-        &self,
-        mut rebuild: Rebuild,
-        from: i64,
-        cancelled: impl Fn() -> bool,
-    ) -> Result<Option<usize>, IndexingError> {
-        let mut count = 0;
-        let mut walked = self.documents_walk(None, WALK).await?;
-        while let (documents, Some(last)) = walked {
-            if cancelled() {
-                return Ok(None);
-            }
-            count += documents.len();
-            // The next agents are read while these are taken in.
-            let adding = blocking(move || rebuild.add(documents).map(|()| rebuild));
-            let (added, next) = tokio::join!(adding, self.documents_walk(Some(last), WALK));
-            rebuild = added?;
-            walked = next?;
+/// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn documents(
+    app: &App,
+    ids: &[Uuid],
+) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
+    let rows = agents::agents_by_ids(&app.store, ids).await?;
+    let living: Vec<agent::Model> = rows
+        .into_iter()
+        .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
+        .collect();
+    let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
+    let gone = ids.iter().copied();
+    let gone = gone.filter(|id| !there.contains(id)).collect();
+    Ok((documents_of(app, living).await?, gone))
+}
+
+/// The documents of the next agents by id, and the id to go on after; `None` at the end.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn documents_walk(
+    app: &App,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
+    let rows = agents::agents_walk(&app.store, after, limit).await?;
+    let last = rows.last().map(|row| row.id);
+    let living = rows
+        .into_iter()
+        .filter(|row| row.retired_at.is_none())
+        .collect();
+    Ok((documents_of(app, living).await?, last))
+}
+
+async fn documents_of(app: &App, rows: Vec<agent::Model>) -> Result<Vec<Document>, AppError> {
+    let records = records(&app.store, rows).await?;
+    records.iter().map(|record| document(app, record)).collect()
+}
+
+/// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
+/// done, whether or not search shows it yet. Nothing is waited for where this process follows no events.
+pub(crate) async fn index_reaches(app: &App, seq: i64) {
+    let mut applied = app.wake.applied.subscribe();
+    let reached = || app.index.applied_seq() >= seq;
+    if reached() || !app.wake.following.load(Ordering::Acquire) {
+        return;
+    }
+    let wait = applied.wait_for(|applied| *applied >= seq);
+    if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
+        tracing::warn!(
+            seq,
+            "the search index is behind; what was done is answered before a search shows it"
+        );
+    }
+}
+
+/// Whether the index can be read, by a question that is asked at most once a second: anybody may ask for it.
+/// What is wrong with it is mended by a rebuild, which this asks for.
+///
+/// # Errors
+/// What is wrong, in words for anybody.
+pub(crate) async fn index_readable(app: &App) -> Result<(), String> {
+    let mut last = app.index_asked.lock().await;
+    let now = app.now();
+    let fresh = last.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
+    if !fresh {
+        let index = app.index.clone();
+        let rebuilt = index.rebuilt();
+        // Whoever asked may go away meanwhile; what was found is remembered by the index.
+        let asked = tokio::task::spawn_blocking(move || index.check()).await;
+        *last = Some(now);
+        match asked {
+            Ok(Err(IndexError::NeedsRebuild { .. })) => *last = None,
+            Ok(_) => {}
+            Err(error) => app.index.report_damage(error.to_string(), rebuilt),
         }
+    }
+    drop(last);
+    if app.index.damage().is_some() {
+        app.wake.damage.notify_one();
+        return Err("is damaged and is being rebuilt".to_owned());
+    }
+    if app.index.is_missing() {
+        return Err("is being built".to_owned());
+    }
+    Ok(())
+}
+
+/// Compares every file of the index with its checksum, until that is cancelled; what is wrong is mended by a
+/// rebuild, which this asks for.
+pub async fn index_verified(app: &App, cancelled: impl Fn() -> bool + Send + 'static) {
+    let index = app.index.clone();
+    let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
+    if let Ok(Err(error)) = verified {
+        tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
+    }
+    if app.index.damage().is_some() {
+        app.wake.damage.notify_one();
+    }
+}
+
+/// Asks whether the index can be read, as readiness does.
+pub async fn index_examined(app: &App) {
+    if let Err(reason) = index_readable(app).await {
+        tracing::debug!(reason, "the search index is not as it should be");
+    }
+}
+
+/// Builds the index from the database while the old one serves; answers how many agents it holds, or
+/// `None` where `cancelled` said to stop.
+///
+/// # Errors
+/// Where the database or the index fails; the old index stays.
+pub async fn index_anew(
+    app: &App,
+    cancelled: impl Fn() -> bool,
+) -> Result<Option<usize>, IndexingError> {
+    // What happens from here on is applied once more afterwards, which is harmless.
+    let from = events::highest_seq(&app.store).await?;
+    let rebuild = app.index.begin_rebuild()?;
+    tokio::select! {
+        built = build_from(app, rebuild, from, cancelled) => built,
+        never = hear_meanwhile(app) => match never {},
+    }
+}
+
+async fn build_from(
+    app: &App,
+    mut rebuild: Rebuild,
+    from: i64,
+    cancelled: impl Fn() -> bool,
+) -> Result<Option<usize>, IndexingError> {
+    let mut count = 0;
+    let mut walked = documents_walk(app, None, WALK).await?;
+    while let (documents, Some(last)) = walked {
         if cancelled() {
             return Ok(None);
         }
-        blocking(move || rebuild.finish(from)).await?;
-        self.wake.applied.send_replace(self.index.applied_seq());
-        Ok(Some(count))
+        count += documents.len();
+        // The next agents are read while these are taken in.
+        let adding = blocking(move || rebuild.add(documents).map(|()| rebuild));
+        let (added, next) = tokio::join!(adding, documents_walk(app, Some(last), WALK));
+        rebuild = added?;
+        walked = next?;
     }
+    if cancelled() {
+        return Ok(None);
+    }
+    blocking(move || rebuild.finish(from)).await?;
+    app.wake.applied.send_replace(app.index.applied_seq());
+    Ok(Some(count))
 }
 
 /// Runs index work where it may block.

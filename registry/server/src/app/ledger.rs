@@ -42,7 +42,7 @@ pub struct AgentState {
 
 impl AgentState {
     /// Whether the open question is about this version and this class of change.
-    pub(super) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
+    pub(crate) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
         self.open_review.as_ref().is_some_and(|open| {
             let same = match (&open.change_class, class) {
                 (None, None) => true,
@@ -85,13 +85,13 @@ pub struct Ledger<'a> {
     now: Timestamp,
     entropy: &'a dyn Entropy,
     agents: BTreeMap<Uuid, agent::Model>,
-    pub(super) bodies: Vec<body::Model>,
-    pub(super) versions: Vec<version::Model>,
-    pub(super) repeats: Vec<Uuid>,
+    pub(crate) bodies: Vec<body::Model>,
+    pub(crate) versions: Vec<version::Model>,
+    pub(crate) repeats: Vec<Uuid>,
     /// Versions whose signatures are judged differently with the keys of today.
-    pub(super) judged: Vec<version::Model>,
+    pub(crate) judged: Vec<version::Model>,
     /// Sources that gave versions which were there, or are added now.
-    pub(super) gave: Vec<version_source::Model>,
+    pub(crate) gave: Vec<version_source::Model>,
     standings: BTreeMap<Uuid, Standing>,
     states: Vec<(Uuid, VersionState)>,
     decisions: Vec<decision::Model>,
@@ -136,7 +136,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Whether an agent of this act has that URN.
-    pub(super) fn names(&self, urn: &str) -> bool {
+    pub(crate) fn names(&self, urn: &str) -> bool {
         let mut agents = self.agents.values();
         agents.any(|agent| agent.urn.as_deref() == Some(urn))
     }

@@ -1,5 +1,6 @@
 //! What is done to a data folder and database that no server holds.
 
+use crate::app::indexing::index_anew;
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
@@ -60,7 +61,7 @@ pub async fn reindex(
     entropy: Arc<dyn Entropy>,
 ) -> Result<usize, StartError> {
     let (app, _) = App::assemble(config, clock, entropy).await?;
-    let built = app.index_anew(|| false).await;
+    let built = index_anew(&app, || false).await;
     app.close().await;
     match built {
         Ok(agents) => Ok(agents.unwrap_or(0)),

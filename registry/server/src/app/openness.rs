@@ -9,7 +9,7 @@ use a2a_registry_store::entity::{agent, hold};
 
 /// How far an agent is open to others than its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Openness {
+pub(crate) enum Openness {
     /// It is listed.
     Listed,
     /// It is not listed, and nothing holds it back.
@@ -19,7 +19,7 @@ pub(super) enum Openness {
 }
 
 impl Openness {
-    pub(super) const fn of(listed: bool, is_held: bool) -> Self {
+    pub(crate) const fn of(listed: bool, is_held: bool) -> Self {
         match (is_held, listed) {
             (true, _) => Self::Held,
             (false, true) => Self::Listed,
@@ -29,7 +29,7 @@ impl Openness {
 }
 
 /// Whether an agent is listed under these holds; never one of which it is not known where it stands.
-pub(super) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
+pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
     let holds: Vec<Hold> = holds.iter().map(hold::Model::shown).collect();
     let lifecycle = agent.lifecycle.known();
     lifecycle.is_some_and(|lifecycle| listed(lifecycle, &holds))
@@ -40,7 +40,7 @@ pub(super) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
 /// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
 /// What is withheld is shown to its owner, which is its submitter while it is nobody's. Where an agent stands, or who may
 /// find it, as only a later build knows it is a reason to show it to nobody.
-pub(super) fn visible_to(
+pub(crate) fn visible_to(
     agent: &agent::Model,
     openness: Openness,
     registrants: &[Uuid],
@@ -74,13 +74,13 @@ pub(super) fn visible_to(
 }
 
 /// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
-pub(super) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
+pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
     let submitted = is_nobodys && agent.owner_id.is_none() && caller.is(agent.submitter);
     submitted || caller.is(agent.owner_id)
 }
 
 /// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
-pub(super) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
+pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
     let labels = caller.labels();
     visible_to(agent, Openness::of(false, is_held), &own)

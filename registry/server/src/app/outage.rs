@@ -1,6 +1,7 @@
 //! An outage of ours, kept in the database: it outlives a restart, and processes that do not crawl know of it.
 
 use super::{App, AppError};
+use crate::app::crawling::crawl_braked_since;
 use a2a_registry_domain::timestamp::{DAY, HOUR, Timestamp};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::{Store, StoreError, Write};
@@ -17,11 +18,11 @@ const CURRENT: i64 = 3 * HOUR;
 
 /// What the database says of an outage once a write is kept.
 #[derive(Debug)]
-pub(super) struct Noted(Option<Outage>);
+pub(crate) struct Noted(Option<Outage>);
 
 /// An outage as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Outage {
+pub(crate) struct Outage {
     /// Since when verdicts are frozen.
     since: Timestamp,
     /// When they last were.
@@ -33,7 +34,7 @@ impl Outage {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn kept(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
+    pub(crate) async fn kept(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
         let text = setting_get(store, SETTING).await?.unwrap_or_default();
         let read = || {
             let (since, noted) = text.split_once(' ')?;
@@ -55,52 +56,50 @@ impl Outage {
     }
 }
 
-impl App {
-    /// Goes on in the outage that the process before this one was in: for a process that crawls, which alone can see
-    /// that it is over.
-    pub fn resume_outage(&self) {
-        if let Some(outage) = *self.stream.outage() {
-            self.stream.hold_brake(outage.since.into());
-        }
+/// Goes on in the outage that the process before this one was in: for a process that crawls, which alone can see
+/// that it is over.
+pub fn resume_outage(app: &App) {
+    if let Some(outage) = *app.stream.outage() {
+        app.stream.hold_brake(outage.since.into());
     }
+}
 
-    /// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn is_braked(&self) -> Result<bool, AppError> {
-        if self.crawl_braked_since().is_some() {
-            return Ok(true);
-        }
-        let now = self.now();
-        let kept = Outage::kept(&self.store, now).await?;
-        Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
+/// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn is_braked(app: &App) -> Result<bool, AppError> {
+    if crawl_braked_since(app).is_some() {
+        return Ok(true);
     }
+    let now = app.now();
+    let kept = Outage::kept(&app.store, now).await?;
+    Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
+}
 
-    /// Keeps an outage that has begun, goes on or is over; answers what is to be remembered of it once the write is
-    /// kept, where that has changed.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn keep_outage(&self, write: &Write) -> Result<Option<Noted>, AppError> {
-        let now = self.now();
-        let known = *self.stream.outage();
-        let next = match (self.crawl_braked_since(), known) {
-            (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => {
-                return Ok(None);
-            }
-            (Some(since), _) => Some(Outage { since, noted: now }),
-            (None, Some(_)) => None,
-            (None, None) => return Ok(None),
-        };
-        Outage::keep(next, write).await?;
-        Ok(Some(Noted(next)))
-    }
-
-    /// Remembers what was kept.
-    pub(super) fn remember_outage(&self, noted: Option<Noted>) {
-        if let Some(Noted(outage)) = noted {
-            *self.stream.outage() = outage;
+/// Keeps an outage that has begun, goes on or is over; answers what is to be remembered of it once the write is
+/// kept, where that has changed.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn keep_outage(app: &App, write: &Write) -> Result<Option<Noted>, AppError> {
+    let now = app.now();
+    let known = *app.stream.outage();
+    let next = match (crawl_braked_since(app), known) {
+        (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => {
+            return Ok(None);
         }
+        (Some(since), _) => Some(Outage { since, noted: now }),
+        (None, Some(_)) => None,
+        (None, None) => return Ok(None),
+    };
+    Outage::keep(next, write).await?;
+    Ok(Some(Noted(next)))
+}
+
+/// Remembers what was kept.
+pub(crate) fn remember_outage(app: &App, noted: Option<Noted>) {
+    if let Some(Noted(outage)) = noted {
+        *app.stream.outage() = outage;
     }
 }

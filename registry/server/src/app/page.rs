@@ -39,7 +39,7 @@ pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 ///
 /// # Errors
 /// `Invalid` for 0 or more than 100.
-pub(super) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
+pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
     match asked {
         None => Ok(DEFAULT_PAGE as usize),
         Some(size) if (1..=MAX_PAGE).contains(&size) => Ok(size as usize),
@@ -53,16 +53,16 @@ pub(super) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
 /// Signs page tokens with a key that is kept in the database, so that every replica understands them
 /// and nobody can make one up.
 #[derive(Debug)]
-pub(super) struct Signer(hmac::Key);
+pub(crate) struct Signer(hmac::Key);
 
 impl Signer {
     /// A signer with that key.
-    pub(super) fn new(key: &[u8]) -> Self {
+    pub(crate) fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
     /// A token for a position in the list that `query` and the caller describe.
-    pub(super) fn token(
+    pub(crate) fn token(
         &self,
         query: &str,
         caller: &Caller,
@@ -82,7 +82,7 @@ impl Signer {
     ///
     /// # Errors
     /// `Invalid` for a token that is broken, or was given for another query or to another caller.
-    pub(super) fn position<T: DeserializeOwned>(
+    pub(crate) fn position<T: DeserializeOwned>(
         &self,
         query: &str,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl Signer {
     }
 
     /// A number that stands for these texts, the same in every replica.
-    pub(super) fn number(&self, texts: &[&str]) -> u64 {
+    pub(crate) fn number(&self, texts: &[&str]) -> u64 {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
             context.update(&(text.len() as u64).to_be_bytes());
@@ -143,7 +143,7 @@ impl Signer {
 
 /// Takes one page from rows that were asked for with one more than the page holds; says whether
 /// another follows.
-pub(super) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
+pub(crate) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
     let more = rows.len() > size;
     rows.truncate(size);
     more

@@ -3,7 +3,6 @@
 
 use serde_json::json;
 
-use super::App;
 use super::error::AppError;
 use super::ledger::{AgentState, CRAWLER, Ledger, SYSTEM};
 use a2a_registry_domain::coverage::Standing;
@@ -17,7 +16,7 @@ const MAX_PINS: usize = 16;
 
 /// Looks at the keys a card verifies with; says whether the card was known by others. The first keys are pinned,
 /// and so are those that come together with a known one, which vouches for them.
-pub(super) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
+pub(crate) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
     if thumbprints.is_empty() {
         // A signature that went missing is a change of its own class; keys that are away say nothing.
         return false;
@@ -39,63 +38,59 @@ pub(super) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
     false
 }
 
-impl App {
-    /// A card came signed by keys that it was not known by: it is withheld until somebody accepts them, or the
-    /// domain's record proves once more, from now on, that the domain is its owner's.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn key_changed(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-    ) -> Result<(), AppError> {
-        if state.holds.contains(&Hold::KeyChanged) {
-            return Ok(());
-        }
-        ledger.hold(
-            state,
-            Hold::KeyChanged,
-            CRAWLER,
-            "the card is signed by a key that it was not known by",
-        );
-        let now = ledger.now().0;
-        Ok(write.domain_check_soon(state.agent.domain_id, now).await?)
+/// A card came signed by keys that it was not known by: it is withheld until somebody accepts them, or the
+/// domain's record proves once more, from now on, that the domain is its owner's.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn key_changed(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    if state.holds.contains(&Hold::KeyChanged) {
+        return Ok(());
     }
+    ledger.hold(
+        state,
+        Hold::KeyChanged,
+        CRAWLER,
+        "the card is signed by a key that it was not known by",
+    );
+    let now = ledger.now().0;
+    Ok(write.domain_check_soon(state.agent.domain_id, now).await?)
+}
 
-    /// Accepts the keys that an agent's newest card is signed with, and lifts the hold they caused.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn accept_keys(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-    ) -> Result<(), AppError> {
-        if !state.holds.contains(&Hold::KeyChanged) {
-            return Ok(());
-        }
-        let newest: Vec<uuid::Uuid> = state.agent.newest_version.into_iter().collect();
-        let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
-            return Ok(());
-        };
-        // The record speaks for what it covers.
-        if ledger.standing_of(&newest) != Standing::Covered {
-            return Ok(());
-        }
-        accept(&mut state.agent, &newest.thumbprints);
-        let reason = "the domain's record was found after the key had changed";
-        ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
-        let data = json!({"pins": state.agent.pins});
-        ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
-        Ok(())
+/// Accepts the keys that an agent's newest card is signed with, and lifts the hold they caused.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn accept_keys(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    if !state.holds.contains(&Hold::KeyChanged) {
+        return Ok(());
     }
+    let newest: Vec<uuid::Uuid> = state.agent.newest_version.into_iter().collect();
+    let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
+        return Ok(());
+    };
+    // The record speaks for what it covers.
+    if ledger.standing_of(&newest) != Standing::Covered {
+        return Ok(());
+    }
+    accept(&mut state.agent, &newest.thumbprints);
+    let reason = "the domain's record was found after the key had changed";
+    ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
+    let data = json!({"pins": state.agent.pins});
+    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    Ok(())
 }
 
 /// Lets an agent's card be known by these keys from now on.
-pub(super) fn accept(agent: &mut agent::Model, thumbprints: &str) {
+pub(crate) fn accept(agent: &mut agent::Model, thumbprints: &str) {
     if !thumbprints.is_empty() {
         thumbprints.clone_into(&mut agent.pins);
     }

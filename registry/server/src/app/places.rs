@@ -9,7 +9,7 @@ use a2a_registry_store::entity::source;
 
 /// What is asked of a domain for cards, with the strongest word behind each: sources that ask for the same take one place
 /// together, so that nobody takes a second one by naming what is there already.
-pub(super) fn cards_asked_for<'a>(
+pub(crate) fn cards_asked_for<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
     standing: impl Fn(&source::Model) -> Standing,
 ) -> BTreeMap<(bool, String), Standing> {
@@ -28,7 +28,7 @@ pub(super) fn cards_asked_for<'a>(
 
 /// What is taken of a domain's places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Places {
+pub(crate) struct Places {
     most: usize,
     reserved: usize,
     own: usize,
@@ -36,7 +36,7 @@ pub(super) struct Places {
 }
 
 /// Counts the places that these have taken.
-pub(super) fn places(limits: &LimitsConfig, taken: impl IntoIterator<Item = Standing>) -> Places {
+pub(crate) fn places(limits: &LimitsConfig, taken: impl IntoIterator<Item = Standing>) -> Places {
     let mut places = Places {
         most: limits.agents_per_domain,
         reserved: limits.agents_reserved.min(limits.agents_per_domain / 2),
@@ -51,7 +51,7 @@ pub(super) fn places(limits: &LimitsConfig, taken: impl IntoIterator<Item = Stan
 
 impl Places {
     /// Takes one more.
-    pub(super) const fn take(&mut self, standing: Standing) {
+    pub(crate) const fn take(&mut self, standing: Standing) {
         match standing {
             Standing::Covered => self.own += 1,
             Standing::Admitted | Standing::Nomination => self.nominated += 1,
@@ -59,7 +59,7 @@ impl Places {
     }
 
     /// Why there is no further place for somebody; `None` where there is one.
-    pub(super) fn refusal(&self, domain: &str, standing: Standing) -> Option<String> {
+    pub(crate) fn refusal(&self, domain: &str, standing: Standing) -> Option<String> {
         let Self {
             most,
             reserved,

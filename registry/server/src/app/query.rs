@@ -157,7 +157,7 @@ impl SearchQuery {
     ///
     /// # Errors
     /// `Invalid`, naming the parameter.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         caller: &Caller,
         limits: &LimitsConfig,
@@ -269,7 +269,7 @@ impl SearchQuery {
     ///
     /// # Errors
     /// `Invalid` for another name.
-    pub(super) fn mode(&self, served: bool) -> Result<Mode, AppError> {
+    pub(crate) fn mode(&self, served: bool) -> Result<Mode, AppError> {
         match self.mode.as_deref() {
             None if served => Ok(Mode::Hybrid),
             None => Ok(Mode::Lexical),
@@ -308,7 +308,7 @@ impl SearchQuery {
     }
 
     /// The query without its page: what a page token belongs to.
-    pub(super) fn canonical(&self) -> String {
+    pub(crate) fn canonical(&self) -> String {
         let whole = Self {
             page_token: None,
             page_size: None,
@@ -329,7 +329,7 @@ impl LookupQuery {
     ///
     /// # Errors
     /// `Invalid` unless exactly one is given.
-    pub(super) fn key(&self) -> Result<String, AppError> {
+    pub(crate) fn key(&self) -> Result<String, AppError> {
         match (&self.url, &self.urn, &self.digest) {
             (Some(url), None, None) => {
                 check_length("/url", url, MAX_LOOKUP_URL)?;
@@ -358,7 +358,7 @@ impl LookupQuery {
     }
 }
 
-pub(super) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {
+pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {
     if text.chars().count() <= limit {
         return Ok(());
     }

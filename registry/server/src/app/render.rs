@@ -9,7 +9,7 @@ use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
 use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 
 /// A hit: what the index keeps of the agent, and how it matched.
-pub(super) fn hit(row: &HitRow) -> Vec<u8> {
+pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
     let matched = Match {
         score: row.score,
         highlights: row.highlights.iter().map(highlight).collect(),
@@ -26,7 +26,7 @@ pub(super) fn hit(row: &HitRow) -> Vec<u8> {
 }
 
 /// A whole answer.
-pub(super) fn list(
+pub(crate) fn list(
     answer: &SearchAnswer,
     order: &str,
     mode: Mode,

@@ -1,5 +1,7 @@
 //! The curators' queue.
 
+use crate::app::ingest::after_act;
+use crate::app::review_detail::review_detail;
 use uuid::Uuid;
 
 use super::error::ErrorKind;
@@ -24,166 +26,160 @@ enum Way {
     Reject,
 }
 
-impl App {
-    /// Reviews, oldest first; those in one state where one is named.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever does not curate.
-    pub async fn review_list(
-        &self,
-        caller: &Caller,
-        state: Option<ReviewState>,
-        page: &PageRequest,
-    ) -> Result<ReviewList, AppError> {
-        caller.demand(Permission::Curate)?;
-        let size = page_size(page.page_size)?;
-        let query = format!("reviews {state:?}");
-        let after: Option<Uuid> = match &page.page_token {
-            Some(token) => Some(self.signer.position(&query, caller, token)?),
-            None => None,
-        };
-        let mut rows = reviews::review_page(&self.store, state, after, size as u64 + 1).await?;
-        let more = cut(&mut rows, size);
-        let next_page_token = more
-            .then(|| {
-                rows.last()
-                    .and_then(|last| self.signer.token(&query, caller, &last.id))
-            })
-            .flatten();
-        Ok(ReviewList {
-            reviews: views(&self.store, rows).await?,
-            next_page_token,
+/// Reviews, oldest first; those in one state where one is named.
+///
+/// # Errors
+/// `Forbidden` for whoever does not curate.
+pub async fn review_list(
+    app: &App,
+    caller: &Caller,
+    state: Option<ReviewState>,
+    page: &PageRequest,
+) -> Result<ReviewList, AppError> {
+    caller.demand(Permission::Curate)?;
+    let size = page_size(page.page_size)?;
+    let query = format!("reviews {state:?}");
+    let after: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(app.signer.position(&query, caller, token)?),
+        None => None,
+    };
+    let mut rows = reviews::review_page(&app.store, state, after, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| app.signer.token(&query, caller, &last.id))
         })
-    }
+        .flatten();
+    Ok(ReviewList {
+        reviews: views(&app.store, rows).await?,
+        next_page_token,
+    })
+}
 
-    /// One review, with everything that a decision needs.
-    ///
-    /// # Errors
-    /// `NotFound` where there is none.
-    pub async fn review_show(&self, caller: &Caller, id: Uuid) -> Result<ReviewDetail, AppError> {
-        caller.demand(Permission::Curate)?;
-        let row = self.review_row(id).await?;
-        let review = self.review_view(row.clone()).await?;
-        self.review_detail(caller, &row, review).await
-    }
+/// One review, with everything that a decision needs.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub async fn review_show(app: &App, caller: &Caller, id: Uuid) -> Result<ReviewDetail, AppError> {
+    caller.demand(Permission::Curate)?;
+    let row = review_row(app, id).await?;
+    let review = review_view(app, row.clone()).await?;
+    review_detail(app, caller, &row, review).await
+}
 
-    async fn review_row(&self, id: Uuid) -> Result<review::Model, AppError> {
-        let row = reviews::review_by_id(&self.store, id).await?;
-        row.ok_or_else(missing)
-    }
+async fn review_row(app: &App, id: Uuid) -> Result<review::Model, AppError> {
+    let row = reviews::review_by_id(&app.store, id).await?;
+    row.ok_or_else(missing)
+}
 
-    async fn review_view(&self, row: review::Model) -> Result<Review, AppError> {
-        row.state()?;
-        row.change_class()?;
-        let mut views = views(&self.store, vec![row]).await?;
-        views.pop().ok_or_else(missing)
-    }
+async fn review_view(app: &App, row: review::Model) -> Result<Review, AppError> {
+    row.state()?;
+    row.change_class()?;
+    let mut views = views(&app.store, vec![row]).await?;
+    views.pop().ok_or_else(missing)
+}
 
-    /// Approves the content in question: it is served once this answers.
-    ///
-    /// # Errors
-    /// `Conflict` where the digest is another one than the review's, or the review is closed.
-    pub async fn review_approve(
-        &self,
-        caller: &Caller,
-        id: Uuid,
-        decision: &ReviewDecision,
-    ) -> Result<Review, AppError> {
-        self.review_decide(caller, id, decision, Way::Approve).await
-    }
+/// Approves the content in question: it is served once this answers.
+///
+/// # Errors
+/// `Conflict` where the digest is another one than the review's, or the review is closed.
+pub async fn review_approve(
+    app: &App,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(app, caller, id, decision, Way::Approve).await
+}
 
-    /// Rejects the content in question.
-    ///
-    /// # Errors
-    /// As [`App::review_approve`].
-    pub async fn review_reject(
-        &self,
-        caller: &Caller,
-        id: Uuid,
-        decision: &ReviewDecision,
-    ) -> Result<Review, AppError> {
-        self.review_decide(caller, id, decision, Way::Reject).await
-    }
+/// Rejects the content in question.
+///
+/// # Errors
+/// As [`App::review_approve`].
+pub async fn review_reject(
+    app: &App,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(app, caller, id, decision, Way::Reject).await
+}
 
-    async fn review_decide(
-        &self,
-        caller: &Caller,
-        id: Uuid,
-        decision: &ReviewDecision,
-        way: Way,
-    ) -> Result<Review, AppError> {
-        let account = caller.demand(Permission::Curate)?;
-        check_reason(&decision.reason)?;
-        let write = self.store.write().await?;
-        let question = reviews::review_by_id(&write, id)
-            .await?
-            .ok_or_else(missing)?;
-        if question.state != ReviewState::Open {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "This review is {}; only an open one can be decided.",
-                    question.state.text()
-                ),
-            ));
-        }
-        let key = versions::version_keys(&write, &[question.version_id])
-            .await?
-            .pop()
-            .ok_or_else(missing)?;
-        if key.digest != decision.digest {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "This review is about {}, not about the digest given.",
-                    key.digest
-                ),
-            ));
-        }
-        let mut state = self.state_of(&write, question.agent_id).await?;
-        // From here on the agent is locked: whoever decided first has been seen.
-        if state.open_review.as_ref().map(|open| open.id) != Some(id) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                "This review has just been closed; only an open one can be decided.",
-            ));
-        }
-        let class = question.change_class()?;
-        let by = person(account, &state, &decision.reason);
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        match way {
-            Way::Approve => ledger.approve(&mut state, &key, class, &by),
-            Way::Reject => ledger.reject(&mut state, &key, &by),
-        }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_act(&touched).await;
-        self.review_view(self.review_row(id).await?).await
+async fn review_decide(
+    app: &App,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+    way: Way,
+) -> Result<Review, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    check_reason(&decision.reason)?;
+    let write = app.store.write().await?;
+    let question = reviews::review_by_id(&write, id)
+        .await?
+        .ok_or_else(missing)?;
+    if question.state != ReviewState::Open {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This review is {}; only an open one can be decided.",
+                question.state.text()
+            ),
+        ));
     }
+    let key = versions::version_keys(&write, &[question.version_id])
+        .await?
+        .pop()
+        .ok_or_else(missing)?;
+    if key.digest != decision.digest {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This review is about {}, not about the digest given.",
+                key.digest
+            ),
+        ));
+    }
+    let mut state = state_of(&write, question.agent_id).await?;
+    // From here on the agent is locked: whoever decided first has been seen.
+    if state.open_review.as_ref().map(|open| open.id) != Some(id) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "This review has just been closed; only an open one can be decided.",
+        ));
+    }
+    let class = question.change_class()?;
+    let by = person(account, &state, &decision.reason);
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    match way {
+        Way::Approve => ledger.approve(&mut state, &key, class, &by),
+        Way::Reject => ledger.reject(&mut state, &key, &by),
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(app, &touched).await;
+    review_view(app, review_row(app, id).await?).await
+}
 
-    /// An agent with what stands around it, inside a write.
-    pub(super) async fn state_of(
-        &self,
-        write: &Write,
-        agent: Uuid,
-    ) -> Result<AgentState, AppError> {
-        let row = agents::agents_by_ids(write, &[agent])
-            .await?
-            .pop()
-            .ok_or_else(|| AppError::not_found("agent"))?;
-        let holds = agents::holds_of(write, &[agent]).await?;
-        let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
-        Ok(AgentState {
-            agent: row,
-            // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
-            holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
-            open_review,
-        })
-    }
+/// An agent with what stands around it, inside a write.
+pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {
+    let row = agents::agents_by_ids(write, &[agent])
+        .await?
+        .pop()
+        .ok_or_else(|| AppError::not_found("agent"))?;
+    let holds = agents::holds_of(write, &[agent]).await?;
+    let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
+    Ok(AgentState {
+        agent: row,
+        // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
+        holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
+        open_review,
+    })
 }
 
 /// A person's decision, and whether that person had submitted the agent.
-pub(super) fn person(account: &Account, state: &AgentState, reason: &str) -> Decider {
+pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Decider {
     Decider {
         actor: account.name.clone(),
         rule: Rule::Person,
@@ -193,7 +189,7 @@ pub(super) fn person(account: &Account, state: &AgentState, reason: &str) -> Dec
 }
 
 /// A reason is what makes a decision understandable later: it must say something, and not too much.
-pub(super) fn check_reason(reason: &str) -> Result<(), AppError> {
+pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
     let length = reason.trim().chars().count();
     if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
         return Ok(());

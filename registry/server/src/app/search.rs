@@ -1,7 +1,11 @@
 //! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
 
-mod frozen;
+pub mod frozen;
 
+use crate::app::health::demand_database;
+use crate::app::search::frozen::freeze;
+use crate::app::search::frozen::frozen_at;
+use crate::app::search::frozen::frozen_page;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -40,7 +44,7 @@ const LOOKUPS: usize = 20;
 
 /// Answers kept ready, orders kept frozen, and the pool that searches run in.
 #[derive(Debug)]
-pub(super) struct SearchCache {
+pub(crate) struct SearchCache {
     /// By query, labels, index generation and overlay: an entry can only age out, never be wrong.
     answers: Cache<String, Bytes>,
     frozen: Cache<u64, Arc<Frozen>>,
@@ -50,7 +54,7 @@ pub(super) struct SearchCache {
 
 /// Where a page begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Position {
+pub(crate) struct Position {
     /// The frozen order, and how far into it.
     frozen: Option<(u64, usize)>,
     /// The last hit shown, for going on without a frozen order.
@@ -69,13 +73,13 @@ enum Last {
 
 impl SearchCache {
     /// Gives back what has ended: without any search nobody else would.
-    pub(super) fn forget_ended(&self) {
+    pub(crate) fn forget_ended(&self) {
         self.answers.run_pending_tasks();
         self.frozen.run_pending_tasks();
     }
 
     /// A cache of that many megabytes, and a pool of as many threads as there are cores.
-    pub(super) fn new(megabytes: u64) -> Self {
+    pub(crate) fn new(megabytes: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             answers: Cache::builder()
@@ -116,207 +120,197 @@ fn by_words_at_least(
     Ok((index.search(&request)?, Mode::Lexical))
 }
 
-impl App {
-    /// Searches and lists agents; the answer is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
-    ///
-    /// # Errors
-    /// `Invalid` for a parameter that does not fit; `Unavailable` while the index is away, the queue is
-    /// full, or the database has been silent for too long.
-    pub async fn search(&self, caller: &Caller, query: &SearchQuery) -> Result<Bytes, AppError> {
-        self.demand_database()?;
-        let labels = caller.labels();
-        let canonical = query.canonical();
-        let asked = query.mode(self.meanings.serves())?;
-        let meant = match &query.q {
-            Some(text) if text.chars().count() <= self.config.limits.query_chars => {
-                self.meanings.of(text, asked).await
+/// Searches and lists agents; the answer is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
+///
+/// # Errors
+/// `Invalid` for a parameter that does not fit; `Unavailable` while the index is away, the queue is
+/// full, or the database has been silent for too long.
+pub async fn search(app: &App, caller: &Caller, query: &SearchQuery) -> Result<Bytes, AppError> {
+    demand_database(app)?;
+    let labels = caller.labels();
+    let canonical = query.canonical();
+    let asked = query.mode(app.meanings.serves())?;
+    let meant = match &query.q {
+        Some(text) if text.chars().count() <= app.config.limits.query_chars => {
+            app.meanings.of(text, asked).await
+        }
+        _ => None,
+    };
+    // An answer by words alone, for want of a model or of its word in time, is none by meaning.
+    let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
+    let key = format!(
+        "{canonical} {:?} {:?} {} {} {} {} {:?}",
+        query.page_size,
+        query.page_token,
+        labels.join(" "),
+        app.index.generation(),
+        app.index.overlay_version(),
+        mode.as_str(),
+        meant.as_ref().map(|meant| meant.version),
+    );
+    if let Some(answer) = app.searches.answers.get(&key) {
+        return Ok(answer);
+    }
+    let size = page_size(query.page_size)?;
+    let mut request = query.request(caller, &app.config.limits)?;
+    request.meaning = meant.map(|meant| meant.meaning);
+    let position: Option<Position> = match &query.page_token {
+        Some(token) => Some(app.signer.position(&canonical, caller, token)?),
+        None => None,
+    };
+    let frozen = match &position {
+        Some(position) => frozen_at(app, caller, &canonical, &request, position).await?,
+        None => None,
+    };
+    request.limit = size;
+    match (&position, frozen) {
+        (Some(_), Some((order, offset))) => {
+            let answer =
+                frozen_page(app, caller, query, &canonical, request, &order, offset).await?;
+            app.searches.answers.insert(key, answer.clone());
+            Ok(answer)
+        }
+        _ => {
+            let (answer, by) = live_page(app, caller, query, &canonical, request, position).await?;
+            // What had to do without the vectors of agents is not kept: the next search may have them again.
+            if by == mode || mode == Mode::Lexical {
+                app.searches.answers.insert(key, answer.clone());
             }
-            _ => None,
-        };
-        // An answer by words alone, for want of a model or of its word in time, is none by meaning.
-        let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
-        let key = format!(
-            "{canonical} {:?} {:?} {} {} {} {} {:?}",
-            query.page_size,
-            query.page_token,
-            labels.join(" "),
-            self.index.generation(),
-            self.index.overlay_version(),
-            mode.as_str(),
-            meant.as_ref().map(|meant| meant.version),
-        );
-        if let Some(answer) = self.searches.answers.get(&key) {
-            return Ok(answer);
-        }
-        let size = page_size(query.page_size)?;
-        let mut request = query.request(caller, &self.config.limits)?;
-        request.meaning = meant.map(|meant| meant.meaning);
-        let position: Option<Position> = match &query.page_token {
-            Some(token) => Some(self.signer.position(&canonical, caller, token)?),
-            None => None,
-        };
-        let frozen = match &position {
-            Some(position) => {
-                self.frozen_at(caller, &canonical, &request, position)
-                    .await?
-            }
-            None => None,
-        };
-        request.limit = size;
-        match (&position, frozen) {
-            (Some(_), Some((order, offset))) => {
-                let answer = self
-                    .frozen_page(caller, query, &canonical, request, &order, offset)
-                    .await?;
-                self.searches.answers.insert(key, answer.clone());
-                Ok(answer)
-            }
-            _ => {
-                let (answer, by) = self
-                    .live_page(caller, query, &canonical, request, position)
-                    .await?;
-                // What had to do without the vectors of agents is not kept: the next search may have them again.
-                if by == mode || mode == Mode::Lexical {
-                    self.searches.answers.insert(key, answer.clone());
-                }
-                Ok(answer)
-            }
+            Ok(answer)
         }
     }
+}
 
-    /// Whether a search asks for meaning, by its mode or because the registry has a model.
-    pub fn asks_meaning(&self, query: &SearchQuery) -> bool {
-        let mode = query.mode(self.meanings.serves());
-        let text = query.q.as_deref().and_then(asked_text);
-        text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
+/// Whether a search asks for meaning, by its mode or because the registry has a model.
+pub fn asks_meaning(app: &App, query: &SearchQuery) -> bool {
+    let mode = query.mode(app.meanings.serves());
+    let text = query.q.as_deref().and_then(asked_text);
+    text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
+}
+
+/// A page straight from the index: the first one, or one after a position; and by what it was found.
+async fn live_page(
+    app: &App,
+    caller: &Caller,
+    query: &SearchQuery,
+    canonical: &str,
+    mut request: SearchRequest,
+    position: Option<Position>,
+) -> Result<(Bytes, Mode), AppError> {
+    // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
+    // meaning for which there is no meaning any more begins anew.
+    let began = position.as_ref().map(|position| position.mode);
+    if began == Some(Mode::Lexical) {
+        request.meaning = None;
     }
-
-    /// A page straight from the index: the first one, or one after a position; and by what it was found.
-    async fn live_page(
-        &self,
-        caller: &Caller,
-        query: &SearchQuery,
-        canonical: &str,
-        mut request: SearchRequest,
-        position: Option<Position>,
-    ) -> Result<(Bytes, Mode), AppError> {
-        // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
-        // meaning for which there is no meaning any more begins anew.
-        let began = position.as_ref().map(|position| position.mode);
-        if began == Some(Mode::Lexical) {
-            request.meaning = None;
-        }
-        let asked = Mode::of(&request);
-        let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
-        let resumed = by_relevance && position.is_some();
-        let goes_on = began.is_none_or(|began| began == asked);
-        request.after = position.filter(|_| goes_on).map(Position::into_sort);
-        if by_relevance && !resumed {
-            request.freeze = true;
-        }
-        let (answer, mode) = self
-            .run(move |index| by_words_at_least(index, request.clone()))
-            .await?;
-        let more = answer.more;
-        let frozen = self.freeze(caller, canonical, &answer, mode);
-        let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
-        let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
-            self.signer.token(
-                canonical,
-                caller,
-                &Position::of(&last.position, frozen, mode),
-            )
-        });
-        let order = if resumed { "resumed" } else { query.order() };
-        Ok((list(&answer, order, mode, next), mode))
+    let asked = Mode::of(&request);
+    let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
+    let resumed = by_relevance && position.is_some();
+    let goes_on = began.is_none_or(|began| began == asked);
+    request.after = position.filter(|_| goes_on).map(Position::into_sort);
+    if by_relevance && !resumed {
+        request.freeze = true;
     }
+    let (answer, mode) = run(app, move |index| by_words_at_least(index, request.clone())).await?;
+    let more = answer.more;
+    let frozen = freeze(app, caller, canonical, &answer, mode);
+    let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
+    let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
+        app.signer.token(
+            canonical,
+            caller,
+            &Position::of(&last.position, frozen, mode),
+        )
+    });
+    let order = if resumed { "resumed" } else { query.order() };
+    Ok((list(&answer, order, mode, next), mode))
+}
 
-    /// How many agents anybody finds, as far as the index says; 0 while it is away.
-    pub async fn listed_agents(&self) -> i64 {
-        let counted = self
-            .run(|index| index.listed_agents(&Caller::default().labels()))
-            .await;
-        counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
-    }
+/// How many agents anybody finds, as far as the index says; 0 while it is away.
+pub async fn listed_agents(app: &App) -> i64 {
+    let counted = run(app, |index| {
+        index.listed_agents(&Caller::default().labels())
+    })
+    .await;
+    counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
+}
 
-    /// Completes a prefix over names, skills and tags.
-    ///
-    /// # Errors
-    /// As [`App::search`].
-    pub async fn suggest(
-        &self,
-        caller: &Caller,
-        query: &SuggestQuery,
-    ) -> Result<Suggestions, AppError> {
-        self.demand_database()?;
-        super::query::check_length("/q", &query.q, self.config.limits.query_chars)?;
-        let (prefix, labels) = (query.q.clone(), caller.labels());
-        let found = self
-            .run(move |index| index.suggest(&prefix, &labels, SUGGESTIONS))
-            .await?;
-        Ok(Suggestions {
-            suggestions: found
-                .into_iter()
-                .map(|one| SuggestionView {
-                    text: one.text,
-                    kind: one.kind.as_str().into(),
-                    count: one.count,
-                })
-                .collect(),
-        })
-    }
-
-    /// The agents behind an address, host, URN or digest.
-    ///
-    /// # Errors
-    /// `Invalid` unless exactly one is given; `NotFound` where there is none.
-    pub async fn lookup(&self, caller: &Caller, query: &LookupQuery) -> Result<Lookup, AppError> {
-        self.demand_database()?;
-        let (key, labels) = (query.key()?, caller.labels());
-        let rows = self
-            .run(move |index| index.lookup(&key, &labels, LOOKUPS))
-            .await?;
-        if rows.is_empty() {
-            return Err(AppError::not_found("agent"));
-        }
-        let agents = rows
-            .iter()
-            .map(|row| {
-                serde_json::from_slice(&hit(row))
-                    .map_err(|error| AppError::internal(format!("a kept hit is broken: {error}")))
+/// Completes a prefix over names, skills and tags.
+///
+/// # Errors
+/// As [`App::search`].
+pub async fn suggest(
+    app: &App,
+    caller: &Caller,
+    query: &SuggestQuery,
+) -> Result<Suggestions, AppError> {
+    demand_database(app)?;
+    super::query::check_length("/q", &query.q, app.config.limits.query_chars)?;
+    let (prefix, labels) = (query.q.clone(), caller.labels());
+    let found = run(app, move |index| {
+        index.suggest(&prefix, &labels, SUGGESTIONS)
+    })
+    .await?;
+    Ok(Suggestions {
+        suggestions: found
+            .into_iter()
+            .map(|one| SuggestionView {
+                text: one.text,
+                kind: one.kind.as_str().into(),
+                count: one.count,
             })
-            .collect::<Result<_, _>>()?;
-        Ok(Lookup { agents })
-    }
+            .collect(),
+    })
+}
 
-    /// Runs a search on a thread of the bounded pool.
-    async fn run<T: Send + 'static>(
-        &self,
-        search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
-    ) -> Result<T, AppError> {
-        let pool = &self.searches;
-        let Some(place) = Place::take(&pool.waiting) else {
-            return Err(AppError::unavailable(
-                "Too many searches are waiting; try again.",
-                1,
-            ));
-        };
-        let permit = Arc::clone(&pool.pool).acquire_owned().await;
-        drop(place);
-        let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
-        let index = self.index.clone();
-        let outcome = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            index.asked(search)
+/// The agents behind an address, host, URN or digest.
+///
+/// # Errors
+/// `Invalid` unless exactly one is given; `NotFound` where there is none.
+pub async fn lookup(app: &App, caller: &Caller, query: &LookupQuery) -> Result<Lookup, AppError> {
+    demand_database(app)?;
+    let (key, labels) = (query.key()?, caller.labels());
+    let rows = run(app, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
+    if rows.is_empty() {
+        return Err(AppError::not_found("agent"));
+    }
+    let agents = rows
+        .iter()
+        .map(|row| {
+            serde_json::from_slice(&hit(row))
+                .map_err(|error| AppError::internal(format!("a kept hit is broken: {error}")))
         })
-        .await;
-        if self.index.damage().is_some() {
-            self.wake.damage.notify_one();
-        }
-        match outcome {
-            Ok(answer) => Ok(answer?),
-            Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
-        }
+        .collect::<Result<_, _>>()?;
+    Ok(Lookup { agents })
+}
+
+/// Runs a search on a thread of the bounded pool.
+async fn run<T: Send + 'static>(
+    app: &App,
+    search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
+) -> Result<T, AppError> {
+    let pool = &app.searches;
+    let Some(place) = Place::take(&pool.waiting) else {
+        return Err(AppError::unavailable(
+            "Too many searches are waiting; try again.",
+            1,
+        ));
+    };
+    let permit = Arc::clone(&pool.pool).acquire_owned().await;
+    drop(place);
+    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let index = app.index.clone();
+    let outcome = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        index.asked(search)
+    })
+    .await;
+    if app.index.damage().is_some() {
+        app.wake.damage.notify_one();
+    }
+    match outcome {
+        Ok(answer) => Ok(answer?),
+        Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
     }
 }
 
@@ -363,4 +357,4 @@ impl Position {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

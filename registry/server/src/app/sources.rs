@@ -11,18 +11,18 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source};
 
 /// Whether a source names cards instead of giving one.
-pub(super) fn is_catalog(row: &source::Model) -> bool {
+pub(crate) fn is_catalog(row: &source::Model) -> bool {
     row.kind.known().is_some_and(SourceKind::is_catalog)
 }
 
 /// Whether a source gives a card. One of a kind that only a later build knows counts for nothing: it is neither this nor a
 /// catalog.
-pub(super) fn asks_for_a_card(row: &source::Model) -> bool {
+pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
     row.kind.known().is_some_and(|kind| !kind.is_catalog())
 }
 
 /// Where the catalogs of an origin lie.
-pub(super) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
+pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     SourceKind::CATALOGS.map(|kind| {
         let path = match kind {
             SourceKind::AiCatalog => AI_CATALOG_PATH,
@@ -35,12 +35,12 @@ pub(super) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
 }
 
 /// Whether a URL stands for the well-known paths of its origin.
-pub(super) fn is_well_known(url: &Url) -> bool {
+pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
 /// Whether a source asks for the card at that URL.
-pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
+pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     match row.kind.known() {
         Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
         Some(SourceKind::WellKnown) => {
@@ -50,17 +50,15 @@ pub(super) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
-impl App {
-    /// What callers call a source: nothing that tells how many there are, or which was there before.
-    pub(super) fn source_name(&self, source: &source::Model) -> String {
-        let number = self.signer.number(&["source", &source.id.to_string()]);
-        format!("{number:016x}")
-    }
+/// What callers call a source: nothing that tells how many there are, or which was there before.
+pub(crate) fn source_name(app: &App, source: &source::Model) -> String {
+    let number = app.signer.number(&["source", &source.id.to_string()]);
+    format!("{number:016x}")
 }
 
 /// What a source of cards asks for: a URL, or the well-known paths of an origin. Two sources that ask for the same bring
 /// one agent.
-pub(super) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
+pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
     let parsed = Url::parse(url).ok().filter(is_well_known);
     match (kind, parsed) {
         (SourceKind::WellKnown, _) => (true, url.to_owned()),
@@ -77,7 +75,7 @@ const WELL_KNOWN_SLOT: &str = "well-known";
 
 /// The slot whose agent a source of a domain gives the cards of (model.md section 3). A catalog's identifier is marked as
 /// one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
-pub(super) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
+pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
     match (row.kind.known(), &row.identifier) {
         (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
@@ -90,7 +88,7 @@ pub(super) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
 
 /// A domain that nobody has proved; its visit is due, and where it is a host name its look for proofs, which at least
 /// asks its name server for an opt-out.
-pub(super) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
+pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
     domain::Model {
         id: 0,
         name: name.into(),
@@ -120,7 +118,7 @@ pub(super) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
 
 /// The host of a domain's name, without its port; `None` for an address and for this machine's own names, of which no
 /// name server is asked.
-pub(super) fn host_of(name: &str) -> Option<&str> {
+pub(crate) fn host_of(name: &str) -> Option<&str> {
     let host = match name.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => name,
@@ -131,7 +129,7 @@ pub(super) fn host_of(name: &str) -> Option<&str> {
 }
 
 /// A source that was never asked, and is due.
-pub(super) fn new_source(
+pub(crate) fn new_source(
     domain_id: i64,
     kind: SourceKind,
     url: String,

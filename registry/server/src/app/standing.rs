@@ -19,42 +19,40 @@ use a2a_registry_store::versions;
 /// Sentences of one domain.
 const MOST: usize = 60;
 
-impl App {
-    /// Everything that keeps a domain and these of its sources and agents from being found.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn not_listed<'a>(
-        &self,
-        row: &domain::Model,
-        sources: impl Iterator<Item = &'a source::Model>,
-        agents: &[agent::Model],
-        holds: &[hold::Model],
-    ) -> Result<Vec<String>, AppError> {
-        let state = row.state()?;
-        let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending;
-        let newest: Vec<Uuid> = agents
-            .iter()
-            .filter(pending)
-            .filter_map(|agent| agent.newest_version)
-            .collect();
-        let versions = versions::versions_by_ids(&self.store, &newest).await?;
-        let obstacles = |version: &version::Model| {
-            let standing = version.standing.known();
-            let facts = Facts {
-                domain: &row.name,
-                verified: state == DomainState::Verified,
-                change: None,
-                admitted: standing.is_some_and(Standing::is_admitted),
-                has_error: version.has_error,
-                signature_invalid: version.signature.may_be(SignatureState::Invalid),
-                person: None,
-            };
-            (version.agent_id, explain(&facts, &self.rules).1)
+/// Everything that keeps a domain and these of its sources and agents from being found.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn not_listed<'a>(
+    app: &App,
+    row: &domain::Model,
+    sources: impl Iterator<Item = &'a source::Model>,
+    agents: &[agent::Model],
+    holds: &[hold::Model],
+) -> Result<Vec<String>, AppError> {
+    let state = row.state()?;
+    let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending;
+    let newest: Vec<Uuid> = agents
+        .iter()
+        .filter(pending)
+        .filter_map(|agent| agent.newest_version)
+        .collect();
+    let versions = versions::versions_by_ids(&app.store, &newest).await?;
+    let obstacles = |version: &version::Model| {
+        let standing = version.standing.known();
+        let facts = Facts {
+            domain: &row.name,
+            verified: state == DomainState::Verified,
+            change: None,
+            admitted: standing.is_some_and(Standing::is_admitted),
+            has_error: version.has_error,
+            signature_invalid: version.signature.may_be(SignatureState::Invalid),
+            person: None,
         };
-        let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
-        Ok(sentences((row, state), sources, agents, holds, &obstacles))
-    }
+        (version.agent_id, explain(&facts, &app.rules).1)
+    };
+    let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
+    Ok(sentences((row, state), sources, agents, holds, &obstacles))
 }
 
 fn sentences<'a>(

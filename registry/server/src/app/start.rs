@@ -1,5 +1,7 @@
 //! Putting the registry together.
 
+use crate::app::attribution::attribute_sources;
+use crate::app::rules::apply_rules;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -72,13 +74,13 @@ impl App {
         }
         let admin_token =
             tokens::bootstrap(&app.store, bootstrap_token, app.now(), app.entropy.as_ref()).await?;
-        app.attribute_sources().await.map_err(|error| {
+        attribute_sources(&app).await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!(
                 "what was registered could not be attributed: {reason}"
             ))
         })?;
-        app.apply_rules().await.map_err(|error| {
+        apply_rules(&app).await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!("the rules could not be applied: {reason}"))
         })?;
@@ -94,7 +96,7 @@ impl App {
     ///
     /// # Errors
     /// As [`App::build`].
-    pub(super) async fn assemble(
+    pub(crate) async fn assemble(
         config: Config,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
@@ -168,7 +170,7 @@ impl App {
     }
 }
 
-pub(super) fn store_options(config: &Config) -> StoreOptions {
+pub(crate) fn store_options(config: &Config) -> StoreOptions {
     StoreOptions {
         url: config.database_url(),
         cache_megabytes: config.store.sqlite_cache_megabytes,
@@ -180,7 +182,7 @@ pub(super) fn store_options(config: &Config) -> StoreOptions {
 }
 
 /// The database's URL without its password.
-pub(super) fn shown_url(config: &Config) -> String {
+pub(crate) fn shown_url(config: &Config) -> String {
     let text = config.database_url();
     match url::Url::parse(&text) {
         Ok(mut url) if url.password().is_some() => {

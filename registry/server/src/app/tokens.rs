@@ -1,5 +1,6 @@
 //! Accounts and the tokens by which they are recognised. Secrets are shown once and kept as hashes.
 
+use crate::app::ingest::after_write;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
@@ -28,186 +29,184 @@ const MIN_BOOTSTRAP: usize = 32;
 /// The account that the bootstrap token belongs to.
 const ADMIN: &str = "admin";
 
-impl App {
-    /// Recognises a token.
-    ///
-    /// # Errors
-    /// `Unauthenticated` for one that is unknown or has ended.
-    pub async fn authenticate(&self, secret: &str) -> Result<Caller, AppError> {
-        let refused = || {
-            AppError::new(
-                ErrorKind::Unauthenticated,
-                "This token is unknown or has ended; ask an admin for another one.",
-            )
-        };
-        let (token, account) = accounts::token_by_hash(&self.store, &hash(secret))
-            .await?
-            .ok_or_else(refused)?;
-        if token.expires_at.is_some_and(|end| end <= self.now().0) {
-            return Err(refused());
-        }
-        let role = account.role()?;
-        Ok(Caller {
-            network: None,
-            account: Some(Account {
-                id: account.id,
-                name: account.name,
-                role,
-            }),
-        })
+/// Recognises a token.
+///
+/// # Errors
+/// `Unauthenticated` for one that is unknown or has ended.
+pub async fn authenticate(app: &App, secret: &str) -> Result<Caller, AppError> {
+    let refused = || {
+        AppError::new(
+            ErrorKind::Unauthenticated,
+            "This token is unknown or has ended; ask an admin for another one.",
+        )
+    };
+    let (token, account) = accounts::token_by_hash(&app.store, &hash(secret))
+        .await?
+        .ok_or_else(refused)?;
+    if token.expires_at.is_some_and(|end| end <= app.now().0) {
+        return Err(refused());
     }
+    let role = account.role()?;
+    Ok(Caller {
+        network: None,
+        account: Some(Account {
+            id: account.id,
+            name: account.name,
+            role,
+        }),
+    })
+}
 
-    /// Makes a token, and its account where there is none of that name.
-    ///
-    /// # Errors
-    /// `Invalid` for names that do not fit, `Conflict` where the account has another role.
-    pub async fn token_create(
-        &self,
-        caller: &Caller,
-        new: &NewToken,
-    ) -> Result<CreatedToken, AppError> {
-        let admin = caller.demand(Permission::Administer)?;
-        check_name("/account", &new.account)?;
-        check_name("/name", &new.name)?;
-        if new
-            .expires_in_days
-            .is_some_and(|days| days == 0 || days > MAX_TOKEN_DAYS)
-        {
-            return Err(AppError::invalid(
-                "/expires_in_days",
-                format!("expires_in_days must be between 1 and {MAX_TOKEN_DAYS}"),
+/// Makes a token, and its account where there is none of that name.
+///
+/// # Errors
+/// `Invalid` for names that do not fit, `Conflict` where the account has another role.
+pub async fn token_create(
+    app: &App,
+    caller: &Caller,
+    new: &NewToken,
+) -> Result<CreatedToken, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_name("/account", &new.account)?;
+    check_name("/name", &new.name)?;
+    if new
+        .expires_in_days
+        .is_some_and(|days| days == 0 || days > MAX_TOKEN_DAYS)
+    {
+        return Err(AppError::invalid(
+            "/expires_in_days",
+            format!("expires_in_days must be between 1 and {MAX_TOKEN_DAYS}"),
+        ));
+    }
+    let now = app.now();
+    let write = app.store.write().await?;
+    let account = account_for(app, &write, new, now).await?;
+    let secret = new_secret(app.entropy.as_ref());
+    let expires_at = new
+        .expires_in_days
+        .map(|days| now.plus(i64::from(days) * DAY).0);
+    let row = token_row(
+        &secret,
+        account.id,
+        &new.name,
+        false,
+        now,
+        app.entropy.as_ref(),
+    );
+    let row = token::Model { expires_at, ..row };
+    write.token_insert(row.clone()).await?;
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    let data = json!({"account": account.name, "name": row.name});
+    ledger.event(
+        EventKind::TokenCreated,
+        &row.id.to_string(),
+        &admin.name,
+        data,
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(CreatedToken {
+        token: view(row, account.name),
+        secret,
+    })
+}
+
+async fn account_for(
+    app: &App,
+    write: &Write,
+    new: &NewToken,
+    now: Timestamp,
+) -> Result<account::Model, AppError> {
+    if let Some(account) = accounts::account_by_name(write, &new.account).await? {
+        if new.role.is_some_and(|role| account.role != role) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "The account {} has the role {}.",
+                    account.name,
+                    account.role.text()
+                ),
             ));
         }
-        let now = self.now();
-        let write = self.store.write().await?;
-        let account = self.account_for(&write, new, now).await?;
-        let secret = new_secret(self.entropy.as_ref());
-        let expires_at = new
-            .expires_in_days
-            .map(|days| now.plus(i64::from(days) * DAY).0);
-        let row = token_row(
-            &secret,
-            account.id,
-            &new.name,
-            false,
-            now,
-            self.entropy.as_ref(),
-        );
-        let row = token::Model { expires_at, ..row };
-        write.token_insert(row.clone()).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        let data = json!({"account": account.name, "name": row.name});
-        ledger.event(
-            EventKind::TokenCreated,
-            &row.id.to_string(),
-            &admin.name,
-            data,
-        );
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(CreatedToken {
-            token: view(row, account.name),
-            secret,
+        return Ok(account);
+    }
+    let role = new.role.ok_or_else(|| {
+        AppError::invalid(
+            "/role",
+            format!("there is no account {}; name its role", new.account),
+        )
+    })?;
+    let account = account_row(&new.account, role, now, app.entropy.as_ref());
+    write.account_insert(account.clone()).await?;
+    Ok(account)
+}
+
+/// The tokens there are, newest first, without their secrets.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin.
+pub async fn token_list(
+    app: &App,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<TokenList, AppError> {
+    caller.demand(Permission::Administer)?;
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(app.signer.position("tokens", caller, token)?),
+        None => None,
+    };
+    let mut rows = accounts::token_page(&app.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| app.signer.token("tokens", caller, &last.id))
         })
-    }
-
-    async fn account_for(
-        &self,
-        write: &Write,
-        new: &NewToken,
-        now: Timestamp,
-    ) -> Result<account::Model, AppError> {
-        if let Some(account) = accounts::account_by_name(write, &new.account).await? {
-            if new.role.is_some_and(|role| account.role != role) {
-                return Err(AppError::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "The account {} has the role {}.",
-                        account.name,
-                        account.role.text()
-                    ),
-                ));
-            }
-            return Ok(account);
-        }
-        let role = new.role.ok_or_else(|| {
-            AppError::invalid(
-                "/role",
-                format!("there is no account {}; name its role", new.account),
-            )
-        })?;
-        let account = account_row(&new.account, role, now, self.entropy.as_ref());
-        write.account_insert(account.clone()).await?;
-        Ok(account)
-    }
-
-    /// The tokens there are, newest first, without their secrets.
-    ///
-    /// # Errors
-    /// `Forbidden` for anyone but an admin.
-    pub async fn token_list(
-        &self,
-        caller: &Caller,
-        page: &PageRequest,
-    ) -> Result<TokenList, AppError> {
-        caller.demand(Permission::Administer)?;
-        let size = page_size(page.page_size)?;
-        let before: Option<Uuid> = match &page.page_token {
-            Some(token) => Some(self.signer.position("tokens", caller, token)?),
-            None => None,
-        };
-        let mut rows = accounts::token_page(&self.store, before, size as u64 + 1).await?;
-        let more = cut(&mut rows, size);
-        let next_page_token = more
-            .then(|| {
-                rows.last()
-                    .and_then(|last| self.signer.token("tokens", caller, &last.id))
-            })
-            .flatten();
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
-        let owners = accounts::accounts_by_ids(&self.store, &ids).await?;
-        let name = |id: Uuid| {
-            owners
-                .iter()
-                .find(|owner| owner.id == id)
-                .map(|owner| owner.name.clone())
-        };
-        let tokens = rows
-            .into_iter()
-            .map(|row| {
-                let account = name(row.account_id).unwrap_or_default();
-                view(row, account)
-            })
-            .collect();
-        Ok(TokenList {
-            tokens,
-            next_page_token,
+        .flatten();
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
+    let owners = accounts::accounts_by_ids(&app.store, &ids).await?;
+    let name = |id: Uuid| {
+        owners
+            .iter()
+            .find(|owner| owner.id == id)
+            .map(|owner| owner.name.clone())
+    };
+    let tokens = rows
+        .into_iter()
+        .map(|row| {
+            let account = name(row.account_id).unwrap_or_default();
+            view(row, account)
         })
-    }
+        .collect();
+    Ok(TokenList {
+        tokens,
+        next_page_token,
+    })
+}
 
-    /// Revokes a token.
-    ///
-    /// # Errors
-    /// `NotFound` where there is none.
-    pub async fn token_revoke(&self, caller: &Caller, id: Uuid) -> Result<(), AppError> {
-        let admin = caller.demand(Permission::Administer)?;
-        let write = self.store.write().await?;
-        if !write.token_delete(id).await? {
-            return Err(AppError::not_found("token"));
-        }
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        ledger.event(
-            EventKind::TokenRevoked,
-            &id.to_string(),
-            &admin.name,
-            json!({}),
-        );
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(())
+/// Revokes a token.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub async fn token_revoke(app: &App, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    let write = app.store.write().await?;
+    if !write.token_delete(id).await? {
+        return Err(AppError::not_found("token"));
     }
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    ledger.event(
+        EventKind::TokenRevoked,
+        &id.to_string(),
+        &admin.name,
+        json!({}),
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(())
 }
 
 /// Sees to it that there is an admin token: the one from the environment, or one that is made now and
@@ -215,7 +214,7 @@ impl App {
 ///
 /// # Errors
 /// Where the token given is too short, or the database fails.
-pub(super) async fn bootstrap(
+pub(crate) async fn bootstrap(
     store: &Store,
     given: Option<&str>,
     now: Timestamp,
@@ -244,7 +243,7 @@ pub(super) async fn bootstrap(
 ///
 /// # Errors
 /// Where the database fails.
-pub(super) async fn reset(
+pub(crate) async fn reset(
     store: &Store,
     now: Timestamp,
     entropy: &dyn Entropy,
@@ -410,10 +409,10 @@ mod tests {
         write.account_insert(account.clone()).await.unwrap();
         write.token_insert(token).await.unwrap();
         write.commit().await.unwrap();
-        let error = app.authenticate(THEIRS).await.unwrap_err();
+        let error = authenticate(&app, THEIRS).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Internal);
         let told = format!("accounts.role of {} holds \"warden\"", account.id);
         assert_eq!(error.internal, Some(told));
-        assert!(app.authenticate(ADMINS).await.is_ok());
+        assert!(authenticate(&app, ADMINS).await.is_ok());
     }
 }

@@ -53,7 +53,7 @@ impl Touched {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(super) async fn by(
+    pub(crate) async fn by(
         write: &Write,
         agents: Vec<Uuid>,
         events: Vec<NewEvent>,
@@ -70,7 +70,7 @@ impl Touched {
     }
 
     /// Logs one line for each act, once it is kept. Which request it came with, the span says.
-    pub(super) fn log(&self) {
+    pub(crate) fn log(&self) {
         for Act {
             kind,
             subject,
@@ -83,7 +83,7 @@ impl Touched {
 }
 
 /// Who may see these agents, as the rows are; inside a write, as it leaves them.
-pub(super) async fn changed_agents(
+pub(crate) async fn changed_agents(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<ChangedAgent>, AppError> {

@@ -14,7 +14,7 @@ use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents};
 
 /// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
-pub(super) fn is_proved(row: &domain::Model) -> bool {
+pub(crate) fn is_proved(row: &domain::Model) -> bool {
     row.state == DomainState::Verified && row.owner_id.is_some()
 }
 
@@ -24,7 +24,7 @@ pub(super) fn is_proved(row: &domain::Model) -> bool {
 ///
 /// # Errors
 /// Where the database fails.
-pub(super) async fn assign<'i>(
+pub(crate) async fn assign<'i>(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,

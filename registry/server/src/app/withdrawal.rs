@@ -1,6 +1,16 @@
 //! Taking back what was registered: a source, or a whole domain. Each caller takes back its own, and nothing that others
 //! rely on.
 
+use crate::app::covering::follow_coverage;
+use crate::app::domains::domain_locked;
+use crate::app::domains::domain_visible;
+use crate::app::domains::write_with_followers;
+use crate::app::ingest::after_write;
+use crate::app::ingest::searchable;
+use crate::app::ownership::dispute::may_keep_on;
+use crate::app::ownership::settle::follow_redirects;
+use crate::app::reviews::state_of;
+use crate::app::sources::source_name;
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -101,270 +111,259 @@ impl Registered {
     }
 }
 
-impl App {
-    /// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
-    /// alone has fed, unless that was approved. What is the proved owner's stays.
-    ///
-    /// # Errors
-    /// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
-    /// registration of a source that feeds an approved agent, and while the domain is disputed.
-    pub async fn source_withdraw(
-        &self,
-        caller: &Caller,
-        domain: &str,
-        source: &str,
-    ) -> Result<(), AppError> {
-        let account = caller.demand(Permission::Register)?;
-        let seen = self.domain_visible(caller, domain).await?;
-        let missing = || AppError::not_found("source");
-        let write = self.store.write().await?;
-        let row = self.domain_locked(&write, &seen).await?;
-        let registered = Registered::load(&write, &row).await?;
-        let mut sources = registered.sources.iter();
-        let id = sources
-            .find(|known| self.source_name(known) == source)
-            .map(|known| known.id)
-            .filter(|id| registered.is_own(account.id, *id))
-            .ok_or_else(missing)?;
-        if is_disputed(&row)? && !caller.may(Permission::Curate) {
-            return Err(disputed(&row));
-        }
-        let ending = registered.ending(account.id, &[id]);
-        let approved = registered
-            .sources
-            .iter()
-            .filter(|source| ending.contains(&source.id))
-            .find_map(|source| {
-                let mut all = registered.agents.iter();
-                all.find(|agent| source.agent_id == Some(agent.id) && is_approved(agent))
-            });
-        if let Some(agent) = approved {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "This source feeds the approved agent {}; retire that, or let somebody else register the source first.",
-                    agent.id
-                ),
-            ));
-        }
-        let taken = Taken {
-            by: account,
-            withdrawn: vec![id],
-            ending,
-        };
-        self.take_registrations_back(write, &row, &registered, taken)
-            .await
+/// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
+/// alone has fed, unless that was approved. What is the proved owner's stays.
+///
+/// # Errors
+/// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
+/// registration of a source that feeds an approved agent, and while the domain is disputed.
+pub async fn source_withdraw(
+    app: &App,
+    caller: &Caller,
+    domain: &str,
+    source: &str,
+) -> Result<(), AppError> {
+    let account = caller.demand(Permission::Register)?;
+    let seen = domain_visible(app, caller, domain).await?;
+    let missing = || AppError::not_found("source");
+    let write = app.store.write().await?;
+    let row = domain_locked(&write, &seen).await?;
+    let registered = Registered::load(&write, &row).await?;
+    let mut sources = registered.sources.iter();
+    let id = sources
+        .find(|known| source_name(app, known) == source)
+        .map(|known| known.id)
+        .filter(|id| registered.is_own(account.id, *id))
+        .ok_or_else(missing)?;
+    if is_disputed(&row)? && !caller.may(Permission::Curate) {
+        return Err(disputed(&row));
     }
-
-    /// Ends a domain: its agents are retired, its name is free again. Whoever has only registered it takes back its own
-    /// sources, and the domain ends where nothing of others is left.
-    ///
-    /// # Errors
-    /// `Forbidden` for whoever neither registered, owns nor curates it; `Conflict` while it is disputed, and for whoever has
-    /// only registered it where it has approved agents of others; `NotFound`.
-    pub async fn domain_delete(&self, caller: &Caller, domain: &str) -> Result<(), AppError> {
-        let account = caller.demand(Permission::Register)?;
-        let seen = self.domain_visible(caller, domain).await?;
-        let (write, row, followers) = self.write_with_followers(&seen).await?;
-        let registered = Registered::load(&write, &row).await?;
-        let own: Vec<i64> = registered
-            .sources
-            .iter()
-            .map(|source| source.id)
-            .filter(|id| registered.is_own(account.id, *id))
-            .collect();
-        let keeps = caller.may(Permission::Curate) || caller.is(row.owner_id);
-        if keeps || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
-            self.may_keep_on(&write, caller, &row).await?;
-            return self
-                .end_domain(write, &row, &followers, &account.name)
-                .await;
-        }
-        let ending = registered.ending(account.id, &own);
-        let rest: Vec<&source::Model> = registered
-            .sources
-            .iter()
-            .filter(|source| !ending.contains(&source.id))
-            .collect();
-        let others: BTreeSet<Uuid> = rest.iter().filter_map(|source| source.agent_id).collect();
-        let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
-        if let Some(agent) = registered.agents.iter().find(is_others) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "{} has approved agents that others have registered, such as {}; take back your own sources one by one.",
-                    row.name, agent.id
-                ),
-            ));
-        }
-        if rest.is_empty() {
-            return self
-                .end_domain(write, &row, &followers, &account.name)
-                .await;
-        }
-        let taken = Taken {
-            by: account,
-            withdrawn: own,
-            ending,
-        };
-        self.take_registrations_back(write, &row, &registered, taken)
-            .await
-    }
-
-    /// Takes back registrations and ends sources; what they alone have fed is retired, and what they stood for is decided
-    /// anew.
-    async fn take_registrations_back(
-        &self,
-        write: Write,
-        row: &domain::Model,
-        registered: &Registered,
-        taken: Taken<'_>,
-    ) -> Result<(), AppError> {
-        let now = self.now();
-        let actor = taken.by.name.as_str();
-        write
-            .registrations_end(&taken.withdrawn, taken.by.id)
-            .await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for source in &registered.sources {
-            if taken.withdrawn.contains(&source.id) {
-                let ends = taken.ending.contains(&source.id);
-                let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
-                ledger.event(EventKind::DomainWithdrawn, &row.name, actor, data);
-            }
-        }
-        for id in &taken.ending {
-            write.source_end(*id, now.0).await?;
-        }
-        // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
-        write.sources_detach(&taken.ending).await?;
-        if !taken.ending.is_empty() {
-            // A catalog that stays would not say by itself that it names that still.
-            write.sources_want_full(row.id).await?;
-        }
-        self.leave_to_owner(&write, registered, &taken).await?;
-        for agent in registered.unfed(&taken.ending) {
-            let mut state = self.state_of(&write, agent.id).await?;
-            ledger.retire(&mut state, actor, "its registration was taken back");
-        }
-        self.pass_submitter_on(&write, &mut ledger, row, registered, &taken)
-            .await?;
-        let still_own = registered.sources.iter().any(|source| {
-            registered.is_own(taken.by.id, source.id) && !taken.withdrawn.contains(&source.id)
+    let ending = registered.ending(account.id, &[id]);
+    let approved = registered
+        .sources
+        .iter()
+        .filter(|source| ending.contains(&source.id))
+        .find_map(|source| {
+            let mut all = registered.agents.iter();
+            all.find(|agent| source.agent_id == Some(agent.id) && is_approved(agent))
         });
-        if !still_own {
-            write.challenge_end(row.id, taken.by.id).await?;
-        }
-        let touched = ledger.write(&write).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        self.follow_coverage(&write, &mut ledger, row).await?;
-        for source in &registered.sources {
-            let Some(agent) = source.agent_id else {
-                continue;
-            };
-            let data = if taken.withdrawn.contains(&source.id) {
-                // Who may see it has changed.
-                json!({"source": source.url, "registered": false})
-            } else if taken.ending.contains(&source.id) {
-                json!({"source": source.url, "fed": false})
-            } else {
-                continue;
-            };
-            ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
-        }
-        let regarded = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        self.after_write(&regarded);
-        self.searchable(&[&touched, &regarded]).await;
-        Ok(())
+    if let Some(agent) = approved {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This source feeds the approved agent {}; retire that, or let somebody else register the source first.",
+                agent.id
+            ),
+        ));
     }
+    let taken = Taken {
+        by: account,
+        withdrawn: vec![id],
+        ending,
+    };
+    take_registrations_back(app, write, &row, &registered, taken).await
+}
 
-    /// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is its
-    /// owner's from now on, and what its catalog names is nobody's, so that it is covered as long as it is named.
-    async fn leave_to_owner(
-        &self,
-        write: &Write,
-        registered: &Registered,
-        taken: &Taken<'_>,
-    ) -> Result<(), AppError> {
-        let owner: Vec<Uuid> = registered.owner.into_iter().collect();
-        let owner = accounts::accounts_by_ids(write, &owner).await?.pop();
-        for id in &taken.withdrawn {
-            if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
-                continue;
-            }
-            let mut sources = registered.sources.iter();
-            let lies_with_it = |source: &source::Model| source.id == *id && lies_there(source);
-            let left_to = owner.as_ref().filter(|_| sources.any(lies_with_it));
-            let left = source_registrant::Model {
-                id: 0,
-                source_id: *id,
-                account_id: left_to.map(|owner| owner.id),
-                network: None,
-                role: left_to.map(|owner| owner.role.clone()),
-                registered_at: self.now().0,
-            };
-            write.registrant_add(left).await?;
-        }
-        Ok(())
+/// Ends a domain: its agents are retired, its name is free again. Whoever has only registered it takes back its own
+/// sources, and the domain ends where nothing of others is left.
+///
+/// # Errors
+/// `Forbidden` for whoever neither registered, owns nor curates it; `Conflict` while it is disputed, and for whoever has
+/// only registered it where it has approved agents of others; `NotFound`.
+pub async fn domain_delete(app: &App, caller: &Caller, domain: &str) -> Result<(), AppError> {
+    let account = caller.demand(Permission::Register)?;
+    let seen = domain_visible(app, caller, domain).await?;
+    let (write, row, followers) = write_with_followers(app, &seen).await?;
+    let registered = Registered::load(&write, &row).await?;
+    let own: Vec<i64> = registered
+        .sources
+        .iter()
+        .map(|source| source.id)
+        .filter(|id| registered.is_own(account.id, *id))
+        .collect();
+    let keeps = caller.may(Permission::Curate) || caller.is(row.owner_id);
+    if keeps || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
+        may_keep_on(&write, caller, &row).await?;
+        return end_domain(app, write, &row, &followers, &account.name).await;
     }
+    let ending = registered.ending(account.id, &own);
+    let rest: Vec<&source::Model> = registered
+        .sources
+        .iter()
+        .filter(|source| !ending.contains(&source.id))
+        .collect();
+    let others: BTreeSet<Uuid> = rest.iter().filter_map(|source| source.agent_id).collect();
+    let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
+    if let Some(agent) = registered.agents.iter().find(is_others) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "{} has approved agents that others have registered, such as {}; take back your own sources one by one.",
+                row.name, agent.id
+            ),
+        ));
+    }
+    if rest.is_empty() {
+        return end_domain(app, write, &row, &followers, &account.name).await;
+    }
+    let taken = Taken {
+        by: account,
+        withdrawn: own,
+        ending,
+    };
+    take_registrations_back(app, write, &row, &registered, taken).await
+}
 
-    /// Whoever has registered an agent's sources no more is not its submitter: the first one is who still has, if anybody.
-    async fn pass_submitter_on(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &domain::Model,
-        registered: &Registered,
-        taken: &Taken<'_>,
-    ) -> Result<(), AppError> {
-        let by = Some(taken.by.id);
-        let left: BTreeSet<Uuid> = registered
-            .sources
-            .iter()
-            .filter(|source| taken.withdrawn.contains(&source.id))
-            .filter_map(|source| source.agent_id)
-            .collect();
-        let unfed = registered.unfed(&taken.ending);
-        let covering = Covering::load(write, row).await?;
-        for agent in &registered.agents {
-            let ends = unfed.iter().any(|one| one.id == agent.id);
-            if ends || agent.submitter != by || !left.contains(&agent.id) {
-                continue;
-            }
-            let first = covering.first_account(agent.id);
-            ledger.put_agent(&agent::Model {
-                submitter: first,
-                ..agent.clone()
-            });
+/// Takes back registrations and ends sources; what they alone have fed is retired, and what they stood for is decided
+/// anew.
+async fn take_registrations_back(
+    app: &App,
+    write: Write,
+    row: &domain::Model,
+    registered: &Registered,
+    taken: Taken<'_>,
+) -> Result<(), AppError> {
+    let now = app.now();
+    let actor = taken.by.name.as_str();
+    write
+        .registrations_end(&taken.withdrawn, taken.by.id)
+        .await?;
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    for source in &registered.sources {
+        if taken.withdrawn.contains(&source.id) {
+            let ends = taken.ending.contains(&source.id);
+            let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
+            ledger.event(EventKind::DomainWithdrawn, &row.name, actor, data);
         }
-        Ok(())
     }
+    for id in &taken.ending {
+        write.source_end(*id, now.0).await?;
+    }
+    // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
+    write.sources_detach(&taken.ending).await?;
+    if !taken.ending.is_empty() {
+        // A catalog that stays would not say by itself that it names that still.
+        write.sources_want_full(row.id).await?;
+    }
+    leave_to_owner(app, &write, registered, &taken).await?;
+    for agent in registered.unfed(&taken.ending) {
+        let mut state = state_of(&write, agent.id).await?;
+        ledger.retire(&mut state, actor, "its registration was taken back");
+    }
+    pass_submitter_on(&write, &mut ledger, row, registered, &taken).await?;
+    let still_own = registered.sources.iter().any(|source| {
+        registered.is_own(taken.by.id, source.id) && !taken.withdrawn.contains(&source.id)
+    });
+    if !still_own {
+        write.challenge_end(row.id, taken.by.id).await?;
+    }
+    let touched = ledger.write(&write).await?;
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    follow_coverage(app, &write, &mut ledger, row).await?;
+    for source in &registered.sources {
+        let Some(agent) = source.agent_id else {
+            continue;
+        };
+        let data = if taken.withdrawn.contains(&source.id) {
+            // Who may see it has changed.
+            json!({"source": source.url, "registered": false})
+        } else if taken.ending.contains(&source.id) {
+            json!({"source": source.url, "fed": false})
+        } else {
+            continue;
+        };
+        ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
+    }
+    let regarded = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    after_write(app, &regarded);
+    searchable(app, &[&touched, &regarded]).await;
+    Ok(())
+}
 
-    /// Ends a domain in the write that has decided on it, so that nothing comes in between.
-    async fn end_domain(
-        &self,
-        write: Write,
-        row: &domain::Model,
-        followers: &[domain::Model],
-        actor: &str,
-    ) -> Result<(), AppError> {
-        let now = self.now();
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
-            ledger.retire(&mut state, actor, "the domain was deleted");
+/// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is its
+/// owner's from now on, and what its catalog names is nobody's, so that it is covered as long as it is named.
+async fn leave_to_owner(
+    app: &App,
+    write: &Write,
+    registered: &Registered,
+    taken: &Taken<'_>,
+) -> Result<(), AppError> {
+    let owner: Vec<Uuid> = registered.owner.into_iter().collect();
+    let owner = accounts::accounts_by_ids(write, &owner).await?.pop();
+    for id in &taken.withdrawn {
+        if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
+            continue;
         }
-        write.domain_end(row.id, now.0).await?;
-        ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
-        self.follow_redirects(&write, &mut ledger, followers)
-            .await?;
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(())
+        let mut sources = registered.sources.iter();
+        let lies_with_it = |source: &source::Model| source.id == *id && lies_there(source);
+        let left_to = owner.as_ref().filter(|_| sources.any(lies_with_it));
+        let left = source_registrant::Model {
+            id: 0,
+            source_id: *id,
+            account_id: left_to.map(|owner| owner.id),
+            network: None,
+            role: left_to.map(|owner| owner.role.clone()),
+            registered_at: app.now().0,
+        };
+        write.registrant_add(left).await?;
     }
+    Ok(())
+}
+
+/// Whoever has registered an agent's sources no more is not its submitter: the first one is who still has, if anybody.
+async fn pass_submitter_on(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    registered: &Registered,
+    taken: &Taken<'_>,
+) -> Result<(), AppError> {
+    let by = Some(taken.by.id);
+    let left: BTreeSet<Uuid> = registered
+        .sources
+        .iter()
+        .filter(|source| taken.withdrawn.contains(&source.id))
+        .filter_map(|source| source.agent_id)
+        .collect();
+    let unfed = registered.unfed(&taken.ending);
+    let covering = Covering::load(write, row).await?;
+    for agent in &registered.agents {
+        let ends = unfed.iter().any(|one| one.id == agent.id);
+        if ends || agent.submitter != by || !left.contains(&agent.id) {
+            continue;
+        }
+        let first = covering.first_account(agent.id);
+        ledger.put_agent(&agent::Model {
+            submitter: first,
+            ..agent.clone()
+        });
+    }
+    Ok(())
+}
+
+/// Ends a domain in the write that has decided on it, so that nothing comes in between.
+async fn end_domain(
+    app: &App,
+    write: Write,
+    row: &domain::Model,
+    followers: &[domain::Model],
+    actor: &str,
+) -> Result<(), AppError> {
+    let now = app.now();
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    for agent in agents::agents_of(&write, &[row.id]).await? {
+        let mut state = state_of(&write, agent.id).await?;
+        ledger.retire(&mut state, actor, "the domain was deleted");
+    }
+    write.domain_end(row.id, now.0).await?;
+    ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
+    follow_redirects(app, &write, &mut ledger, followers).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(())
 }
 
 /// What an account takes back.

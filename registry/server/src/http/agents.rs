@@ -1,5 +1,9 @@
 //! One agent: what is known of it, and the acts on it.
 
+use crate::app::acts;
+use crate::app::agents;
+use crate::app::diff;
+use crate::app::ownership::owner;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 
@@ -32,7 +36,7 @@ pub async fn agent_show(
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_show(&caller.0, &agent.0).await?;
+    let agent = agents::agent_show(&state.app, &caller.0, &agent.0).await?;
     answer::resource(&request, &agent)
 }
 
@@ -50,10 +54,7 @@ pub async fn agent_versions(
     page: Query<PageRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let versions = state
-        .app
-        .agent_versions(&caller.0, &agent.0, &page.0)
-        .await?;
+    let versions = agents::agent_versions(&state.app, &caller.0, &agent.0, &page.0).await?;
     answer::json(StatusCode::OK, &versions)
 }
 
@@ -80,7 +81,7 @@ pub async fn agent_diff(
     query: Query<DiffQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let diff = state.app.agent_diff(&caller.0, &agent.0, &query.0).await?;
+    let diff = diff::agent_diff(&state.app, &caller.0, &agent.0, &query.0).await?;
     answer::resource(&request, &diff)
 }
 
@@ -106,10 +107,7 @@ pub async fn agent_findings(
     query: Query<FindingsQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let findings = state
-        .app
-        .agent_findings(&caller.0, &agent.0, &query.0)
-        .await?;
+    let findings = agents::agent_findings(&state.app, &caller.0, &agent.0, &query.0).await?;
     answer::resource(&request, &findings)
 }
 
@@ -131,7 +129,7 @@ pub async fn agent_suspend(
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_suspend(&caller, &agent.0, &act.0).await?;
+    let agent = acts::agent_suspend(&state.app, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -154,7 +152,7 @@ pub async fn agent_resume(
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_resume(&caller, &agent.0, &act.0).await?;
+    let agent = acts::agent_resume(&state.app, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -176,10 +174,7 @@ pub async fn agent_deprecate(
     what: Body<Deprecate>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state
-        .app
-        .agent_deprecate(&caller, &agent.0, &what.0)
-        .await?;
+    let agent = acts::agent_deprecate(&state.app, &caller, &agent.0, &what.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -201,10 +196,7 @@ pub async fn agent_undeprecate(
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state
-        .app
-        .agent_undeprecate(&caller, &agent.0, &act.0)
-        .await?;
+    let agent = acts::agent_undeprecate(&state.app, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -226,7 +218,7 @@ pub async fn agent_retire(
     act: Body<Act>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_retire(&caller, &agent.0, &act.0).await?;
+    let agent = acts::agent_retire(&state.app, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -250,6 +242,6 @@ pub async fn agent_patch(
     patch: Body<AgentPatch>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = state.app.agent_patch(&caller, &agent.0, &patch.0).await?;
+    let agent = owner::agent_patch(&state.app, &caller, &agent.0, &patch.0).await?;
     answer::json(StatusCode::OK, &agent)
 }

@@ -1,6 +1,7 @@
 //! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
 //! permission it names.
 
+use crate::app::tokens::authenticate;
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -120,7 +121,7 @@ fn caller<T: 'static>(
     let request = request.clone();
     let known = async move {
         let state = state(&request)?;
-        let caller = state.app.authenticate(&token).await?;
+        let caller = authenticate(&state.app, &token).await?;
         judge(caller, &request)
     };
     Either::Right(known.boxed_local())
@@ -147,7 +148,7 @@ fn card_reader(request: &HttpRequest) -> Known<CardReader> {
     let request = request.clone();
     let known = async move {
         let known = match token {
-            Some(token) => state(&request)?.app.authenticate(&token).await.ok(),
+            Some(token) => authenticate(&state(&request)?.app, &token).await.ok(),
             None => None,
         };
         Ok(CardReader(known.unwrap_or_else(|| {

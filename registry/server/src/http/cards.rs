@@ -1,5 +1,7 @@
 //! The bytes of cards, exactly as their publishers wrote them.
 
+use crate::app::cards;
+use crate::app::cards::agent_card_as;
 use a2a_card::UnknownTarget;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -74,13 +76,8 @@ pub async fn agent_card(
 ) -> Result<HttpResponse, Problem> {
     let version = query.0.version.as_deref();
     let card = match query.0.convert.as_deref().map(str::parse) {
-        None => state.app.agent_card(&caller.0, &agent.0, version).await?,
-        Some(Ok(target)) => {
-            state
-                .app
-                .agent_card_as(&caller.0, &agent.0, version, target)
-                .await?
-        }
+        None => cards::agent_card(&state.app, &caller.0, &agent.0, version).await?,
+        Some(Ok(target)) => agent_card_as(&state.app, &caller.0, &agent.0, version, target).await?,
         Some(Err(UnknownTarget(_))) => {
             return Err(Problem::invalid(
                 "/as",
@@ -119,7 +116,7 @@ pub async fn agent_card_well_known(
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let card = state.app.agent_card(&caller.0, &agent.0, None).await?;
+    let card = cards::agent_card(&state.app, &caller.0, &agent.0, None).await?;
     Ok(deliver(&request, &card, answer::JSON, CURRENT))
 }
 
@@ -142,7 +139,7 @@ pub async fn agent_card_well_known_0_2(
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let card = state.app.agent_card(&caller.0, &agent.0, None).await?;
+    let card = cards::agent_card(&state.app, &caller.0, &agent.0, None).await?;
     Ok(deliver(&request, &card, answer::JSON, CURRENT))
 }
 

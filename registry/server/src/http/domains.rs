@@ -1,5 +1,12 @@
 //! Registering domains and looking after them.
 
+use crate::app::domains;
+use crate::app::ownership::generation;
+use crate::app::ownership::keys;
+use crate::app::ownership::owner;
+use crate::app::ownership::verify;
+use crate::app::register::register;
+use crate::app::withdrawal;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 
@@ -39,7 +46,7 @@ pub async fn domain_register(
     registration: Body<Registration>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state.app.register(&caller.0, &registration.0).await?;
+    let domain = register(&state.app, &caller.0, &registration.0).await?;
     answer::json(StatusCode::ACCEPTED, &domain)
 }
 
@@ -58,7 +65,7 @@ pub async fn domain_list(
     page: Query<PageRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domains = state.app.domain_list(&caller, &page.0).await?;
+    let domains = domains::domain_list(&state.app, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &domains)
 }
 
@@ -81,7 +88,7 @@ pub async fn domain_show(
     domain: DomainRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state.app.domain_show(&caller.0, &domain.0).await?;
+    let domain = domains::domain_show(&state.app, &caller.0, &domain.0).await?;
     answer::resource(&request, &domain)
 }
 
@@ -102,7 +109,7 @@ pub async fn domain_vouch(
     vouch: Body<Vouch>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state.app.domain_vouch(&caller, &domain.0, &vouch.0).await?;
+    let domain = domains::domain_vouch(&state.app, &caller, &domain.0, &vouch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -125,7 +132,7 @@ pub async fn domain_verify(
     domain: DomainRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let found = state.app.domain_verify(&caller, &domain.0).await?;
+    let found = verify::domain_verify(&state.app, &caller, &domain.0).await?;
     answer::json(StatusCode::OK, &found)
 }
 
@@ -149,10 +156,7 @@ pub async fn domain_transfer(
     transfer: Body<Transfer>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state
-        .app
-        .domain_transfer(&caller, &domain.0, &transfer.0)
-        .await?;
+    let domain = owner::domain_transfer(&state.app, &caller, &domain.0, &transfer.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -173,10 +177,7 @@ pub async fn domain_new_generation(
     why: Body<NewGeneration>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state
-        .app
-        .domain_new_generation(&caller, &domain.0, &why.0)
-        .await?;
+    let domain = generation::domain_new_generation(&state.app, &caller, &domain.0, &why.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -200,7 +201,7 @@ pub async fn domain_patch(
     patch: Body<DomainPatch>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state.app.domain_patch(&caller, &domain.0, &patch.0).await?;
+    let domain = owner::domain_patch(&state.app, &caller, &domain.0, &patch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -230,10 +231,7 @@ pub async fn key_enrol(
     jwk: Body<serde_json::Value>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let domain = state
-        .app
-        .key_enrol(&caller, &domain.0, &kid.0, &jwk.0)
-        .await?;
+    let domain = keys::key_enrol(&state.app, &caller, &domain.0, &kid.0, &jwk.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -257,7 +255,7 @@ pub async fn key_withdraw(
     kid: Kid,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    state.app.key_withdraw(&caller, &domain.0, &kid.0).await?;
+    keys::key_withdraw(&state.app, &caller, &domain.0, &kid.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -279,10 +277,7 @@ pub async fn domain_recrawl(
     wish: OptionalBody<Recrawl>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let accepted = state
-        .app
-        .domain_recrawl(&caller.0, &domain.0, &wish.0)
-        .await?;
+    let accepted = domains::domain_recrawl(&state.app, &caller.0, &domain.0, &wish.0).await?;
     answer::json(StatusCode::ACCEPTED, &accepted)
 }
 
@@ -302,7 +297,7 @@ pub async fn domain_delete(
     domain: DomainRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    state.app.domain_delete(&caller, &domain.0).await?;
+    withdrawal::domain_delete(&state.app, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -328,9 +323,6 @@ pub async fn source_withdraw(
     source: SourceRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    state
-        .app
-        .source_withdraw(&caller, &domain.0, &source.0)
-        .await?;
+    withdrawal::source_withdraw(&state.app, &caller, &domain.0, &source.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -1,5 +1,9 @@
 //! What happened: as pages, or as a stream of server-sent events.
 
+use crate::app::events;
+use crate::app::events::event_signal;
+use crate::app::events::events_after;
+use crate::app::tokens::authenticate;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +85,7 @@ pub async fn event_list(
             page_size,
             page_token,
         };
-        let events = state.app.event_list(&caller, after, &page).await?;
+        let events = events::event_list(&state.app, &caller, after, &page).await?;
         return answer::json(StatusCode::OK, &events);
     }
     for (given, pointer) in [
@@ -110,7 +114,7 @@ pub async fn reindex(
     caller: Require<Administer>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    state.app.reindex(&caller).await?;
+    events::reindex(&state.app, &caller).await?;
     Ok(HttpResponse::Accepted().finish())
 }
 
@@ -164,7 +168,7 @@ fn stream(
         caller,
         token: bearer(request)?.map(str::to_owned),
         position,
-        signal: state.app.event_signal(),
+        signal: event_signal(&state.app),
         shutdown: state.shutdown.clone(),
         begun: false,
         _permit: permit,
@@ -206,10 +210,7 @@ impl Feed {
         // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
         self.signal.borrow_and_update();
         loop {
-            let events = self
-                .app
-                .events_after(&self.caller, self.position, BATCH)
-                .await;
+            let events = events_after(&self.app, &self.caller, self.position, BATCH).await;
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
@@ -241,7 +242,7 @@ impl Feed {
     /// everything.
     async fn authenticate_again(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
-            self.caller = self.app.authenticate(token).await.ok()?;
+            self.caller = authenticate(&self.app, token).await.ok()?;
         }
         self.caller.demand(Permission::SeeAll).ok()?;
         Some(())

@@ -1,5 +1,9 @@
 //! Whether this process lives, whether it is ready, and what it has counted.
 
+use crate::app::crawling::crawl_braked_since;
+use crate::app::events::event_signal;
+use crate::app::health::readiness;
+use crate::app::search::listed_agents;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get, web};
@@ -52,7 +56,7 @@ struct NotReady {
 )]
 #[get("/readyz")]
 pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
-    let mut readiness = state.app.readiness().await;
+    let mut readiness = readiness(&state.app).await;
     // From here on new connections are refused; those that still ask shall go elsewhere.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
@@ -107,7 +111,7 @@ pub async fn no_metrics() -> Result<HttpResponse, Problem> {
 pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     let index = state.app.index();
     let applied_seq = index.applied_seq();
-    let appended = *state.app.event_signal().borrow();
+    let appended = *event_signal(&state.app).borrow();
     let open = state
         .app
         .config()
@@ -117,9 +121,9 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
     let text = state.metrics.text(Standing {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
-        agents: state.app.listed_agents().await,
+        agents: listed_agents(&state.app).await,
         streams: i64::try_from(open).unwrap_or(i64::MAX),
-        crawl_braked: state.app.crawl_braked_since().is_some(),
+        crawl_braked: crawl_braked_since(&state.app).is_some(),
     });
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

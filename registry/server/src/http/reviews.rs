@@ -1,5 +1,6 @@
 //! The curators' queue.
 
+use crate::app::reviews;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use serde::Deserialize;
@@ -56,7 +57,7 @@ pub async fn review_list(
         page_size,
         page_token,
     };
-    let reviews = state.app.review_list(&caller, wanted, &page).await?;
+    let reviews = reviews::review_list(&state.app, &caller, wanted, &page).await?;
     answer::json(StatusCode::OK, &reviews)
 }
 
@@ -79,7 +80,7 @@ pub async fn review_show(
     review: ReviewId,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let review = state.app.review_show(&caller, review.0).await?;
+    let review = reviews::review_show(&state.app, &caller, review.0).await?;
     answer::resource(&request, &review)
 }
 
@@ -101,10 +102,7 @@ pub async fn review_approve(
     decision: Body<ReviewDecision>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let review = state
-        .app
-        .review_approve(&caller, review.0, &decision.0)
-        .await?;
+    let review = reviews::review_approve(&state.app, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -126,9 +124,6 @@ pub async fn review_reject(
     decision: Body<ReviewDecision>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let review = state
-        .app
-        .review_reject(&caller, review.0, &decision.0)
-        .await?;
+    let review = reviews::review_reject(&state.app, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }

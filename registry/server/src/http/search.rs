@@ -1,5 +1,8 @@
 //! Finding agents.
 
+use crate::app::search::lookup;
+use crate::app::search::search;
+use crate::app::search::suggest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, web};
 
@@ -27,7 +30,7 @@ pub async fn agent_search(
     query: Query<SearchQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let body = state.app.search(&caller.0, &query.0).await?;
+    let body = search(&state.app, &caller.0, &query.0).await?;
     Ok(answer::bytes(StatusCode::OK, body))
 }
 
@@ -44,7 +47,7 @@ pub async fn agent_suggest(
     query: Query<SuggestQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let suggestions = state.app.suggest(&caller.0, &query.0).await?;
+    let suggestions = suggest(&state.app, &caller.0, &query.0).await?;
     answer::json(StatusCode::OK, &suggestions)
 }
 
@@ -66,6 +69,6 @@ pub async fn agent_lookup(
     query: Query<LookupQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let found = state.app.lookup(&caller.0, &query.0).await?;
+    let found = lookup(&state.app, &caller.0, &query.0).await?;
     answer::json(StatusCode::OK, &found)
 }

@@ -12,6 +12,8 @@ mod headers;
 mod pages;
 mod tls;
 
+use crate::app::tokens::authenticate;
+use crate::app::tokens::token_create;
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
@@ -76,7 +78,7 @@ impl Registry {
     }
 
     async fn admin(&self) -> Caller {
-        self.app().authenticate(ADMIN).await.unwrap()
+        authenticate(self.app(), ADMIN).await.unwrap()
     }
 
     /// A token of a new account with that role.
@@ -87,8 +89,7 @@ impl Registry {
             name: "test".into(),
             expires_in_days: None,
         };
-        self.app()
-            .token_create(&self.admin().await, &new)
+        token_create(self.app(), &self.admin().await, &new)
             .await
             .unwrap()
             .secret

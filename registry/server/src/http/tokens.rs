@@ -1,5 +1,6 @@
 //! API tokens of accounts.
 
+use crate::app::tokens;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post, web};
 
@@ -31,7 +32,7 @@ pub async fn token_create(
     new: Body<NewToken>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let token = state.app.token_create(&caller, &new.0).await?;
+    let token = tokens::token_create(&state.app, &caller, &new.0).await?;
     answer::secret(StatusCode::CREATED, &token)
 }
 
@@ -48,7 +49,7 @@ pub async fn token_list(
     page: Query<PageRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let tokens = state.app.token_list(&caller, &page.0).await?;
+    let tokens = tokens::token_list(&state.app, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &tokens)
 }
 
@@ -65,6 +66,6 @@ pub async fn token_revoke(
     token: TokenId,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    state.app.token_revoke(&caller, token.0).await?;
+    tokens::token_revoke(&state.app, &caller, token.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

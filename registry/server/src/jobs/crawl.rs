@@ -1,5 +1,9 @@
 //! The crawler's two ends: visits come from the database, outcomes go into it.
 
+use crate::app::crawling::visits_give_back;
+use crate::app::crawling::visits_lease;
+use crate::app::crawling::visits_next_due;
+use crate::app::ingest::ingest;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,9 +101,7 @@ struct Visits {
 impl Frontier for Visits {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
         let failed = |error: StoreError| OwnerError(error.to_string());
-        let mut leased = self
-            .app
-            .visits_lease(limit, self.lease_us)
+        let mut leased = visits_lease(&self.app, limit, self.lease_us)
             .await
             .map_err(failed)?;
         let rows = leased.iter().map(|(row, _)| row);
@@ -115,7 +117,7 @@ impl Frontier for Visits {
     }
 
     async fn wait(&self) {
-        let until = self.app.visits_next_due().await;
+        let until = visits_next_due(&self.app).await;
         let pause = match until {
             Ok(Some(due)) => {
                 let left = u64::try_from(due.0 - self.app.now().0).unwrap_or(0);
@@ -134,8 +136,7 @@ impl Frontier for Visits {
             .iter()
             .map(|visit| (visit.domain_key, visit.lease))
             .collect();
-        self.app
-            .visits_give_back(&held, pause)
+        visits_give_back(&self.app, &held, pause)
             .await
             .map_err(|error| OwnerError(error.to_string()))
     }
@@ -188,7 +189,7 @@ struct Outcomes {
 #[async_trait]
 impl Sink for Outcomes {
     async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered> {
-        match self.app.ingest(&group).await {
+        match ingest(&self.app, &group).await {
             Ok(()) => {
                 for attempt in group
                     .iter()

@@ -1,5 +1,11 @@
 //! Brings models to every agent, each at its own pace.
 
+use crate::app::events::event_signal;
+use crate::app::meaning::embedding::embedding_open;
+use crate::app::meaning::embedding::embedding_serve;
+use crate::app::meaning::embedding::embedding_step;
+use crate::app::meaning::embedding::models_forget_but;
+use crate::app::meaning::embedding::vectors_left_over;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +60,7 @@ pub(super) fn start(
     cancel: &CancellationToken,
 ) -> Option<JoinHandle<()>> {
     let (app, resolver, cancel) = (Arc::clone(app), Arc::clone(resolver), cancel.clone());
-    if let Err(error) = app.vectors_left_over() {
+    if let Err(error) = vectors_left_over(&app) {
         tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
     }
     match models {
@@ -144,13 +150,13 @@ async fn take_over(app: &Arc<App>, wanted: &Arc<dyn Embedder>, former: Option<Ar
         work.abort();
         // Only when it has ended can it no longer say that searches go by its model.
         let _ = work.await;
-        app.embedding_serve(&embedding);
+        embedding_serve(&app, &embedding);
     }
     embed(app, &mut embedding, Embedding::is_complete).await;
     tracing::info!(model = embedding.name(), "searches go by meaning");
     let kept = [embedding.model().to_owned()];
     loop {
-        match app.models_forget_but(&kept).await {
+        match models_forget_but(&app, &kept).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => failed(error).await,
@@ -163,7 +169,7 @@ async fn take_over(app: &Arc<App>, wanted: &Arc<dyn Embedder>, former: Option<Ar
 /// Takes up a model, as often as it takes.
 async fn open_embedding(app: &App, embedder: &Arc<dyn Embedder>) -> Embedding {
     loop {
-        match app.embedding_open(Arc::clone(embedder)).await {
+        match embedding_open(app, Arc::clone(embedder)).await {
             Ok(embedding) => return embedding,
             Err(error) => failed(error).await,
         }
@@ -172,12 +178,12 @@ async fn open_embedding(app: &App, embedder: &Arc<dyn Embedder>) -> Embedding {
 
 /// Does what a model has to do until `enough`.
 async fn embed(app: &App, embedding: &mut Embedding, enough: impl Fn(&Embedding) -> bool) {
-    let mut signal = app.event_signal();
+    let mut signal = event_signal(app);
     let pace = NonZeroU32::new(app.config().search.embed_rate)
         .map(|rate| RateLimiter::direct(Quota::per_second(rate)));
     let (mut made, mut told) = (0, 0);
     while !enough(embedding) {
-        match app.embedding_step(embedding).await {
+        match embedding_step(app, embedding).await {
             Ok(Step::More(count)) => {
                 made += u64::from(count);
                 if made >= told + TOLD_EVERY {

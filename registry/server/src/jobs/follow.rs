@@ -1,5 +1,10 @@
 //! Keeps the index up with the events, and has it built anew where it must be.
 
+use crate::app::events::event_signal;
+use crate::app::indexing::index_anew;
+use crate::app::indexing::index_examined;
+use crate::app::indexing::index_next;
+use crate::app::indexing::index_verified;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -42,13 +47,13 @@ async fn follow(app: &Arc<App>, rebuild: Option<String>, cancel: &CancellationTo
         wanted: rebuild,
         ..Rebuilds::default()
     };
-    let mut signal = app.event_signal();
+    let mut signal = event_signal(app);
     let mut examined = app.now();
     if rebuilds.wanted.is_none() {
         let app = Arc::clone(app);
         // Beside everything else: it reads every file of the index.
         let cancel = cancel.clone();
-        tokio::spawn(async move { app.index_verified(move || cancel.is_cancelled()).await });
+        tokio::spawn(async move { index_verified(&app, move || cancel.is_cancelled()).await });
     }
     while !cancel.is_cancelled() {
         let damage = app.index().damage();
@@ -65,7 +70,7 @@ async fn follow(app: &Arc<App>, rebuild: Option<String>, cancel: &CancellationTo
         let now = app.now();
         if now.0.saturating_sub(examined.0).abs() >= EXAMINED {
             examined = now;
-            app.index_examined().await;
+            index_examined(&app).await;
         }
         let pause = if calm { POLL } else { PAUSE };
         tokio::select! {
@@ -146,7 +151,7 @@ impl Patience {
 /// Applies events until there are none left; says whether all went well.
 async fn catch_up(app: &App, rebuilds: &mut Rebuilds, cancel: &CancellationToken) -> bool {
     loop {
-        match app.index_next().await {
+        match index_next(app).await {
             Ok(true) if !cancel.is_cancelled() => {}
             Ok(_) => return true,
             Err(IndexingError::Broken(reason)) => {
@@ -169,7 +174,7 @@ async fn build_anew(
     cancel: &CancellationToken,
 ) {
     tracing::info!(reason, "building the search index anew");
-    match app.index_anew(|| cancel.is_cancelled()).await {
+    match index_anew(app, || cancel.is_cancelled()).await {
         Ok(Some(agents)) => {
             tracing::info!(agents, "the search index is built");
             rebuilds.done();

@@ -9,6 +9,8 @@ mod networks;
 mod prove;
 mod upkeep;
 
+use crate::app::outage::resume_outage;
+use crate::app::ownership::verify::reach_out;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,9 +95,9 @@ pub fn start(app: &Arc<App>, options: JobOptions) -> Result<Jobs, StartError> {
     };
     let embedding_resolver = Arc::clone(&resolver);
     let fetcher = Arc::new(crawl::fetcher(app, Arc::clone(&resolver))?);
-    app.reach_out(Arc::clone(&fetcher));
+    reach_out(app, Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
-        app.resume_outage();
+        resume_outage(app);
         let prove = prove::start(app, &resolver, &crawling);
         let crawl = crawl::start(app, fetcher, resolver, options.on_outcome, crawling.clone());
         (Some(crawl), Some(prove))

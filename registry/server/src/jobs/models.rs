@@ -1,5 +1,6 @@
 //! Which models searches go by, as the configuration and the data folder say.
 
+use crate::app::meaning::embedding::model_before;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -89,8 +90,7 @@ fn is_called(model: &InstalledModel, name: &str) -> bool {
 
 /// The model that searches have gone by until now, where that is another one whose files are still there.
 async fn former(app: &App, wanted: &str) -> Result<Option<Arc<dyn Embedder>>, String> {
-    let Some(id) = app
-        .model_before(wanted)
+    let Some(id) = model_before(app, wanted)
         .await
         .map_err(|error| error.public)?
     else {

@@ -1,5 +1,7 @@
 //! The address blocks of leased domains, so that few hosts of one block are asked at once.
 
+use crate::app::crawling::is_exempt;
+use crate::app::crawling::networks_learn;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -29,11 +31,11 @@ pub(super) async fn learn(
     let unknown = leased.filter(|row| row.network.is_none());
     let lookups = unknown.map(|row| async move {
         let address = address_of(resolver, row).await?;
-        let limited = !app.is_exempt(address);
+        let limited = !is_exempt(app, address);
         limited.then(|| (row.id, block_of(address).to_string()))
     });
     let found: Vec<_> = join_all(lookups).await.into_iter().flatten().collect();
-    app.networks_learn(&found).await
+    networks_learn(app, &found).await
 }
 
 async fn address_of(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {

@@ -1,5 +1,8 @@
 //! Looks at the proofs of domains, each once a day.
 
+use crate::app::ownership::verify::check_give_back;
+use crate::app::ownership::verify::check_lease;
+use crate::app::ownership::verify::check_make;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +61,7 @@ async fn check_next(
     resolver: &dyn Resolver,
     cancel: &CancellationToken,
 ) -> Result<bool, AppError> {
-    let Some(check) = app.check_lease().await? else {
+    let Some(check) = check_lease(app).await? else {
         return Ok(false);
     };
     if check.may_ask_host {
@@ -67,7 +70,7 @@ async fn check_next(
             // Too many of its address block are under way; it was given back with that.
             Ok(_) => return Ok(true),
             Err(error) => {
-                app.check_give_back(&check).await?;
+                check_give_back(app, &check).await?;
                 return Err(error.into());
             }
         }
@@ -75,11 +78,11 @@ async fn check_next(
     let made = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        made = app.check_make(&check) => Some(made),
+        made = check_make(app, &check) => Some(made),
     };
     if let Some(Ok(())) = made {
         return Ok(true);
     }
-    app.check_give_back(&check).await?;
+    check_give_back(app, &check).await?;
     made.unwrap_or(Ok(())).map(|()| true)
 }

@@ -1,5 +1,8 @@
 //! Work in the background: what an older build has derived is derived again, and what is to be kept no longer goes.
 
+use crate::app::derivation::derive_again;
+use crate::app::housekeeping::forget_ended;
+use crate::app::housekeeping::housekeep;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +37,7 @@ pub(super) fn start(app: &Arc<App>, cancel: CancellationToken) -> JoinHandle<()>
 async fn derive(app: &App, cancel: &CancellationToken) {
     let mut done = 0;
     while !cancel.is_cancelled() {
-        match app.derive_again().await {
+        match derive_again(app).await {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) => {
@@ -56,14 +59,14 @@ async fn give_back(app: &App, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = tokio::time::sleep(GIVING_BACK) => app.forget_ended(),
+            () = tokio::time::sleep(GIVING_BACK) => forget_ended(app),
         }
     }
 }
 
 async fn keep_house(app: &App, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
-        let pause = match app.housekeep().await {
+        let pause = match housekeep(app).await {
             Ok(true) => continue,
             Ok(false) => HOUSEKEEPING,
             Err(error) => {

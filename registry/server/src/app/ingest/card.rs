@@ -1,5 +1,11 @@
 //! A fetched card: which agent it is, and whether it is a new version.
 
+use crate::app::diff::change_between;
+use crate::app::ingest::ruling::rule;
+use crate::app::ingest::ruling::rule_again;
+use crate::app::ingest::slot::agent_for;
+use crate::app::ownership::challenges::claimed_account;
+use crate::app::pins::key_changed;
 use a2a_card::{content_digest, digest};
 use a2a_crawler::FetchedCard;
 use serde_json::json;
@@ -24,9 +30,9 @@ use a2a_registry_store::versions::{self, VersionKey};
 use a2a_registry_store::{Kept, Write};
 
 /// What tells one content from another: the canonical form and how it is signed.
-pub(super) struct Content {
+pub(crate) struct Content {
     digest: String,
-    pub(super) content_digest: String,
+    pub(crate) content_digest: String,
     signing: String,
     signatures: Signatures,
 }
@@ -52,233 +58,230 @@ impl Content {
     }
 
     /// Whether a version says the same and is signed alike.
-    pub(super) fn is(&self, version: &VersionKey) -> bool {
+    pub(crate) fn is(&self, version: &VersionKey) -> bool {
         self.content_digest == version.content_digest && self.signing == version.signing
     }
 }
 
-impl App {
-    /// Takes in a card; says whether its content was new.
-    pub(super) async fn ingest_card(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        source: i64,
-        fetched: &FetchedCard,
-    ) -> Result<bool, AppError> {
+/// Takes in a card; says whether its content was new.
+pub(crate) async fn ingest_card(
+    app: &App,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    source: i64,
+    fetched: &FetchedCard,
+) -> Result<bool, AppError> {
+    let enrolled = group.enrolled_keys(source);
+    let content = Content::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
+    let answered_by = group.answered(source, &fetched.url);
+    let unfed = |row: &&source::Model| row.agent_id.is_none();
+    let word = group.sources.get(&source).filter(unfed);
+    let word = word.and_then(|row| row.approve_as);
+    let Some(id) = agent_for(app, group, ledger, source, &content) else {
+        return Ok(false);
+    };
+    if let Some(row) = group.touch(source) {
+        // Given for the first card that comes in, whatever becomes of that.
+        row.approve_as = None;
+    }
+    let standing = group.standing_of(source);
+    let Some(mut state) = group.agents.remove(&id) else {
+        return Ok(false);
+    };
+    let known = known_key_sets(write, &state.agent, fetched).await?;
+    let content = if known.is_empty() {
+        content
+    } else {
         let enrolled = group.enrolled_keys(source);
-        let content = Content::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
-        let answered_by = group.answered(source, &fetched.url);
-        let unfed = |row: &&source::Model| row.agent_id.is_none();
-        let word = group.sources.get(&source).filter(unfed);
-        let word = word.and_then(|row| row.approve_as);
-        let Some(id) = self.agent_for(group, ledger, source, &content) else {
-            return Ok(false);
-        };
-        if let Some(row) = group.touch(source) {
-            // Given for the first card that comes in, whatever becomes of that.
-            row.approve_as = None;
-        }
-        let standing = group.standing_of(source);
-        let Some(mut state) = group.agents.remove(&id) else {
-            return Ok(false);
-        };
-        let known = known_key_sets(write, &state.agent, fetched).await?;
-        let content = if known.is_empty() {
-            content
-        } else {
-            let enrolled = group.enrolled_keys(source);
-            Content::of(fetched, content.content_digest, &known, enrolled)
-        };
-        state.agent.tls = fetched.tls;
-        let newest = state
-            .agent
-            .newest_version
-            .and_then(|id| group.versions.get(&id))
-            .cloned();
-        self.follow_claim(write, group, &mut state, fetched).await?;
-        let rotated = pins::look(&mut state.agent, &content.signatures.thumbprints());
-        if content.signatures.renews(&known) {
-            let judged = newest.as_ref().filter(|newest| content.is(newest));
-            let but = judged.map(|newest| newest.id);
-            group.marked |= write.versions_judge_anew(&[id], but).await? > 0;
-        }
-        let changed = match newest {
-            Some(newest) if content.is(&newest) => {
-                if content.digest != newest.digest {
-                    ledger.repeats.push(newest.id);
-                }
-                ledger.put_agent(&state.agent);
-                note_giver(group, ledger, newest.id, source, &answered_by);
-                if newest.standing != standing {
-                    group.regarded_anew.insert(state.agent.domain_id);
-                }
-                // The same card signed by another key of the same name is judged again too: no version tells of it.
-                let judged =
-                    judge_again(write, group, ledger, &newest, fetched, &content, rotated).await?;
-                if let Some(has_error) = judged {
-                    self.rule_again(
-                        write, group, ledger, &mut state, source, newest.id, has_error,
-                    )
-                    .await?;
-                }
-                false
-            }
-            newest => {
-                let new = New {
-                    source,
-                    fetched,
-                    content,
-                    // An agent that had a card before is not what was registered.
-                    word: word.filter(|_| newest.is_none()),
-                    newest,
-                    rotated,
-                    standing,
-                };
-                self.new_version(write, group, ledger, &mut state, new)
-                    .await?;
-                if let Some(version) = state.agent.newest_version {
-                    note_giver(group, ledger, version, source, &answered_by);
-                }
-                true
-            }
-        };
-        if rotated {
-            self.key_changed(write, ledger, &mut state).await?;
-        }
-        if let Some(domain) = group.domains.get(&state.agent.domain_id) {
-            let name = &fetched.parsed.card.name;
-            let identifiers = group.identifiers_of(id);
-            urn::assign(
-                write,
-                ledger,
-                &mut state,
-                domain,
-                identifiers,
-                name,
-                standing,
-            )
-            .await?;
-        }
-        group.agents.insert(id, state);
-        Ok(changed)
+        Content::of(fetched, content.content_digest, &known, enrolled)
+    };
+    state.agent.tls = fetched.tls;
+    let newest = state
+        .agent
+        .newest_version
+        .and_then(|id| group.versions.get(&id))
+        .cloned();
+    follow_claim(app, write, group, &mut state, fetched).await?;
+    let rotated = pins::look(&mut state.agent, &content.signatures.thumbprints());
+    if content.signatures.renews(&known) {
+        let judged = newest.as_ref().filter(|newest| content.is(newest));
+        let but = judged.map(|newest| newest.id);
+        group.marked |= write.versions_judge_anew(&[id], but).await? > 0;
     }
-
-    /// Whose the card says that it is. It proves the agent where nobody has proved its domain.
-    async fn follow_claim(
-        &self,
-        write: &Write,
-        group: &Group,
-        state: &mut AgentState,
-        fetched: &FetchedCard,
-    ) -> Result<(), AppError> {
-        let claimed = self.claimed_account(&fetched.parsed.card);
-        if claimed != state.agent.claimed_by {
-            let known: Vec<Uuid> = claimed.into_iter().collect();
-            let known = accounts::accounts_by_ids(write, &known).await?;
-            state.agent.claimed_by = known.first().map(|account| account.id);
-        }
-        let proved = group
-            .domains
-            .get(&state.agent.domain_id)
-            .and_then(|domain| domain.owner_id);
-        state.agent.owner_id = proved.or(state.agent.claimed_by);
-        Ok(())
-    }
-
-    async fn new_version(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-        new: New<'_>,
-    ) -> Result<(), AppError> {
-        let New {
-            source,
-            fetched,
-            content,
-            word,
-            newest,
-            rotated,
-            standing,
-        } = new;
-        let now = ledger.now();
-        let approved = state
-            .agent
-            .approved_version
-            .and_then(|id| group.versions.get(&id))
-            .cloned();
-        ledger.bodies.push(body::Model {
-            digest: content.digest.clone(),
-            bytes: fetched.bytes.clone(),
-        });
-        let previous = match &newest {
-            Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
-            None => None,
-        };
-        let around = Surroundings::of(&state.agent.domain, previous.as_deref());
-        let id = ledger.new_id();
-        let mut row = version_row(id, state.agent.id, fetched, &content, &around, now.0);
-        let key = VersionKey {
-            id: row.id,
-            agent_id: row.agent_id,
-            digest: content.digest,
-            content_digest: content.content_digest,
-            signing: content.signing,
-            signature: row.signature.clone(),
-            thumbprints: row.thumbprints.clone(),
-            state: row.state.clone(),
-            observed_at: row.observed_at,
-            standing: standing.into(),
-        };
-        let class = match &approved {
-            None => None,
-            Some(_) if rotated => Some(ChangeClass::Critical),
-            Some(approved) => Some(
-                self.change_between(
-                    write,
-                    &state.agent,
-                    approved,
-                    &key,
-                    &group.key_binding(source),
-                    &ledger.bodies,
+    let changed = match newest {
+        Some(newest) if content.is(&newest) => {
+            if content.digest != newest.digest {
+                ledger.repeats.push(newest.id);
+            }
+            ledger.put_agent(&state.agent);
+            note_giver(group, ledger, newest.id, source, &answered_by);
+            if newest.standing != standing {
+                group.regarded_anew.insert(state.agent.domain_id);
+            }
+            // The same card signed by another key of the same name is judged again too: no version tells of it.
+            let judged =
+                judge_again(write, group, ledger, &newest, fetched, &content, rotated).await?;
+            if let Some(has_error) = judged {
+                rule_again(
+                    app, write, group, ledger, &mut state, source, newest.id, has_error,
                 )
-                .await?,
-            ),
-        };
-        row.change_class = class.map(Kept::from);
-        row.standing = standing.into();
-        let has_error = row.has_error;
-        let foreign = content.signatures.foreign();
-        if !foreign.is_empty() {
-            let data = json!({"digest": key.digest, "key_sets": foreign});
-            ledger.agent_event(EventKind::AgentForeignKeys, state.agent.id, CRAWLER, data);
+                .await?;
+            }
+            false
         }
-        ledger.versions.push(row);
-        group.versions.insert(key.id, key.clone());
-        state.agent.newest_version = Some(key.id);
-        state.agent.last_changed_at = Some(now.0);
-        if let Some(newest) = newest {
-            count_change(&mut state.agent, now.0);
-            let data =
-                json!({"digest": key.digest, "previous": newest.digest, "change_class": class});
-            ledger.agent_event(EventKind::AgentChanged, state.agent.id, CRAWLER, data);
-            let asked = state
-                .open_review
-                .as_ref()
-                .map(|question| question.version_id);
-            let keep = [Some(key.id), state.agent.approved_version, asked]
-                .into_iter()
-                .flatten()
-                .collect();
-            group.changed.push((state.agent.id, keep));
+        newest => {
+            let new = New {
+                source,
+                fetched,
+                content,
+                // An agent that had a card before is not what was registered.
+                word: word.filter(|_| newest.is_none()),
+                newest,
+                rotated,
+                standing,
+            };
+            new_version(app, write, group, ledger, &mut state, new).await?;
+            if let Some(version) = state.agent.newest_version {
+                note_giver(group, ledger, version, source, &answered_by);
+            }
+            true
         }
-        ledger.touch(state);
-        self.rule(group, ledger, state, &key, class, has_error, word);
-        Ok(())
+    };
+    if rotated {
+        key_changed(write, ledger, &mut state).await?;
     }
+    if let Some(domain) = group.domains.get(&state.agent.domain_id) {
+        let name = &fetched.parsed.card.name;
+        let identifiers = group.identifiers_of(id);
+        urn::assign(
+            write,
+            ledger,
+            &mut state,
+            domain,
+            identifiers,
+            name,
+            standing,
+        )
+        .await?;
+    }
+    group.agents.insert(id, state);
+    Ok(changed)
+}
+
+/// Whose the card says that it is. It proves the agent where nobody has proved its domain.
+async fn follow_claim(
+    app: &App,
+    write: &Write,
+    group: &Group,
+    state: &mut AgentState,
+    fetched: &FetchedCard,
+) -> Result<(), AppError> {
+    let claimed = claimed_account(app, &fetched.parsed.card);
+    if claimed != state.agent.claimed_by {
+        let known: Vec<Uuid> = claimed.into_iter().collect();
+        let known = accounts::accounts_by_ids(write, &known).await?;
+        state.agent.claimed_by = known.first().map(|account| account.id);
+    }
+    let proved = group
+        .domains
+        .get(&state.agent.domain_id)
+        .and_then(|domain| domain.owner_id);
+    state.agent.owner_id = proved.or(state.agent.claimed_by);
+    Ok(())
+}
+
+async fn new_version(
+    app: &App,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    new: New<'_>,
+) -> Result<(), AppError> {
+    let New {
+        source,
+        fetched,
+        content,
+        word,
+        newest,
+        rotated,
+        standing,
+    } = new;
+    let now = ledger.now();
+    let approved = state
+        .agent
+        .approved_version
+        .and_then(|id| group.versions.get(&id))
+        .cloned();
+    ledger.bodies.push(body::Model {
+        digest: content.digest.clone(),
+        bytes: fetched.bytes.clone(),
+    });
+    let previous = match &newest {
+        Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
+        None => None,
+    };
+    let around = Surroundings::of(&state.agent.domain, previous.as_deref());
+    let id = ledger.new_id();
+    let mut row = version_row(id, state.agent.id, fetched, &content, &around, now.0);
+    let key = VersionKey {
+        id: row.id,
+        agent_id: row.agent_id,
+        digest: content.digest,
+        content_digest: content.content_digest,
+        signing: content.signing,
+        signature: row.signature.clone(),
+        thumbprints: row.thumbprints.clone(),
+        state: row.state.clone(),
+        observed_at: row.observed_at,
+        standing: standing.into(),
+    };
+    let class = match &approved {
+        None => None,
+        Some(_) if rotated => Some(ChangeClass::Critical),
+        Some(approved) => Some(
+            change_between(
+                app,
+                write,
+                &state.agent,
+                approved,
+                &key,
+                &group.key_binding(source),
+                &ledger.bodies,
+            )
+            .await?,
+        ),
+    };
+    row.change_class = class.map(Kept::from);
+    row.standing = standing.into();
+    let has_error = row.has_error;
+    let foreign = content.signatures.foreign();
+    if !foreign.is_empty() {
+        let data = json!({"digest": key.digest, "key_sets": foreign});
+        ledger.agent_event(EventKind::AgentForeignKeys, state.agent.id, CRAWLER, data);
+    }
+    ledger.versions.push(row);
+    group.versions.insert(key.id, key.clone());
+    state.agent.newest_version = Some(key.id);
+    state.agent.last_changed_at = Some(now.0);
+    if let Some(newest) = newest {
+        count_change(&mut state.agent, now.0);
+        let data = json!({"digest": key.digest, "previous": newest.digest, "change_class": class});
+        ledger.agent_event(EventKind::AgentChanged, state.agent.id, CRAWLER, data);
+        let asked = state
+            .open_review
+            .as_ref()
+            .map(|question| question.version_id);
+        let keep = [Some(key.id), state.agent.approved_version, asked]
+            .into_iter()
+            .flatten()
+            .collect();
+        group.changed.push((state.agent.id, keep));
+    }
+    ledger.touch(state);
+    rule(app, group, ledger, state, &key, class, has_error, word);
+    Ok(())
 }
 
 /// A card whose content is new to its agent.

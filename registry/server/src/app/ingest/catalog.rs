@@ -55,154 +55,149 @@ impl Left {
     }
 }
 
-impl App {
-    /// Takes in a catalog: every card that it names is a source from now on, and what it does not name any more
-    /// ends after the patience that a card has which is not found. Says whether anything has changed.
-    pub(super) async fn ingest_catalog(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        source: i64,
-        fetched: &FetchedCatalog,
-    ) -> Result<bool, AppError> {
-        group.answered(source, &fetched.url);
-        let Some(catalog) = group.sources.get(&source).cloned() else {
-            return Ok(false);
-        };
-        let now = ledger.now();
-        let limit = self.config.limits.agents_per_domain;
-        let standing = match group.standing_of(source) {
-            Standing::Covered => Standing::Covered,
-            _ => Standing::Nomination,
-        };
-        let sources = group.of_domain(catalog.domain_id);
-        let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
-        let mut places = places(&self.config.limits, asked.into_values());
-        let mut listed = BTreeSet::new();
-        let mut left = Left::default();
-        let mut retired = None;
-        let mut changed = false;
-        for entry in &fetched.entries {
-            if let Some(known) = group.source_of(catalog.domain_id, entry) {
-                listed.insert(known);
-                match group.relist(known, &catalog, entry, now) {
-                    Relisted::Same => {}
-                    Relisted::Anew => changed = true,
-                    Relisted::Elsewhere => left.placed += 1,
-                    Relisted::Moved => {
-                        write.source_move(known, entry.url.as_str()).await?;
-                        if let Some(agent) = group.agent_of_source(known) {
-                            let data = json!({"source": entry.url, "fed": true});
-                            ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
-                        }
-                        changed = true;
+/// Takes in a catalog: every card that it names is a source from now on, and what it does not name any more
+/// ends after the patience that a card has which is not found. Says whether anything has changed.
+pub(crate) async fn ingest_catalog(
+    app: &App,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    source: i64,
+    fetched: &FetchedCatalog,
+) -> Result<bool, AppError> {
+    group.answered(source, &fetched.url);
+    let Some(catalog) = group.sources.get(&source).cloned() else {
+        return Ok(false);
+    };
+    let now = ledger.now();
+    let limit = app.config.limits.agents_per_domain;
+    let standing = match group.standing_of(source) {
+        Standing::Covered => Standing::Covered,
+        _ => Standing::Nomination,
+    };
+    let sources = group.of_domain(catalog.domain_id);
+    let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
+    let mut places = places(&app.config.limits, asked.into_values());
+    let mut listed = BTreeSet::new();
+    let mut left = Left::default();
+    let mut retired = None;
+    let mut changed = false;
+    for entry in &fetched.entries {
+        if let Some(known) = group.source_of(catalog.domain_id, entry) {
+            listed.insert(known);
+            match group.relist(known, &catalog, entry, now) {
+                Relisted::Same => {}
+                Relisted::Anew => changed = true,
+                Relisted::Elsewhere => left.placed += 1,
+                Relisted::Moved => {
+                    write.source_move(known, entry.url.as_str()).await?;
+                    if let Some(agent) = group.agent_of_source(known) {
+                        let data = json!({"source": entry.url, "fed": true});
+                        ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
                     }
+                    changed = true;
                 }
-                continue;
             }
-            let ended = match &mut retired {
-                Some(ended) => ended,
-                None => retired.insert(domains::sources_retired(write, catalog.domain_id).await?),
-            };
-            if ended.iter().any(|row| stands_for(row, entry)) {
-                left.retired += 1;
-            } else if places.refusal("", standing).is_some() {
-                left.too_many += 1;
-            } else {
-                places.take(standing);
-                let row = write.source_insert(named(&catalog, entry, now)).await?;
-                listed.insert(row.id);
-                group.sources.insert(row.id, row);
-                changed = true;
-            }
+            continue;
         }
-        if let Some(told) = left.told(limit) {
-            group.explain(source, &told);
-        }
-        if fetched.complete {
-            changed |= self
-                .miss(write, group, ledger, &catalog, |row| {
-                    !listed.contains(&row.id)
-                })
-                .await?;
-        }
-        if changed {
-            group.regarded_anew.insert(catalog.domain_id);
-        }
-        Ok(changed)
-    }
-
-    /// What a catalog did not name before, it does not name now.
-    pub(super) async fn catalog_is_the_same(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        source: i64,
-    ) -> Result<(), AppError> {
-        if let Some(catalog) = group.sources.get(&source).filter(|row| is_catalog(row)) {
-            let catalog = catalog.clone();
-            self.miss(write, group, ledger, &catalog, |row| {
-                row.unlisted_since.is_some()
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// Notes that a catalog does not name these of its entries, and ends those it has not named for long enough.
-    /// Says whether any of that is news.
-    async fn miss(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        catalog: &source::Model,
-        missing: impl Fn(&source::Model) -> bool,
-    ) -> Result<bool, AppError> {
-        let now = ledger.now();
-        let named_by = |row: &source::Model| {
-            row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && missing(row)
+        let ended = match &mut retired {
+            Some(ended) => ended,
+            None => retired.insert(domains::sources_retired(write, catalog.domain_id).await?),
         };
-        let missed: Vec<i64> = group
-            .sources
-            .values()
-            .filter(|row| named_by(row))
-            .map(|row| row.id)
-            .collect();
-        let mut news = false;
-        for id in missed {
-            let Some(row) = group.touch(id) else { continue };
-            news |= row.unlisted_since.is_none();
-            let since = *row.unlisted_since.get_or_insert(now.0);
-            row.unlisted_looks = row.unlisted_looks.saturating_add(1);
-            if row.kind != SourceKind::Entry {
-                // It was registered and stays; only the catalog's word for it ends.
-                row.catalog_id = None;
-                row.unlisted_since = None;
-                row.unlisted_looks = 0;
-                continue;
-            }
-            let lasted = Duration::microseconds(now.0.saturating_sub(since));
-            let looks = u32::try_from(row.unlisted_looks).unwrap_or(0);
-            if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_LOOKS {
-                row.ended_at = Some(now.0);
-                let (agent, url) = (row.agent_id, row.url.clone());
-                write.source_end(id, now.0).await?;
-                if let Some(agent) = agent {
-                    let data = json!({"source": url, "fed": false});
-                    ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
-                }
-            }
+        if ended.iter().any(|row| stands_for(row, entry)) {
+            left.retired += 1;
+        } else if places.refusal("", standing).is_some() {
+            left.too_many += 1;
+        } else {
+            places.take(standing);
+            let row = write.source_insert(named(&catalog, entry, now)).await?;
+            listed.insert(row.id);
+            group.sources.insert(row.id, row);
+            changed = true;
         }
-        if news {
-            group.regarded_anew.insert(catalog.domain_id);
-            // Another catalog may name it, and would not say so again by itself.
-            group.want_other_catalogs(catalog);
-        }
-        Ok(news)
     }
+    if let Some(told) = left.told(limit) {
+        group.explain(source, &told);
+    }
+    if fetched.complete {
+        changed |= miss(write, group, ledger, &catalog, |row| {
+            !listed.contains(&row.id)
+        })
+        .await?;
+    }
+    if changed {
+        group.regarded_anew.insert(catalog.domain_id);
+    }
+    Ok(changed)
+}
+
+/// What a catalog did not name before, it does not name now.
+pub(crate) async fn catalog_is_the_same(
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    source: i64,
+) -> Result<(), AppError> {
+    if let Some(catalog) = group.sources.get(&source).filter(|row| is_catalog(row)) {
+        let catalog = catalog.clone();
+        miss(write, group, ledger, &catalog, |row| {
+            row.unlisted_since.is_some()
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Notes that a catalog does not name these of its entries, and ends those it has not named for long enough.
+/// Says whether any of that is news.
+async fn miss(
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    catalog: &source::Model,
+    missing: impl Fn(&source::Model) -> bool,
+) -> Result<bool, AppError> {
+    let now = ledger.now();
+    let named_by = |row: &source::Model| {
+        row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && missing(row)
+    };
+    let missed: Vec<i64> = group
+        .sources
+        .values()
+        .filter(|row| named_by(row))
+        .map(|row| row.id)
+        .collect();
+    let mut news = false;
+    for id in missed {
+        let Some(row) = group.touch(id) else { continue };
+        news |= row.unlisted_since.is_none();
+        let since = *row.unlisted_since.get_or_insert(now.0);
+        row.unlisted_looks = row.unlisted_looks.saturating_add(1);
+        if row.kind != SourceKind::Entry {
+            // It was registered and stays; only the catalog's word for it ends.
+            row.catalog_id = None;
+            row.unlisted_since = None;
+            row.unlisted_looks = 0;
+            continue;
+        }
+        let lasted = Duration::microseconds(now.0.saturating_sub(since));
+        let looks = u32::try_from(row.unlisted_looks).unwrap_or(0);
+        if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_LOOKS {
+            row.ended_at = Some(now.0);
+            let (agent, url) = (row.agent_id, row.url.clone());
+            write.source_end(id, now.0).await?;
+            if let Some(agent) = agent {
+                let data = json!({"source": url, "fed": false});
+                ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
+            }
+        }
+    }
+    if news {
+        group.regarded_anew.insert(catalog.domain_id);
+        // Another catalog may name it, and would not say so again by itself.
+        group.want_other_catalogs(catalog);
+    }
+    Ok(news)
 }
 
 /// What it means that a catalog names a source that is there.
@@ -219,7 +214,7 @@ enum Relisted {
 
 impl Group {
     /// Whether a source is a catalog.
-    pub(super) fn is_catalog(&self, source: i64) -> bool {
+    pub(crate) fn is_catalog(&self, source: i64) -> bool {
         self.sources.get(&source).is_some_and(is_catalog)
     }
 

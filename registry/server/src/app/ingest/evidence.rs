@@ -1,5 +1,7 @@
 //! What the looks of a group say about our own network, and in whose hands each of those sources is.
 
+use crate::app::crawling::crawl_braked_since;
+use crate::app::crawling::is_exempt;
 use std::net::IpAddr;
 
 use a2a_crawler::brake::{Look, Party};
@@ -14,61 +16,57 @@ use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, source};
 
-impl App {
-    /// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
-    /// failures.
-    pub(super) fn note_looks(&self, group: &Group, outcomes: &[Outcome], now: Timestamp) -> bool {
-        let mut braked = self.crawl_braked_since().is_some();
-        for outcome in outcomes.iter().filter(|outcome| group.holds_lease(outcome)) {
-            for result in &outcome.sources {
-                // Most domains have no catalog: what is not there says nothing about our network.
-                let row = group.sources.get(&result.source_key);
-                if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
-                    // Freed by the last look of a group, it was still held for the others.
-                    braked |= self
-                        .stream
-                        .note_look(self.evidence(group, row, result), now);
-                }
+/// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
+/// failures.
+pub(crate) fn note_looks(app: &App, group: &Group, outcomes: &[Outcome], now: Timestamp) -> bool {
+    let mut braked = crawl_braked_since(app).is_some();
+    for outcome in outcomes.iter().filter(|outcome| group.holds_lease(outcome)) {
+        for result in &outcome.sources {
+            // Most domains have no catalog: what is not there says nothing about our network.
+            let row = group.sources.get(&result.source_key);
+            if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
+                // Freed by the last look of a group, it was still held for the others.
+                braked |= app.stream.note_look(evidence(app, group, row, result), now);
             }
         }
-        braked
     }
+    braked
+}
 
-    fn evidence(&self, group: &Group, row: &source::Model, result: &SourceOutcome) -> Look {
-        Look {
-            failed: matches!(result.verdict, Verdict::Failed { .. }),
-            was_failing: row.failures > 0,
-            has_succeeded: row.last_success_at.is_some(),
-            parties: self.parties(group, row),
-        }
+fn evidence(app: &App, group: &Group, row: &source::Model, result: &SourceOutcome) -> Look {
+    Look {
+        failed: matches!(result.verdict, Verdict::Failed { .. }),
+        was_failing: row.failures > 0,
+        has_succeeded: row.last_success_at.is_some(),
+        parties: parties(app, group, row),
     }
+}
 
-    /// Everybody who can make a source fail on purpose.
-    ///
-    /// Where it lies is told by its last good answer, since where a failing one points is up to whoever runs it.
-    /// Hosts inside `allow_networks` are the operator's own, and are told apart by their names alone.
-    fn parties(&self, group: &Group, row: &source::Model) -> Vec<Party> {
-        let mut parties = Vec::new();
-        if let Registrant::Party(name) = registrant(group, row) {
-            parties.push(Party::Registrant(name));
-        }
-        let domain = group.domains.get(&row.domain_id);
-        let domain = domain.map_or("", |domain| domain.name.as_str());
-        let address: Option<IpAddr> = row
-            .answered_from
-            .as_deref()
-            .and_then(|address| address.parse().ok());
-        if address.is_some_and(|address| self.is_exempt(address)) {
-            parties.push(Party::Site(domain.into()));
-            return parties;
-        }
-        parties.push(Party::Site(match host_of(domain) {
-            Some(host) => Guard::registrable_domain(host).into(),
-            None => domain.into(),
-        }));
-        parties.extend(address.map(|address| Party::Network(block_of(address))));
-        parties
+/// Everybody who can make a source fail on purpose.
+///
+/// Where it lies is told by its last good answer, since where a failing one points is up to whoever runs it.
+/// Hosts inside `allow_networks` are the operator's own, and are told apart by their names alone.
+fn parties(app: &App, group: &Group, row: &source::Model) -> Vec<Party> {
+    let mut parties = Vec::new();
+    if let Registrant::Party(name) = registrant(group, row) {
+        parties.push(Party::Registrant(name));
     }
+    let domain = group.domains.get(&row.domain_id);
+    let domain = domain.map_or("", |domain| domain.name.as_str());
+    let address: Option<IpAddr> = row
+        .answered_from
+        .as_deref()
+        .and_then(|address| address.parse().ok());
+    if address.is_some_and(|address| is_exempt(app, address)) {
+        parties.push(Party::Site(domain.into()));
+        return parties;
+    }
+    parties.push(Party::Site(match host_of(domain) {
+        Some(host) => Guard::registrable_domain(host).into(),
+        None => domain.into(),
+    }));
+    parties.extend(address.map(|address| Party::Network(block_of(address))));
+    parties
 }
 
 /// Who brought a source in.

@@ -28,35 +28,35 @@ use a2a_registry_store::{
 
 /// How a host is to be treated after a visit.
 #[derive(Debug)]
-pub(super) struct Manners {
+pub(crate) struct Manners {
     /// The pause before the next visit, microseconds: the registry's own, or what the host asks for.
-    pub(super) spacing: i64,
+    pub(crate) spacing: i64,
     /// The address block whose visits are limited, or that none is; `None` where the visit tells nothing
     /// about that.
-    pub(super) network: Option<Option<String>>,
+    pub(crate) network: Option<Option<String>>,
 }
 
 /// Everything the outcomes of one group touch.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) domains: HashMap<i64, domain::Model>,
-    pub(super) sources: BTreeMap<i64, source::Model>,
-    pub(super) agents: BTreeMap<Uuid, AgentState>,
+pub(crate) struct Group {
+    pub(crate) domains: HashMap<i64, domain::Model>,
+    pub(crate) sources: BTreeMap<i64, source::Model>,
+    pub(crate) agents: BTreeMap<Uuid, AgentState>,
     /// Approved and newest versions of those agents.
-    pub(super) versions: HashMap<Uuid, VersionKey>,
+    pub(crate) versions: HashMap<Uuid, VersionKey>,
     /// What persons decided on those agents, oldest first.
-    pub(super) decisions: HashMap<Uuid, Vec<decision::Model>>,
-    pub(super) accounts: HashMap<Uuid, account::Model>,
+    pub(crate) decisions: HashMap<Uuid, Vec<decision::Model>>,
+    pub(crate) accounts: HashMap<Uuid, account::Model>,
     /// The keys that were named for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
     /// Who stands behind those sources.
-    pub(super) standings: Standings,
+    pub(crate) standings: Standings,
     /// The sources that gave those versions, with the origins that answered.
-    pub(super) gave: HashMap<(Uuid, i64), String>,
+    pub(crate) gave: HashMap<(Uuid, i64), String>,
     /// The domains behind whose cards another word may stand after this group.
-    pub(super) regarded_anew: BTreeSet<i64>,
+    pub(crate) regarded_anew: BTreeSet<i64>,
     /// Whether so many fetches fail at once that nothing is concluded from failures.
-    pub(super) braked: bool,
+    pub(crate) braked: bool,
     attempts: Vec<attempt::Model>,
     /// Looks of each source by the day, and how many of them were good.
     days: BTreeMap<(i64, i32), (i32, i32)>,
@@ -65,14 +65,14 @@ pub(super) struct Group {
     /// The sources of which whole cards were wanted before this group came in.
     full: BTreeSet<i64>,
     /// Whether versions are to be judged anew once this is written, since other keys were found for them.
-    pub(super) marked: bool,
+    pub(crate) marked: bool,
     /// Agents that got another version, and the versions that must not be trimmed.
-    pub(super) changed: Vec<(Uuid, Vec<Uuid>)>,
+    pub(crate) changed: Vec<(Uuid, Vec<Uuid>)>,
 }
 
 impl Group {
     /// Loads all of it: eight queries, whatever the group's size; four where every card is what it was.
-    pub(super) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
+    pub(crate) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
         for row in write.leased_domains(&keys).await? {
@@ -186,14 +186,14 @@ impl Group {
     }
 
     /// Whether the outcome's visit is still this crawler's.
-    pub(super) fn holds_lease(&self, outcome: &Outcome) -> bool {
+    pub(crate) fn holds_lease(&self, outcome: &Outcome) -> bool {
         self.domains
             .get(&outcome.domain_key)
             .is_some_and(|row| row.lease == Some(outcome.lease))
     }
 
     /// The keys that were named for a source's domain.
-    pub(super) fn enrolled_keys(&self, source: i64) -> &[enrolled_key::Model] {
+    pub(crate) fn enrolled_keys(&self, source: i64) -> &[enrolled_key::Model] {
         self.sources
             .get(&source)
             .and_then(|row| self.enrolled.get(&row.domain_id))
@@ -201,7 +201,7 @@ impl Group {
     }
 
     /// What ties the keys of a source's cards to its domain.
-    pub(super) fn key_binding(&self, source: i64) -> KeyBinding {
+    pub(crate) fn key_binding(&self, source: i64) -> KeyBinding {
         let row = self.sources.get(&source);
         let domain = row.and_then(|row| self.domains.get(&row.domain_id));
         domain.map_or_else(KeyBinding::default, |row| {
@@ -210,12 +210,12 @@ impl Group {
     }
 
     /// The agent a source feeds.
-    pub(super) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
+    pub(crate) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
         self.sources.get(&source)?.agent_id
     }
 
     /// What catalogs call an agent, the oldest of them first.
-    pub(super) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
+    pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
         self.sources
             .values()
             .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
@@ -223,7 +223,7 @@ impl Group {
     }
 
     /// Whose word stands behind what a source gave, or gives now.
-    pub(super) fn standing_of(&self, source: i64) -> Standing {
+    pub(crate) fn standing_of(&self, source: i64) -> Standing {
         self.sources
             .get(&source)
             .map_or(Standing::Nomination, |row| {
@@ -232,7 +232,7 @@ impl Group {
     }
 
     /// The strongest word behind those that feed an agent.
-    pub(super) fn standing_of_agent(&self, agent: Uuid) -> Standing {
+    pub(crate) fn standing_of_agent(&self, agent: Uuid) -> Standing {
         let feeding = self
             .sources
             .values()
@@ -242,7 +242,7 @@ impl Group {
     }
 
     /// Notes which origin answered for a source in full.
-    pub(super) fn answered(&mut self, source: i64, url: &str) -> String {
+    pub(crate) fn answered(&mut self, source: i64, url: &str) -> String {
         let origin = origin_of(url);
         if let Some(row) = self.touch(source)
             && row.answered_by.as_deref() != Some(&origin)
@@ -257,13 +257,13 @@ impl Group {
     }
 
     /// A source's row, to be changed and then written.
-    pub(super) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
+    pub(crate) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
         self.seen.insert(source);
         self.sources.get_mut(&source)
     }
 
     /// The agents that no source feeds any more.
-    pub(super) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
+    pub(crate) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
         let fed: BTreeSet<Uuid> = self
             .sources
             .values()
@@ -277,7 +277,7 @@ impl Group {
     }
 
     /// Adds to what the last request for a source tells its owner.
-    pub(super) fn explain(&mut self, source: i64, further: &str) {
+    pub(crate) fn explain(&mut self, source: i64, further: &str) {
         let mut attempts = self.attempts.iter_mut().rev();
         if let Some(attempt) = attempts.find(|attempt| attempt.source_id == source) {
             attempt.detail = bounded(&format!("{}; {further}", attempt.detail), MAX_DETAIL);
@@ -285,7 +285,7 @@ impl Group {
     }
 
     /// The domain's host, where it is an IP literal.
-    pub(super) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
+    pub(crate) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
         let name = &self.domains.get(&domain)?.name;
         let url = url::Url::parse(&format!("http://{name}/")).ok()?;
         match url.host()? {
@@ -297,7 +297,7 @@ impl Group {
 
     /// Keeps every attempt, the failed ones too, and counts the look for its day, unless the fault is likely
     /// ours, or somebody had it made: who asks again and again neither mends nor spoils what the plan finds.
-    pub(super) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
+    pub(crate) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
         let good = !matches!(result.verdict, Verdict::Failed { .. });
         // A catalog that never was there cannot be missed.
@@ -342,7 +342,7 @@ impl Group {
 
     /// Ends the visit: the next one is due when its earliest source is, and not before politeness allows.
     /// A wish that came while the visit was under way makes all of it due again.
-    pub(super) fn finish_visit(
+    pub(crate) fn finish_visit(
         &mut self,
         domain: i64,
         now: Timestamp,
@@ -398,7 +398,7 @@ impl Group {
     }
 
     /// Writes sources, domains and attempts.
-    pub(super) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
+    pub(crate) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
         let visited: Vec<domain::Model> = self
             .domains
             .values()

@@ -4,14 +4,23 @@
 //! Everything a group needs is loaded in a handful of queries, worked out in memory, and written in a
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
-mod card;
-mod catalog;
-mod evidence;
-mod group;
-mod ruling;
-mod slot;
-mod source;
+pub mod card;
+pub mod catalog;
+pub mod evidence;
+pub mod group;
+pub mod ruling;
+pub mod slot;
+pub mod source;
 
+use crate::app::covering::follow_coverage;
+use crate::app::crawling::is_exempt;
+use crate::app::indexing::index_reaches;
+use crate::app::ingest::card::ingest_card;
+use crate::app::ingest::catalog::catalog_is_the_same;
+use crate::app::ingest::catalog::ingest_catalog;
+use crate::app::ingest::evidence::note_looks;
+use crate::app::outage::keep_outage;
+use crate::app::outage::remember_outage;
 use std::collections::BTreeSet;
 
 use a2a_crawler::network::block_of;
@@ -34,244 +43,231 @@ use a2a_registry_store::{Write, coverage};
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const SPACING: i64 = 60 * SECOND;
 
-impl App {
-    /// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
-    /// another process has made that visit.
-    ///
-    /// # Errors
-    /// Where the database fails; nothing of the group is kept then.
-    pub async fn ingest(&self, group: &[Outcome]) -> Result<(), AppError> {
-        let now = self.now();
-        let write = self.store.write().await?;
-        hold_answering(&write, group).await?;
-        let mut state = Group::load(&write, group).await?;
-        state.braked = self.note_looks(&state, group, now);
-        let noted = self.keep_outage(&write).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for outcome in group {
-            if state.holds_lease(outcome) {
-                self.ingest_visit(&write, &mut state, &mut ledger, outcome)
-                    .await?;
-            }
+/// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
+/// another process has made that visit.
+///
+/// # Errors
+/// Where the database fails; nothing of the group is kept then.
+pub async fn ingest(app: &App, group: &[Outcome]) -> Result<(), AppError> {
+    let now = app.now();
+    let write = app.store.write().await?;
+    hold_answering(&write, group).await?;
+    let mut state = Group::load(&write, group).await?;
+    state.braked = note_looks(app, &state, group, now);
+    let noted = keep_outage(app, &write).await?;
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    for outcome in group {
+        if state.holds_lease(outcome) {
+            ingest_visit(app, &write, &mut state, &mut ledger, outcome).await?;
         }
-        state.write_crawl(&write).await?;
-        let trimmed = std::mem::take(&mut state.changed);
-        let touched = ledger.write(&write).await?;
-        for (agent, keep) in trimmed {
-            write.versions_trim(agent, &keep).await?;
-        }
-        let regarded = self.regard_anew(&write, &state, now).await?;
-        write.commit().await?;
-        self.remember_outage(noted);
-        self.after_write(&touched);
-        self.after_write(&regarded);
-        if state.marked {
-            self.wake.derive.notify_one();
-        }
-        Ok(())
     }
-
-    /// Lets the agents of domains follow where this group has changed what of them is the domains' own. What the group
-    /// brought is written by then.
-    async fn regard_anew(
-        &self,
-        write: &Write,
-        group: &Group,
-        now: Timestamp,
-    ) -> Result<Touched, AppError> {
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        for domain in &group.regarded_anew {
-            if let Some(row) = group.domains.get(domain) {
-                self.follow_coverage(write, &mut ledger, row).await?;
-            }
-        }
-        ledger.write(write).await
+    state.write_crawl(&write).await?;
+    let trimmed = std::mem::take(&mut state.changed);
+    let touched = ledger.write(&write).await?;
+    for (agent, keep) in trimmed {
+        write.versions_trim(agent, &keep).await?;
     }
-
-    async fn ingest_visit(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        outcome: &Outcome,
-    ) -> Result<(), AppError> {
-        let now = ledger.now();
-        let mut fed = BTreeSet::new();
-        let mut placement = Placement::new(&self.stream, unit_random(self.entropy.as_ref()));
-        for result in &outcome.sources {
-            if group.sources.contains_key(&result.source_key) {
-                fed.extend(group.agent_of_source(result.source_key));
-                self.ingest_source(write, group, ledger, result, &mut placement)
-                    .await?;
-                fed.extend(group.agent_of_source(result.source_key));
-            }
-        }
-        let domain = outcome.domain_key;
-        let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
-        fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
-        // After all of them: one source that fails says little while the next one answers.
-        for agent in fed {
-            self.follow_liveness(group, ledger, agent, now);
-        }
-        let manners = self.manners(group, outcome);
-        let mut planned = self.stream.planned();
-        group.finish_visit(outcome.domain_key, now, &manners, &mut planned);
-        Ok(())
+    let regarded = regard_anew(app, &write, &state, now).await?;
+    write.commit().await?;
+    remember_outage(app, noted);
+    after_write(app, &touched);
+    after_write(app, &regarded);
+    if state.marked {
+        app.wake.derive.notify_one();
     }
+    Ok(())
+}
 
-    async fn ingest_source(
-        &self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        result: &SourceOutcome,
-        placement: &mut Placement<'_>,
-    ) -> Result<(), AppError> {
-        let now = ledger.now();
-        group.record_attempts(result, now);
-        match &result.verdict {
-            Verdict::Fetched(fetched) => {
-                let changed = self
-                    .ingest_card(write, group, ledger, result.source_key, fetched)
-                    .await?;
-                let success = Success::of_whole(changed);
-                let freshness = &fetched.freshness;
-                group.succeeded(result.source_key, freshness, success, now, placement);
-            }
-            Verdict::Catalog(fetched) => {
-                let changed = self
-                    .ingest_catalog(write, group, ledger, result.source_key, fetched)
-                    .await?;
-                let success = Success::of_whole(changed);
-                let freshness = &fetched.freshness;
-                group.succeeded(result.source_key, freshness, success, now, placement);
-            }
-            Verdict::NotModified(freshness) => {
-                self.catalog_is_the_same(write, group, ledger, result.source_key)
-                    .await?;
-                group.succeeded(
-                    result.source_key,
-                    freshness,
-                    Success::NotModified,
-                    now,
-                    placement,
-                );
-            }
-            Verdict::Failed {
-                outcome,
-                retry_after,
-            } if group.is_catalog(result.source_key) => {
-                let source = result.source_key;
-                group.catalog_failed(source, *outcome, *retry_after, now, placement);
-            }
-            Verdict::Failed {
-                outcome,
-                retry_after,
-            } => {
-                group.failed(result.source_key, *outcome, *retry_after, now, placement);
-                if *outcome == AttemptOutcome::TlsInvalid {
-                    distrust(group, result.source_key);
-                }
+/// Lets the agents of domains follow where this group has changed what of them is the domains' own. What the group
+/// brought is written by then.
+async fn regard_anew(
+    app: &App,
+    write: &Write,
+    group: &Group,
+    now: Timestamp,
+) -> Result<Touched, AppError> {
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    for domain in &group.regarded_anew {
+        if let Some(row) = group.domains.get(domain) {
+            follow_coverage(app, write, &mut ledger, row).await?;
+        }
+    }
+    ledger.write(write).await
+}
+
+async fn ingest_visit(
+    app: &App,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    outcome: &Outcome,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    let mut fed = BTreeSet::new();
+    let mut placement = Placement::new(&app.stream, unit_random(app.entropy.as_ref()));
+    for result in &outcome.sources {
+        if group.sources.contains_key(&result.source_key) {
+            fed.extend(group.agent_of_source(result.source_key));
+            ingest_source(app, write, group, ledger, result, &mut placement).await?;
+            fed.extend(group.agent_of_source(result.source_key));
+        }
+    }
+    let domain = outcome.domain_key;
+    let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
+    fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
+    // After all of them: one source that fails says little while the next one answers.
+    for agent in fed {
+        follow_liveness(group, ledger, agent, now);
+    }
+    let manners = manners(app, group, outcome);
+    let mut planned = app.stream.planned();
+    group.finish_visit(outcome.domain_key, now, &manners, &mut planned);
+    Ok(())
+}
+
+async fn ingest_source(
+    app: &App,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    result: &SourceOutcome,
+    placement: &mut Placement<'_>,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    group.record_attempts(result, now);
+    match &result.verdict {
+        Verdict::Fetched(fetched) => {
+            let changed =
+                ingest_card(app, write, group, ledger, result.source_key, fetched).await?;
+            let success = Success::of_whole(changed);
+            let freshness = &fetched.freshness;
+            group.succeeded(result.source_key, freshness, success, now, placement);
+        }
+        Verdict::Catalog(fetched) => {
+            let changed =
+                ingest_catalog(app, write, group, ledger, result.source_key, fetched).await?;
+            let success = Success::of_whole(changed);
+            let freshness = &fetched.freshness;
+            group.succeeded(result.source_key, freshness, success, now, placement);
+        }
+        Verdict::NotModified(freshness) => {
+            catalog_is_the_same(write, group, ledger, result.source_key).await?;
+            group.succeeded(
+                result.source_key,
+                freshness,
+                Success::NotModified,
+                now,
+                placement,
+            );
+        }
+        Verdict::Failed {
+            outcome,
+            retry_after,
+        } if group.is_catalog(result.source_key) => {
+            let source = result.source_key;
+            group.catalog_failed(source, *outcome, *retry_after, now, placement);
+        }
+        Verdict::Failed {
+            outcome,
+            retry_after,
+        } => {
+            group.failed(result.source_key, *outcome, *retry_after, now, placement);
+            if *outcome == AttemptOutcome::TlsInvalid {
+                distrust(group, result.source_key);
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Lets an agent follow the state of its sources, tells where that changed, and retires it where it
-    /// has been gone for too long.
-    fn follow_liveness(
-        &self,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        agent: uuid::Uuid,
-        now: Timestamp,
-    ) {
-        let Some(seen) = group.liveness_of(agent) else {
-            return;
+/// Lets an agent follow the state of its sources, tells where that changed, and retires it where it
+/// has been gone for too long.
+fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid, now: Timestamp) {
+    let Some(seen) = group.liveness_of(agent) else {
+        return;
+    };
+    let braked = group.braked;
+    let Some(state) = group.agents.get_mut(&agent) else {
+        return;
+    };
+    let row = &mut state.agent;
+    let known = (row.liveness.clone(), row.liveness_reason.clone());
+    row.last_seen_at = row.last_seen_at.max(seen.last_seen_at);
+    row.liveness = seen.state.into();
+    row.liveness_reason.clone_from(&seen.reason);
+    row.gone_since = match seen.state {
+        LivenessState::Gone => row.gone_since.or(Some(now.0)),
+        LivenessState::Fresh | LivenessState::Stale => None,
+    };
+    ledger.put_agent(row);
+    if known != (row.liveness.clone(), row.liveness_reason.clone()) {
+        let data = json!({"state": row.liveness, "reason": row.liveness_reason});
+        ledger.agent_event(EventKind::AgentLiveness, agent, CRAWLER, data);
+    }
+    let retires = |since| source::retires(since, now);
+    if !braked && row.gone_since.is_some_and(retires) {
+        ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
+    }
+}
+
+/// How the host of a visit is to be treated from now on.
+fn manners(app: &App, group: &Group, outcome: &Outcome) -> Manners {
+    let asked_for = outcome
+        .sources
+        .iter()
+        .filter_map(SourceOutcome::retry_after);
+    let asked_for = asked_for
+        .max()
+        .map_or(0, |seconds| i64::from(seconds) * SECOND);
+    if visit_is_exempt(app, group, outcome) {
+        return Manners {
+            spacing: asked_for,
+            network: Some(None),
         };
-        let braked = group.braked;
-        let Some(state) = group.agents.get_mut(&agent) else {
-            return;
-        };
-        let row = &mut state.agent;
-        let known = (row.liveness.clone(), row.liveness_reason.clone());
-        row.last_seen_at = row.last_seen_at.max(seen.last_seen_at);
-        row.liveness = seen.state.into();
-        row.liveness_reason.clone_from(&seen.reason);
-        row.gone_since = match seen.state {
-            LivenessState::Gone => row.gone_since.or(Some(now.0)),
-            LivenessState::Fresh | LivenessState::Stale => None,
-        };
-        ledger.put_agent(row);
-        if known != (row.liveness.clone(), row.liveness_reason.clone()) {
-            let data = json!({"state": row.liveness, "reason": row.liveness_reason});
-            ledger.agent_event(EventKind::AgentLiveness, agent, CRAWLER, data);
-        }
-        let retires = |since| source::retires(since, now);
-        if !braked && row.gone_since.is_some_and(retires) {
-            ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
-        }
     }
-
-    /// How the host of a visit is to be treated from now on.
-    fn manners(&self, group: &Group, outcome: &Outcome) -> Manners {
-        let asked_for = outcome
-            .sources
-            .iter()
-            .filter_map(SourceOutcome::retry_after);
-        let asked_for = asked_for
-            .max()
-            .map_or(0, |seconds| i64::from(seconds) * SECOND);
-        if self.visit_is_exempt(group, outcome) {
-            return Manners {
-                spacing: asked_for,
-                network: Some(None),
-            };
-        }
-        let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
-        let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
-        Manners {
-            spacing: asked_for.max(SPACING),
-            network: spoken_to.map(|address| Some(block_of(address).to_string())),
-        }
+    let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
+    let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
+    Manners {
+        spacing: asked_for.max(SPACING),
+        network: spoken_to.map(|address| Some(block_of(address).to_string())),
     }
+}
 
-    fn visit_is_exempt(&self, group: &Group, outcome: &Outcome) -> bool {
-        let addressed = outcome
-            .sources
-            .iter()
-            .flat_map(|result| &result.attempts)
-            .filter_map(|attempt| attempt.address);
-        let literal = group.domain_literal(outcome.domain_key);
-        addressed
-            .chain(literal)
-            .any(|address| self.is_exempt(address))
+fn visit_is_exempt(app: &App, group: &Group, outcome: &Outcome) -> bool {
+    let addressed = outcome
+        .sources
+        .iter()
+        .flat_map(|result| &result.attempts)
+        .filter_map(|attempt| attempt.address);
+    let literal = group.domain_literal(outcome.domain_key);
+    addressed
+        .chain(literal)
+        .any(|address| is_exempt(app, address))
+}
+
+/// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
+pub(crate) fn after_write(app: &App, touched: &Touched) {
+    touched.log();
+    app.changes.note(&touched.agents);
+    if let Some(seq) = touched.seq {
+        app.index.note(&touched.changed, seq);
+        app.wake.events.send_replace(seq);
     }
+}
 
-    /// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
-    pub(crate) fn after_write(&self, touched: &Touched) {
-        touched.log();
-        self.changes.note(&touched.agents);
-        if let Some(seq) = touched.seq {
-            self.index.note(&touched.changed, seq);
-            self.wake.events.send_replace(seq);
-        }
-    }
+/// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
+/// index of this process has it, so that whoever searches next finds it as it is now.
+pub(crate) async fn after_act(app: &App, touched: &Touched) {
+    after_write(app, touched);
+    searchable(app, &[touched]).await;
+}
 
-    /// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
-    /// index of this process has it, so that whoever searches next finds it as it is now.
-    pub(crate) async fn after_act(&self, touched: &Touched) {
-        self.after_write(touched);
-        self.searchable(&[touched]).await;
-    }
-
-    /// Ends once the index of this process has every agent that was listed after one of these writes.
-    pub(crate) async fn searchable(&self, written: &[&Touched]) {
-        let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
-        let listing = written.iter().filter(lists);
-        if let Some(seq) = listing.filter_map(|touched| touched.seq).max() {
-            self.index_reaches(seq).await;
-        }
+/// Ends once the index of this process has every agent that was listed after one of these writes.
+pub(crate) async fn searchable(app: &App, written: &[&Touched]) {
+    let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
+    let listing = written.iter().filter(lists);
+    if let Some(seq) = listing.filter_map(|touched| touched.seq).max() {
+        index_reaches(app, seq).await;
     }
 }
 

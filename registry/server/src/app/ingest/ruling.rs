@@ -1,5 +1,6 @@
 //! The ruling on a version of a card that came in: what the rules say of it, and what follows.
 
+use crate::app::diff::change_between;
 use uuid::Uuid;
 
 use super::group::Group;
@@ -14,97 +15,96 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::Write;
 use a2a_registry_store::versions::VersionKey;
 
-impl App {
-    /// Puts a version that waits before the rules again, after its signatures were judged differently.
-    #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
-    pub(super) async fn rule_again(
-        &self,
-        write: &Write,
-        group: &Group,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-        source: i64,
-        version: Uuid,
-        has_error: bool,
-    ) -> Result<(), AppError> {
-        let key = |id: Option<Uuid>| group.versions.get(&id?);
-        let Some(waiting) = key(Some(version)).filter(|key| key.state == VersionState::Pending)
-        else {
-            return Ok(());
-        };
-        let class = match key(state.agent.approved_version) {
-            None => None,
-            Some(approved) => {
-                let binding = group.key_binding(source);
-                let class = self.change_between(
-                    write,
-                    &state.agent,
-                    approved,
-                    waiting,
-                    &binding,
-                    &ledger.bodies,
-                );
-                Some(class.await?)
-            }
-        };
-        self.rule(group, ledger, state, waiting, class, has_error, None);
-        Ok(())
-    }
+/// Puts a version that waits before the rules again, after its signatures were judged differently.
+#[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+pub(crate) async fn rule_again(
+    app: &App,
+    write: &Write,
+    group: &Group,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    source: i64,
+    version: Uuid,
+    has_error: bool,
+) -> Result<(), AppError> {
+    let key = |id: Option<Uuid>| group.versions.get(&id?);
+    let Some(waiting) = key(Some(version)).filter(|key| key.state == VersionState::Pending) else {
+        return Ok(());
+    };
+    let class = match key(state.agent.approved_version) {
+        None => None,
+        Some(approved) => {
+            let binding = group.key_binding(source);
+            let class = change_between(
+                app,
+                write,
+                &state.agent,
+                approved,
+                waiting,
+                &binding,
+                &ledger.bodies,
+            );
+            Some(class.await?)
+        }
+    };
+    rule(app, group, ledger, state, waiting, class, has_error, None);
+    Ok(())
+}
 
-    /// Applies the admission rules to a version. `word` is the account that has approved it with the registration.
-    #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
-    pub(super) fn rule(
-        &self,
-        group: &Group,
-        ledger: &mut Ledger<'_>,
-        state: &mut AgentState,
-        key: &VersionKey,
-        class: Option<ChangeClass>,
-        has_error: bool,
-        word: Option<Uuid>,
-    ) {
-        let domain = group.domains.get(&state.agent.domain_id);
-        let signature_invalid = key.signature.may_be(SignatureState::Invalid);
-        // Whoever approved with the registration has not seen that the signature is broken.
-        let word = word
-            .filter(|_| !signature_invalid)
-            .and_then(|account| submitters_word(group, account));
-        let facts = Facts {
-            domain: &state.agent.domain.clone(),
-            verified: domain.is_some_and(|row| row.state == DomainState::Verified),
-            change: class,
-            admitted: ledger.standing_of(key).is_admitted(),
-            has_error,
-            signature_invalid,
-            person: word.as_ref().map(|_| true).or_else(|| {
-                persons_decision(group, key, domain.map_or(0, |row| row.generation_since))
-            }),
-        };
-        let ruling = decide(&facts, &self.rules);
-        let submitter = state
-            .agent
-            .submitter
-            .and_then(|id| group.accounts.get(&id))
-            .map(|account| account.name.clone());
-        match ruling {
-            Ruling::Approved(Rule::Person) => {
-                let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
-                ledger.approve(state, key, class, &by);
-            }
-            Ruling::Approved(rule) => ledger.approve(state, key, class, &Decider::policy(rule)),
-            Ruling::Rejected => {
-                ledger.refuse(state, key, &Decider::policy(Rule::Person));
-            }
-            Ruling::Pending if state.asks(key.id, class) => {}
-            Ruling::Pending => ledger.ask(state, key, class, submitter),
-            Ruling::Denied => {
-                ledger.hold(
-                    state,
-                    Hold::Denied,
-                    "policy",
-                    "the domain is on deny_domains",
-                );
-            }
+/// Applies the admission rules to a version. `word` is the account that has approved it with the registration.
+#[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+pub(crate) fn rule(
+    app: &App,
+    group: &Group,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    key: &VersionKey,
+    class: Option<ChangeClass>,
+    has_error: bool,
+    word: Option<Uuid>,
+) {
+    let domain = group.domains.get(&state.agent.domain_id);
+    let signature_invalid = key.signature.may_be(SignatureState::Invalid);
+    // Whoever approved with the registration has not seen that the signature is broken.
+    let word = word
+        .filter(|_| !signature_invalid)
+        .and_then(|account| submitters_word(group, account));
+    let facts = Facts {
+        domain: &state.agent.domain.clone(),
+        verified: domain.is_some_and(|row| row.state == DomainState::Verified),
+        change: class,
+        admitted: ledger.standing_of(key).is_admitted(),
+        has_error,
+        signature_invalid,
+        person: word
+            .as_ref()
+            .map(|_| true)
+            .or_else(|| persons_decision(group, key, domain.map_or(0, |row| row.generation_since))),
+    };
+    let ruling = decide(&facts, &app.rules);
+    let submitter = state
+        .agent
+        .submitter
+        .and_then(|id| group.accounts.get(&id))
+        .map(|account| account.name.clone());
+    match ruling {
+        Ruling::Approved(Rule::Person) => {
+            let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
+            ledger.approve(state, key, class, &by);
+        }
+        Ruling::Approved(rule) => ledger.approve(state, key, class, &Decider::policy(rule)),
+        Ruling::Rejected => {
+            ledger.refuse(state, key, &Decider::policy(Rule::Person));
+        }
+        Ruling::Pending if state.asks(key.id, class) => {}
+        Ruling::Pending => ledger.ask(state, key, class, submitter),
+        Ruling::Denied => {
+            ledger.hold(
+                state,
+                Hold::Denied,
+                "policy",
+                "the domain is on deny_domains",
+            );
         }
     }
 }

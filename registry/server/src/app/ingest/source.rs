@@ -14,23 +14,23 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::source;
 
 /// How long a catalog that is not there is left alone.
-pub(super) const CATALOG_REST: i64 = 7 * DAY;
+pub(crate) const CATALOG_REST: i64 = 7 * DAY;
 
 /// Whether an agent gone since that moment ends now.
-pub(super) fn retires(gone_since: i64, now: Timestamp) -> bool {
+pub(crate) fn retires(gone_since: i64, now: Timestamp) -> bool {
     liveness::is_retired(Timestamp(gone_since).into(), now.into())
 }
 
 /// What an agent's sources say together.
-pub(super) struct Seen {
-    pub(super) state: LivenessState,
-    pub(super) reason: Option<String>,
-    pub(super) last_seen_at: Option<i64>,
+pub(crate) struct Seen {
+    pub(crate) state: LivenessState,
+    pub(crate) reason: Option<String>,
+    pub(crate) last_seen_at: Option<i64>,
 }
 
 /// Where within the jitter the sources of one visit are placed: all at the same place, so that what was asked
 /// together is asked together again.
-pub(super) struct Placement<'a> {
+pub(crate) struct Placement<'a> {
     stream: &'a Stream,
     seed: f64,
     chosen: Option<f64>,
@@ -38,7 +38,7 @@ pub(super) struct Placement<'a> {
 
 impl<'a> Placement<'a> {
     /// `seed` is a random number in 0..1.
-    pub(super) const fn new(stream: &'a Stream, seed: f64) -> Self {
+    pub(crate) const fn new(stream: &'a Stream, seed: f64) -> Self {
         Self {
             stream,
             seed,
@@ -55,7 +55,7 @@ impl<'a> Placement<'a> {
 
 /// What a success was: the card in full, or word that it is what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Success {
+pub(crate) enum Success {
     /// In full, with content that was not there before.
     Changed,
     /// In full, with the content there was before.
@@ -66,14 +66,14 @@ pub(super) enum Success {
 
 impl Success {
     /// An answer in full, whose content was new or not.
-    pub(super) const fn of_whole(changed: bool) -> Self {
+    pub(crate) const fn of_whole(changed: bool) -> Self {
         if changed { Self::Changed } else { Self::Same }
     }
 }
 
 impl Group {
     /// The card was there.
-    pub(super) fn succeeded(
+    pub(crate) fn succeeded(
         &mut self,
         source: i64,
         freshness: &Freshness,
@@ -116,7 +116,7 @@ impl Group {
 
     /// The card was not there. While so many fail that the fault is likely ours nothing is concluded from
     /// that, and it is tried again soon.
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &mut self,
         source: i64,
         outcome: AttemptOutcome,
@@ -142,7 +142,7 @@ impl Group {
 
     /// The catalog could not be read. One that is not there is no fault, and rests; one that never was there
     /// and fails for now is not missed either.
-    pub(super) fn catalog_failed(
+    pub(crate) fn catalog_failed(
         &mut self,
         source: i64,
         outcome: AttemptOutcome,
@@ -169,7 +169,7 @@ impl Group {
     }
 
     /// The best that any of an agent's sources says. One that has none left is gone: no catalog names it.
-    pub(super) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
+    pub(crate) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
         // What was not asked yet, or fares as only a later build knows, is neither there nor missed for long.
         let state = |source: &source::Model| match source.liveness.known() {
             Some(SourceState::Fresh) => LivenessState::Fresh,

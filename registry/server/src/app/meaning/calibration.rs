@@ -13,17 +13,17 @@ use a2a_registry_search::Document;
 use a2a_registry_search::vectors::{SlotBits, Vectors, VectorsError};
 
 /// Agents that are looked at for it: those that anybody finds.
-pub(super) const SAMPLE: usize = 256;
+pub(crate) const SAMPLE: usize = 256;
 /// With fewer agents nothing can be said.
-pub(super) const FEWEST: usize = 20;
+pub(crate) const FEWEST: usize = 20;
 /// What counts as near until something can be said.
-pub(super) const UNKNOWN: f32 = 0.25;
+pub(crate) const UNKNOWN: f32 = 0.25;
 /// Of a hundred agents that a query is not about so many are further away than the cutoff.
 const FURTHER: usize = 80;
 
 /// Why a cutoff was not worked out.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CalibrationError {
+pub(crate) enum CalibrationError {
     #[error(transparent)]
     Embed(#[from] EmbedError),
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub(super) enum CalibrationError {
 ///
 /// # Errors
 /// Where the encoder or the vectors fail.
-pub(super) async fn cutoff(
+pub(crate) async fn cutoff(
     embedder: &Arc<dyn Embedder>,
     vectors: &Arc<Vectors>,
     sample: &[Document],

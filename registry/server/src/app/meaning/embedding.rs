@@ -3,6 +3,9 @@
 //! What is made is kept in the database, so a process that starts goes on where the last one was; each process holds
 //! a copy for its own searches. Several processes may work on one model: whoever comes second finds what is made.
 
+use crate::app::indexing::documents;
+use crate::app::indexing::documents_walk;
+use crate::app::meaning::making::bring;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +38,9 @@ const CALIBRATED_AGAIN: Duration = Duration::from_secs(600);
 /// A model on its way to every agent.
 #[derive(Debug)]
 pub struct Embedding {
-    pub(super) embedder: Arc<dyn Embedder>,
-    pub(super) vectors: Arc<Vectors>,
-    pub(super) row: model::Model,
+    pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) vectors: Arc<Vectors>,
+    pub(crate) row: model::Model,
     /// The event up to which this process has seen what happened.
     applied: i64,
     /// Agents to which something has happened up to another event, and that event.
@@ -78,273 +81,271 @@ impl Embedding {
     }
 }
 
-impl App {
-    /// Takes up a model where it was left, with what the database holds of it.
-    ///
-    /// # Errors
-    /// Where the database or the file of vectors fails.
-    pub async fn embedding_open(&self, embedder: Arc<dyn Embedder>) -> Result<Embedding, AppError> {
-        let info = embedder.model();
-        let fresh = model::Model {
-            id: info.id.clone(),
-            name: info.name.clone(),
-            dimensions: i32::try_from(info.dimensions).unwrap_or(i32::MAX),
-            created_at: self.now().0,
-            applied_seq: events::highest_seq(&self.store).await?,
-            walked_to: None,
-            completed_at: None,
-            cutoff: None,
-            used_at: self.now().0,
-        };
-        let dimensions = info.dimensions;
-        let row = self.store.model_get_or_put(fresh).await?;
-        self.store.model_use(&row.id, self.now().0).await?;
-        let vectors = Arc::new(Vectors::create(&self.vectors_folder(), dimensions)?);
-        let mut after = None;
-        loop {
-            let some = rows::vectors_walk(&self.store, &row.id, after).await?;
-            let Some(last) = some.last() else { break };
-            after = Some(last.agent_id);
-            put(
-                &vectors,
-                some.into_iter()
-                    .filter_map(|row| kept(row, dimensions))
-                    .collect(),
-            )
-            .await?;
-        }
-        let embedding = Embedding {
-            applied: row.applied_seq,
-            waiting: Vec::new(),
-            up_to: row.applied_seq,
-            calibrate_from: Duration::ZERO,
-            embedder,
-            vectors,
-            row,
-        };
-        self.embedding_serve(&embedding);
-        Ok(embedding)
-    }
-
-    /// Does the next part of what a model has to do.
-    ///
-    /// # Errors
-    /// Where the database, the encoder or the file of vectors fails; the same part is tried again then.
-    pub async fn embedding_step(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        if !embedding.is_complete() {
-            return self.walk(embedding).await;
-        }
-        let enough = embedding.vectors.agents() >= calibration::FEWEST;
-        if enough && embedding.row.cutoff.is_none() && embedding.calibrate_from <= self.uptime() {
-            embedding.calibrate_from = self.uptime() + CALIBRATED_AGAIN;
-            if self.calibrate(embedding).await? {
-                self.embedding_serve(embedding);
-            }
-        }
-        if embedding.vectors.is_wasteful() {
-            *embedding = self.embedding_open(Arc::clone(&embedding.embedder)).await?;
-        }
-        self.follow(embedding).await
-    }
-
-    /// Removes what an earlier process has left where vectors are kept, before the first model is taken up.
-    ///
-    /// # Errors
-    /// Where the folder cannot be read, or a file in it not be removed.
-    pub fn vectors_left_over(&self) -> std::io::Result<()> {
-        remove_left_over(&self.vectors_folder())
-    }
-
-    fn vectors_folder(&self) -> PathBuf {
-        self.config.store.data_dir.join("vectors")
-    }
-
-    /// The id of another model than this one that has come to every agent, the last one used.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn model_before(&self, wanted: &str) -> Result<Option<String>, AppError> {
-        let mut all = rows::models(&self.store).await?;
-        all.retain(|row| row.id != wanted && row.completed_at.is_some());
-        Ok(all.pop().map(|row| row.id))
-    }
-
-    /// Forgets another model than those named that nobody has used for an hour, a part of it; says whether there may be more to forget.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn models_forget_but(&self, kept: &[String]) -> Result<bool, AppError> {
-        self.meanings.forget_but(kept);
-        let all = rows::models(&self.store).await?;
-        let unused = self.now().plus(-DROPPED_AFTER).0;
-        let old = |row: &model::Model| !kept.contains(&row.id) && row.used_at < unused;
-        let Some(old) = all.into_iter().find(old) else {
-            return Ok(false);
-        };
-        let write = self.store.write().await?;
-        if write.model_forget(&old.id).await? {
-            tracing::info!(
-                model = old.name,
-                "the vectors of another model were dropped"
-            );
-        }
-        write.commit().await?;
-        Ok(true)
-    }
-
-    async fn walk(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        let (documents, last) = self.documents_walk(embedding.row.walked_to, WALK).await?;
-        let made = self.bring(embedding, &documents).await?;
-        let id = embedding.row.id.clone();
-        let write = self.store.write().await?;
-        let Some(kept) = write.model_locked(&id).await? else {
-            return self.begin_anew(embedding).await;
-        };
-        // Another process may have ended its walk and gone on: what it has made since is newer.
-        if kept.completed_at.is_none() {
-            let rows = made.iter().map(|made| made.row(&id)).collect();
-            write.vectors_put(rows).await?;
-            match last {
-                Some(last) => write.model_walked(&id, last).await?,
-                None => write.model_completed(&id, self.now().0).await?,
-            }
-        }
-        write.model_used(&id, self.now().0).await?;
-        write.commit().await?;
-        let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
+/// Takes up a model where it was left, with what the database holds of it.
+///
+/// # Errors
+/// Where the database or the file of vectors fails.
+pub async fn embedding_open(app: &App, embedder: Arc<dyn Embedder>) -> Result<Embedding, AppError> {
+    let info = embedder.model();
+    let fresh = model::Model {
+        id: info.id.clone(),
+        name: info.name.clone(),
+        dimensions: i32::try_from(info.dimensions).unwrap_or(i32::MAX),
+        created_at: app.now().0,
+        applied_seq: events::highest_seq(&app.store).await?,
+        walked_to: None,
+        completed_at: None,
+        cutoff: None,
+        used_at: app.now().0,
+    };
+    let dimensions = info.dimensions;
+    let row = app.store.model_get_or_put(fresh).await?;
+    app.store.model_use(&row.id, app.now().0).await?;
+    let vectors = Arc::new(Vectors::create(&vectors_folder(app), dimensions)?);
+    let mut after = None;
+    loop {
+        let some = rows::vectors_walk(&app.store, &row.id, after).await?;
+        let Some(last) = some.last() else { break };
+        after = Some(last.agent_id);
         put(
-            &embedding.vectors,
-            made.into_iter().map(Made::change).collect(),
+            &vectors,
+            some.into_iter()
+                .filter_map(|row| kept(row, dimensions))
+                .collect(),
         )
         .await?;
+    }
+    let embedding = Embedding {
+        applied: row.applied_seq,
+        waiting: Vec::new(),
+        up_to: row.applied_seq,
+        calibrate_from: Duration::ZERO,
+        embedder,
+        vectors,
+        row,
+    };
+    embedding_serve(app, &embedding);
+    Ok(embedding)
+}
+
+/// Does the next part of what a model has to do.
+///
+/// # Errors
+/// Where the database, the encoder or the file of vectors fails; the same part is tried again then.
+pub async fn embedding_step(app: &App, embedding: &mut Embedding) -> Result<Step, AppError> {
+    if !embedding.is_complete() {
+        return walk(app, embedding).await;
+    }
+    let enough = embedding.vectors.agents() >= calibration::FEWEST;
+    if enough && embedding.row.cutoff.is_none() && embedding.calibrate_from <= app.uptime() {
+        embedding.calibrate_from = app.uptime() + CALIBRATED_AGAIN;
+        if calibrate(app, embedding).await? {
+            embedding_serve(app, embedding);
+        }
+    }
+    if embedding.vectors.is_wasteful() {
+        *embedding = embedding_open(app, Arc::clone(&embedding.embedder)).await?;
+    }
+    follow(app, embedding).await
+}
+
+/// Removes what an earlier process has left where vectors are kept, before the first model is taken up.
+///
+/// # Errors
+/// Where the folder cannot be read, or a file in it not be removed.
+pub fn vectors_left_over(app: &App) -> std::io::Result<()> {
+    remove_left_over(&vectors_folder(app))
+}
+
+fn vectors_folder(app: &App) -> PathBuf {
+    app.config.store.data_dir.join("vectors")
+}
+
+/// The id of another model than this one that has come to every agent, the last one used.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn model_before(app: &App, wanted: &str) -> Result<Option<String>, AppError> {
+    let mut all = rows::models(&app.store).await?;
+    all.retain(|row| row.id != wanted && row.completed_at.is_some());
+    Ok(all.pop().map(|row| row.id))
+}
+
+/// Forgets another model than those named that nobody has used for an hour, a part of it; says whether there may be more to forget.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn models_forget_but(app: &App, kept: &[String]) -> Result<bool, AppError> {
+    app.meanings.forget_but(kept);
+    let all = rows::models(&app.store).await?;
+    let unused = app.now().plus(-DROPPED_AFTER).0;
+    let old = |row: &model::Model| !kept.contains(&row.id) && row.used_at < unused;
+    let Some(old) = all.into_iter().find(old) else {
+        return Ok(false);
+    };
+    let write = app.store.write().await?;
+    if write.model_forget(&old.id).await? {
+        tracing::info!(
+            model = old.name,
+            "the vectors of another model were dropped"
+        );
+    }
+    write.commit().await?;
+    Ok(true)
+}
+
+async fn walk(app: &App, embedding: &mut Embedding) -> Result<Step, AppError> {
+    let (documents, last) = documents_walk(app, embedding.row.walked_to, WALK).await?;
+    let made = bring(app, embedding, &documents).await?;
+    let id = embedding.row.id.clone();
+    let write = app.store.write().await?;
+    let Some(kept) = write.model_locked(&id).await? else {
+        return begin_anew(app, embedding).await;
+    };
+    // Another process may have ended its walk and gone on: what it has made since is newer.
+    if kept.completed_at.is_none() {
+        let rows = made.iter().map(|made| made.row(&id)).collect();
+        write.vectors_put(rows).await?;
         match last {
-            Some(last) => embedding.row.walked_to = Some(last),
-            None => {
-                embedding.row.completed_at = Some(self.now().0);
-                self.embedding_serve(embedding);
-            }
+            Some(last) => write.model_walked(&id, last).await?,
+            None => write.model_completed(&id, app.now().0).await?,
         }
-        self.tell(embedding);
-        Ok(Step::More(count))
     }
+    write.model_used(&id, app.now().0).await?;
+    write.commit().await?;
+    let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
+    put(
+        &embedding.vectors,
+        made.into_iter().map(Made::change).collect(),
+    )
+    .await?;
+    match last {
+        Some(last) => embedding.row.walked_to = Some(last),
+        None => {
+            embedding.row.completed_at = Some(app.now().0);
+            embedding_serve(app, embedding);
+        }
+    }
+    tell(app, embedding);
+    Ok(Step::More(count))
+}
 
-    /// Follows the events, some agents at a time: what is made is kept before the next are looked at.
-    async fn follow(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        if embedding.waiting.is_empty() {
-            let events = events::events_after(&self.store, embedding.applied, EVENTS).await?;
-            let Some(last) = events.last().map(|event| event.seq) else {
-                return self.rest(embedding).await;
-            };
-            embedding.waiting = events.iter().filter_map(|event| event.agent_id).collect();
-            embedding.waiting.sort_unstable();
-            embedding.waiting.dedup();
-            embedding.up_to = last;
-        }
-        let left = embedding.waiting.len().saturating_sub(GROUP);
-        let group = embedding.waiting.get(left..).unwrap_or_default().to_vec();
-        let (documents, gone) = self.documents(&group).await?;
-        let made = self.bring(embedding, &documents).await?;
-        let id = embedding.row.id.clone();
-        let write = self.store.write().await?;
-        let Some(kept) = write.model_locked(&id).await? else {
-            return self.begin_anew(embedding).await;
+/// Follows the events, some agents at a time: what is made is kept before the next are looked at.
+async fn follow(app: &App, embedding: &mut Embedding) -> Result<Step, AppError> {
+    if embedding.waiting.is_empty() {
+        let events = events::events_after(&app.store, embedding.applied, EVENTS).await?;
+        let Some(last) = events.last().map(|event| event.seq) else {
+            return rest(app, embedding).await;
         };
-        // Another process that has come further has kept what is newer.
-        if kept.applied_seq < embedding.up_to {
-            let rows = made.iter().map(|made| made.row(&id)).collect();
-            write.vectors_put(rows).await?;
-            write.vectors_forget(&id, &gone).await?;
-            if left == 0 {
-                write.model_applied(&id, embedding.up_to).await?;
-            }
-        }
-        write.model_used(&id, self.now().0).await?;
-        write.commit().await?;
-        let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
-        let mut changes: Vec<Change> = made.into_iter().map(Made::change).collect();
-        changes.extend(gone.into_iter().map(|agent| (agent, None)));
-        put(&embedding.vectors, changes).await?;
-        embedding.waiting.truncate(left);
+        embedding.waiting = events.iter().filter_map(|event| event.agent_id).collect();
+        embedding.waiting.sort_unstable();
+        embedding.waiting.dedup();
+        embedding.up_to = last;
+    }
+    let left = embedding.waiting.len().saturating_sub(GROUP);
+    let group = embedding.waiting.get(left..).unwrap_or_default().to_vec();
+    let (documents, gone) = documents(app, &group).await?;
+    let made = bring(app, embedding, &documents).await?;
+    let id = embedding.row.id.clone();
+    let write = app.store.write().await?;
+    let Some(kept) = write.model_locked(&id).await? else {
+        return begin_anew(app, embedding).await;
+    };
+    // Another process that has come further has kept what is newer.
+    if kept.applied_seq < embedding.up_to {
+        let rows = made.iter().map(|made| made.row(&id)).collect();
+        write.vectors_put(rows).await?;
+        write.vectors_forget(&id, &gone).await?;
         if left == 0 {
-            embedding.applied = embedding.up_to;
+            write.model_applied(&id, embedding.up_to).await?;
         }
-        self.tell(embedding);
-        Ok(Step::More(count))
     }
-
-    /// Nothing to do: tells others now and then that the model is still used.
-    async fn rest(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        let now = self.now();
-        if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
-            let write = self.store.write().await?;
-            write.model_used(&embedding.row.id, now.0).await?;
-            write.commit().await?;
-            embedding.row.used_at = now.0;
-        }
-        Ok(Step::Done)
+    write.model_used(&id, app.now().0).await?;
+    write.commit().await?;
+    let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
+    let mut changes: Vec<Change> = made.into_iter().map(Made::change).collect();
+    changes.extend(gone.into_iter().map(|agent| (agent, None)));
+    put(&embedding.vectors, changes).await?;
+    embedding.waiting.truncate(left);
+    if left == 0 {
+        embedding.applied = embedding.up_to;
     }
+    tell(app, embedding);
+    Ok(Step::More(count))
+}
 
-    /// The model is no longer known: another process, which has another one, has forgotten it.
-    async fn begin_anew(&self, embedding: &mut Embedding) -> Result<Step, AppError> {
-        *embedding = self.embedding_open(Arc::clone(&embedding.embedder)).await?;
-        Ok(Step::More(0))
-    }
-
-    /// Works out how near agents have to be, where there are enough of them; says whether that is known now.
-    async fn calibrate(&self, embedding: &mut Embedding) -> Result<bool, AppError> {
-        let id = &embedding.row.id;
-        // Only agents that anybody finds: the cutoff must tell of no others.
-        let listed = SearchRequest {
-            visible_to: Caller::default().labels(),
-            sort: Sort::Newest,
-            limit: calibration::SAMPLE,
-            ..SearchRequest::default()
-        };
-        let index = self.index.clone();
-        let sample = tokio::task::spawn_blocking(move || index.search(&listed)).await;
-        let sample = sample.map_err(|error| AppError::internal(error.to_string()))??;
-        let sample: Vec<Uuid> = sample.hits.into_iter().map(|hit| hit.id).collect();
-        let (documents, _) = self.documents(&sample).await?;
-        let found = calibration::cutoff(&embedding.embedder, &embedding.vectors, &documents).await;
-        let cutoff = match found {
-            Ok(Some(cutoff)) => cutoff,
-            Ok(None) => return Ok(false),
-            Err(error) => {
-                tracing::warn!(%error, "how near is near is worked out later");
-                return Ok(false);
-            }
-        };
-        let write = self.store.write().await?;
-        // The first process decides for all.
-        write.model_cutoff(id, f64::from(cutoff)).await?;
-        let kept = write.model_locked(id).await?;
+/// Nothing to do: tells others now and then that the model is still used.
+async fn rest(app: &App, embedding: &mut Embedding) -> Result<Step, AppError> {
+    let now = app.now();
+    if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
+        let write = app.store.write().await?;
+        write.model_used(&embedding.row.id, now.0).await?;
         write.commit().await?;
-        embedding.row.cutoff = kept.and_then(|row| row.cutoff);
-        Ok(embedding.row.cutoff.is_some())
+        embedding.row.used_at = now.0;
     }
+    Ok(Step::Done)
+}
 
-    /// Lets searches go by a model, where it has come to every agent.
-    pub fn embedding_serve(&self, embedding: &Embedding) {
-        if embedding.is_complete() {
-            self.meanings.serving.store(Some(Arc::new(Serving {
-                embedder: Arc::clone(&embedding.embedder),
-                vectors: Arc::clone(&embedding.vectors),
-                cutoff: embedding.cutoff().unwrap_or(calibration::UNKNOWN),
-            })));
+/// The model is no longer known: another process, which has another one, has forgotten it.
+async fn begin_anew(app: &App, embedding: &mut Embedding) -> Result<Step, AppError> {
+    *embedding = embedding_open(app, Arc::clone(&embedding.embedder)).await?;
+    Ok(Step::More(0))
+}
+
+/// Works out how near agents have to be, where there are enough of them; says whether that is known now.
+async fn calibrate(app: &App, embedding: &mut Embedding) -> Result<bool, AppError> {
+    let id = &embedding.row.id;
+    // Only agents that anybody finds: the cutoff must tell of no others.
+    let listed = SearchRequest {
+        visible_to: Caller::default().labels(),
+        sort: Sort::Newest,
+        limit: calibration::SAMPLE,
+        ..SearchRequest::default()
+    };
+    let index = app.index.clone();
+    let sample = tokio::task::spawn_blocking(move || index.search(&listed)).await;
+    let sample = sample.map_err(|error| AppError::internal(error.to_string()))??;
+    let sample: Vec<Uuid> = sample.hits.into_iter().map(|hit| hit.id).collect();
+    let (documents, _) = documents(app, &sample).await?;
+    let found = calibration::cutoff(&embedding.embedder, &embedding.vectors, &documents).await;
+    let cutoff = match found {
+        Ok(Some(cutoff)) => cutoff,
+        Ok(None) => return Ok(false),
+        Err(error) => {
+            tracing::warn!(%error, "how near is near is worked out later");
+            return Ok(false);
         }
-        self.tell(embedding);
-    }
+    };
+    let write = app.store.write().await?;
+    // The first process decides for all.
+    write.model_cutoff(id, f64::from(cutoff)).await?;
+    let kept = write.model_locked(id).await?;
+    write.commit().await?;
+    embedding.row.cutoff = kept.and_then(|row| row.cutoff);
+    Ok(embedding.row.cutoff.is_some())
+}
 
-    fn tell(&self, embedding: &Embedding) {
-        self.meanings.tell(Progress {
-            model: embedding.row.id.clone(),
-            name: embedding.row.name.clone(),
-            agents: embedding.vectors.agents(),
-            memory: embedding.vectors.size(),
-            cutoff: embedding.cutoff(),
-            serving: embedding.is_complete(),
-        });
+/// Lets searches go by a model, where it has come to every agent.
+pub fn embedding_serve(app: &App, embedding: &Embedding) {
+    if embedding.is_complete() {
+        app.meanings.serving.store(Some(Arc::new(Serving {
+            embedder: Arc::clone(&embedding.embedder),
+            vectors: Arc::clone(&embedding.vectors),
+            cutoff: embedding.cutoff().unwrap_or(calibration::UNKNOWN),
+        })));
     }
+    tell(app, embedding);
+}
+
+fn tell(app: &App, embedding: &Embedding) {
+    app.meanings.tell(Progress {
+        model: embedding.row.id.clone(),
+        name: embedding.row.name.clone(),
+        agents: embedding.vectors.agents(),
+        memory: embedding.vectors.size(),
+        cutoff: embedding.cutoff(),
+        serving: embedding.is_complete(),
+    });
 }
 
 impl From<EmbedError> for AppError {

@@ -21,7 +21,7 @@ const SHORTER: [usize; 2] = [2_000, 500];
 const TRIAL: &str = "An agent that answers questions.";
 
 /// Vectors that were just made.
-pub(super) struct Made {
+pub(crate) struct Made {
     agent: Uuid,
     digest: String,
     /// None where no encoder takes its texts, however short.
@@ -48,7 +48,7 @@ impl Made {
 }
 
 /// A kept row as a change; nothing for one that cannot be read, whose agent's vectors are made again.
-pub(super) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Change> {
+pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Change> {
     if row.vectors.is_empty() {
         return Some((row.agent_id, None));
     }
@@ -57,7 +57,7 @@ pub(super) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Chang
 }
 
 /// Puts changes in memory and file, where that may block.
-pub(super) async fn put(vectors: &Arc<Vectors>, changes: Vec<Change>) -> Result<(), AppError> {
+pub(crate) async fn put(vectors: &Arc<Vectors>, changes: Vec<Change>) -> Result<(), AppError> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -74,42 +74,40 @@ struct Missing {
     texts: Vec<String>,
 }
 
-impl App {
-    /// The vectors of these agents that are not held yet; those that another process has made are read, the others
-    /// are made.
-    pub(super) async fn bring(
-        &self,
-        embedding: &Embedding,
-        documents: &[Document],
-    ) -> Result<Vec<Made>, AppError> {
-        let mut missing: Vec<Missing> = Vec::new();
-        for document in documents {
-            let texts = texts(document);
-            let digest = digest(&texts);
-            if embedding.vectors.stamp(document.id) != Some(stamp(&digest)) {
-                missing.push(Missing {
-                    agent: document.id,
-                    digest,
-                    texts,
-                });
-            }
+/// The vectors of these agents that are not held yet; those that another process has made are read, the others
+/// are made.
+pub(crate) async fn bring(
+    app: &App,
+    embedding: &Embedding,
+    documents: &[Document],
+) -> Result<Vec<Made>, AppError> {
+    let mut missing: Vec<Missing> = Vec::new();
+    for document in documents {
+        let texts = texts(document);
+        let digest = digest(&texts);
+        if embedding.vectors.stamp(document.id) != Some(stamp(&digest)) {
+            missing.push(Missing {
+                agent: document.id,
+                digest,
+                texts,
+            });
         }
-        let ids: Vec<Uuid> = missing.iter().map(|missing| missing.agent).collect();
-        let known = rows::vectors_of(&self.store, &embedding.row.id, &ids).await?;
-        let mut changes = Vec::new();
-        for row in known {
-            let (agent, digest) = (row.agent_id, row.text_digest.clone());
-            let same = |missing: &Missing| missing.agent == agent && missing.digest == digest;
-            if let Some(place) = missing.iter().position(same)
-                && let Some(change) = kept(row, embedding.vectors.dimensions())
-            {
-                missing.swap_remove(place);
-                changes.push(change);
-            }
-        }
-        put(&embedding.vectors, changes).await?;
-        make(embedding.embedder.as_ref(), missing).await
     }
+    let ids: Vec<Uuid> = missing.iter().map(|missing| missing.agent).collect();
+    let known = rows::vectors_of(&app.store, &embedding.row.id, &ids).await?;
+    let mut changes = Vec::new();
+    for row in known {
+        let (agent, digest) = (row.agent_id, row.text_digest.clone());
+        let same = |missing: &Missing| missing.agent == agent && missing.digest == digest;
+        if let Some(place) = missing.iter().position(same)
+            && let Some(change) = kept(row, embedding.vectors.dimensions())
+        {
+            missing.swap_remove(place);
+            changes.push(change);
+        }
+    }
+    put(&embedding.vectors, changes).await?;
+    make(embedding.embedder.as_ref(), missing).await
 }
 
 /// Makes vectors, of all together where the encoder takes all, else of each agent alone.

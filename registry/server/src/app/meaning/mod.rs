@@ -3,10 +3,10 @@
 //! A model serves once it has seen every agent. Until a new one has, the one before serves on where its files are
 //! still there; without any, searches go by words alone and nothing here runs.
 
-mod calibration;
-mod embedding;
-mod making;
-mod texts;
+pub mod calibration;
+pub mod embedding;
+pub mod making;
+pub mod texts;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Mode {
     }
 
     /// How a request is answered.
-    pub(super) const fn of(request: &SearchRequest) -> Self {
+    pub(crate) const fn of(request: &SearchRequest) -> Self {
         match &request.meaning {
             None => Self::Lexical,
             Some(meaning) if meaning.alone => Self::Semantic,
@@ -60,14 +60,14 @@ impl Mode {
     }
 
     /// The mode of this name.
-    pub(super) fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }
 
 /// The model that serves, and how far others are.
 #[derive(Debug)]
-pub(super) struct Meanings {
+pub(crate) struct Meanings {
     serving: ArcSwapOption<Serving>,
     /// Vectors of queries, by the number of the vectors they are compared with.
     queries: Cache<(u64, String), Arc<[f32]>>,
@@ -102,7 +102,7 @@ pub struct Progress {
 
 impl Progress {
     /// How far it is, without telling how many agents there are: anyone may read it.
-    pub(super) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         match (self.serving, self.cutoff) {
             (false, _) => format!("{:?} is on its way to every agent", self.name),
             (true, None) => format!("searches go by {:?}", self.name),
@@ -117,14 +117,14 @@ impl Progress {
 }
 
 /// What a query means, as a search takes it, and which state of the vectors that is of.
-pub(super) struct Meant {
+pub(crate) struct Meant {
     pub meaning: Meaning,
     pub version: (u64, u64, u32),
 }
 
 impl Meanings {
     /// No model yet; a query waits for at most `patience`.
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(patience: Duration) -> Self {
         Self {
             serving: ArcSwapOption::empty(),
             queries: Cache::builder()
@@ -140,17 +140,17 @@ impl Meanings {
     }
 
     /// Gives back what nobody has asked for of late.
-    pub(super) fn forget_ended(&self) {
+    pub(crate) fn forget_ended(&self) {
         self.queries.run_pending_tasks();
     }
 
     /// Whether there is a model that searches can go by.
-    pub(super) fn serves(&self) -> bool {
+    pub(crate) fn serves(&self) -> bool {
         self.serving.load().is_some()
     }
 
     /// What a query means, where a model serves, the query says anything and the encoder answers in time.
-    pub(super) async fn of(&self, query: &str, mode: Mode) -> Option<Meant> {
+    pub(crate) async fn of(&self, query: &str, mode: Mode) -> Option<Meant> {
         if mode == Mode::Lexical {
             return None;
         }
@@ -208,13 +208,11 @@ impl Meanings {
     }
 }
 
-impl App {
-    /// How far each model of this process is.
-    pub fn meaning_progress(&self) -> Vec<Progress> {
-        let progress = self.meanings.progress.lock();
-        progress.unwrap_or_else(PoisonError::into_inner).clone()
-    }
+/// How far each model of this process is.
+pub fn meaning_progress(app: &App) -> Vec<Progress> {
+    let progress = app.meanings.progress.lock();
+    progress.unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

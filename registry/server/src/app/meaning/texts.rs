@@ -9,7 +9,7 @@ use a2a_registry_search::vectors::MAX_VECTORS;
 const MAX_CHARS: usize = 8_000;
 
 /// The texts of an agent: of the card first, then of its skills.
-pub(super) fn texts(document: &Document) -> Vec<String> {
+pub(crate) fn texts(document: &Document) -> Vec<String> {
     let card = [document.name.as_str(), document.description.as_str()];
     let tags = [document.tags.join(", ")];
     let whole = joined(card.into_iter().chain(tags.iter().map(String::as_str)));
@@ -29,7 +29,7 @@ pub(super) fn texts(document: &Document) -> Vec<String> {
 }
 
 /// Hexadecimal SHA-256 of texts: other texts have another.
-pub(super) fn digest(texts: &[String]) -> String {
+pub(crate) fn digest(texts: &[String]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
         // No text holds this byte, so no other texts look the same one after another.

@@ -1,5 +1,6 @@
 //! What an account is to place to prove a domain.
 
+use crate::app::diff::owner_extension;
 use a2a_card::AgentCard;
 use a2a_crawler::challenge::standing::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
@@ -15,14 +16,14 @@ use a2a_registry_store::entity::{challenge, domain};
 use a2a_registry_store::{Write, ownership};
 
 /// Whether a domain can be proved at all: a host name on port 443 (model.md section 4).
-pub(in crate::app) fn is_provable(row: &domain::Model) -> bool {
+pub(crate) fn is_provable(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
         && row.name.parse::<std::net::IpAddr>().is_err()
 }
 
 /// Why nobody gets anything to place on a domain, where that is so, and what to do instead.
-pub(in crate::app) fn why_no_challenge(row: &domain::Model) -> Option<String> {
+pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     if is_provable(row) {
         return None;
     }
@@ -33,127 +34,121 @@ pub(in crate::app) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     ))
 }
 
-impl App {
-    /// Gives an account something new to place on a domain.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn challenge(
-        &self,
-        write: &Write,
-        domain: i64,
-        account: Uuid,
-    ) -> Result<(), AppError> {
-        let mut random = [0; 32];
-        self.entropy.fill(&mut random);
-        let row = challenge::Model {
-            id: 0,
-            domain_id: domain,
-            account_id: account,
-            nonce: Nonce::from_bytes(&random).as_str().into(),
-            expires_at: self.now().plus(CHALLENGE_LASTS).0,
-        };
-        Ok(write.challenge_put(row).await?)
-    }
+/// Gives an account something new to place on a domain.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn challenge(
+    app: &App,
+    write: &Write,
+    domain: i64,
+    account: Uuid,
+) -> Result<(), AppError> {
+    let mut random = [0; 32];
+    app.entropy.fill(&mut random);
+    let row = challenge::Model {
+        id: 0,
+        domain_id: domain,
+        account_id: account,
+        nonce: Nonce::from_bytes(&random).as_str().into(),
+        expires_at: app.now().plus(CHALLENGE_LASTS).0,
+    };
+    Ok(write.challenge_put(row).await?)
+}
 
-    /// Gives an account something to place on a domain where it has nothing that can still be proved with.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn challenge_where_none(
-        &self,
-        write: &Write,
-        domain: i64,
-        account: Uuid,
-    ) -> Result<(), AppError> {
-        let now = self.now().0;
-        let known = ownership::challenges_of(write, &[domain]).await?;
-        let open = known
-            .iter()
-            .any(|known| known.account_id == account && known.expires_at > now);
-        if open {
-            return Ok(());
-        }
-        self.challenge(write, domain, account).await
+/// Gives an account something to place on a domain where it has nothing that can still be proved with.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn challenge_where_none(
+    app: &App,
+    write: &Write,
+    domain: i64,
+    account: Uuid,
+) -> Result<(), AppError> {
+    let now = app.now().0;
+    let known = ownership::challenges_of(write, &[domain]).await?;
+    let open = known
+        .iter()
+        .any(|known| known.account_id == account && known.expires_at > now);
+    if open {
+        return Ok(());
     }
+    challenge(app, write, domain, account).await
+}
 
-    /// An account's URI, as records and cards name it.
-    pub(in crate::app) fn account_uri(&self, account: Uuid) -> String {
-        format!("{}/accounts/{account}", self.config.public_url())
-    }
+/// An account's URI, as records and cards name it.
+pub(crate) fn account_uri(app: &App, account: Uuid) -> String {
+    format!("{}/accounts/{account}", app.config.public_url())
+}
 
-    /// The account that a card names in the owner extension (model.md section 4); it need not exist.
-    pub(in crate::app) fn claimed_account(&self, card: &AgentCard) -> Option<Uuid> {
-        let uri = self.owner_extension();
-        let extension = card
-            .capabilities
-            .extensions
-            .iter()
-            .find(|extension| extension.uri == uri)?;
-        let account = extension.params.as_ref()?.get("account")?.as_str()?;
-        let id: Uuid = account.rsplit('/').next()?.parse().ok()?;
-        (self.account_uri(id) == account).then_some(id)
-    }
+/// The account that a card names in the owner extension (model.md section 4); it need not exist.
+pub(crate) fn claimed_account(app: &App, card: &AgentCard) -> Option<Uuid> {
+    let uri = owner_extension(app);
+    let extension = card
+        .capabilities
+        .extensions
+        .iter()
+        .find(|extension| extension.uri == uri)?;
+    let account = extension.params.as_ref()?.get("account")?.as_str()?;
+    let id: Uuid = account.rsplit('/').next()?.parse().ok()?;
+    (account_uri(app, id) == account).then_some(id)
+}
 
-    /// The host by which records name this registry, with `:port` where it has one.
-    pub fn registry_host(&self) -> String {
-        let url = self.config.public_url();
-        let host = Url::parse(&url).ok().and_then(|url| {
-            let host = url.host_str()?.to_owned();
-            Some(match url.port() {
-                Some(port) => format!("{host}:{port}"),
-                None => host,
-            })
+/// The host by which records name this registry, with `:port` where it has one.
+pub fn registry_host(app: &App) -> String {
+    let url = app.config.public_url();
+    let host = Url::parse(&url).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        })
+    });
+    host.unwrap_or(url)
+}
+
+/// What an account is to place, ready to be copied; any one of them suffices. The standing record first,
+/// because it needs no renewal.
+pub(crate) fn challenge_views(app: &App, host: &str, row: &challenge::Model) -> Vec<Challenge> {
+    let Ok(nonce) = Nonce::parse(&row.nonce) else {
+        return Vec::new();
+    };
+    let uri = account_uri(app, row.account_id);
+    let expected = Expected {
+        account: &uri,
+        nonce: &nonce,
+    };
+    let expires = Timestamp(row.expires_at);
+    let record = |name: String, value: String, expires| Challenge {
+        method: "dns".into(),
+        name: Some(name),
+        url: None,
+        value: Some(value),
+        body: None,
+        expires,
+    };
+    let standing = standing_record(&registry_host(app), &uri, Policy::Exact, None);
+    let [plain, _] = expected.one_off_names(host);
+    let mut views = vec![
+        record(standing_name(host), standing, None),
+        record(
+            plain,
+            expected.one_off_record(expires.into()),
+            Some(expires),
+        ),
+    ];
+    if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+        views.push(Challenge {
+            method: "http".into(),
+            name: None,
+            url: Some(expected.file_url(&origin).into()),
+            value: None,
+            body: Some(expected.file()),
+            expires: Some(expires),
         });
-        host.unwrap_or(url)
     }
-
-    /// What an account is to place, ready to be copied; any one of them suffices. The standing record first,
-    /// because it needs no renewal.
-    pub(in crate::app) fn challenge_views(
-        &self,
-        host: &str,
-        row: &challenge::Model,
-    ) -> Vec<Challenge> {
-        let Ok(nonce) = Nonce::parse(&row.nonce) else {
-            return Vec::new();
-        };
-        let uri = self.account_uri(row.account_id);
-        let expected = Expected {
-            account: &uri,
-            nonce: &nonce,
-        };
-        let expires = Timestamp(row.expires_at);
-        let record = |name: String, value: String, expires| Challenge {
-            method: "dns".into(),
-            name: Some(name),
-            url: None,
-            value: Some(value),
-            body: None,
-            expires,
-        };
-        let standing = standing_record(&self.registry_host(), &uri, Policy::Exact, None);
-        let [plain, _] = expected.one_off_names(host);
-        let mut views = vec![
-            record(standing_name(host), standing, None),
-            record(
-                plain,
-                expected.one_off_record(expires.into()),
-                Some(expires),
-            ),
-        ];
-        if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
-            views.push(Challenge {
-                method: "http".into(),
-                name: None,
-                url: Some(expected.file_url(&origin).into()),
-                value: None,
-                body: Some(expected.file()),
-                expires: Some(expires),
-            });
-        }
-        views
-    }
+    views
 }
 
 #[cfg(test)]

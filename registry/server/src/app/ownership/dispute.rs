@@ -9,78 +9,75 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Handle, StoreError, agents, domains};
 
-impl App {
-    /// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
-    ///
-    /// # Errors
-    /// `Unauthenticated`; `Conflict` for whoever has a part in its dispute; `Forbidden` for everybody else.
-    pub(in crate::app) async fn may_keep<'a>(
-        &self,
-        caller: &'a Caller,
-        row: &domain::Model,
-    ) -> Result<&'a Account, AppError> {
-        self.may_keep_on(&self.store, caller, row).await
-    }
+/// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
+///
+/// # Errors
+/// `Unauthenticated`; `Conflict` for whoever has a part in its dispute; `Forbidden` for everybody else.
+pub(crate) async fn may_keep<'a>(
+    app: &App,
+    caller: &'a Caller,
+    row: &domain::Model,
+) -> Result<&'a Account, AppError> {
+    may_keep_on(&app.store, caller, row).await
+}
 
-    /// As [`App::may_keep`], inside a write that decides on it.
-    ///
-    /// # Errors
-    /// The same.
-    pub(in crate::app) async fn may_keep_on<'a>(
-        &self,
-        on: &impl Handle,
-        caller: &'a Caller,
-        row: &domain::Model,
-    ) -> Result<&'a Account, AppError> {
-        let account = caller.demand(Permission::Register)?;
-        if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
-            return Ok(account);
-        }
-        let registered = is_disputed(row)? && row.account_id == Some(account.id);
-        if registered || has_part_on(on, caller, row).await? {
-            return Err(disputed(row));
-        }
-        Err(AppError::new(
-            ErrorKind::Forbidden,
-            format!(
-                "This needs a proof that {} is yours: `a2a-registry domain verify {0}`.",
-                row.name
-            ),
-        ))
+/// As [`App::may_keep`], inside a write that decides on it.
+///
+/// # Errors
+/// The same.
+pub(crate) async fn may_keep_on<'a>(
+    on: &impl Handle,
+    caller: &'a Caller,
+    row: &domain::Model,
+) -> Result<&'a Account, AppError> {
+    let account = caller.demand(Permission::Register)?;
+    if caller.may(Permission::Curate) || row.owner_id == Some(account.id) {
+        return Ok(account);
     }
-
-    /// Whether the caller has a part in a domain's dispute.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn has_part(
-        &self,
-        caller: &Caller,
-        row: &domain::Model,
-    ) -> Result<bool, AppError> {
-        has_part_on(&self.store, caller, row).await
+    let registered = is_disputed(row)? && row.account_id == Some(account.id);
+    if registered || has_part_on(on, caller, row).await? {
+        return Err(disputed(row));
     }
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!(
+            "This needs a proof that {} is yours: `a2a-registry domain verify {0}`.",
+            row.name
+        ),
+    ))
+}
 
-    /// What the caller is told instead of doing something to an agent, where it has a part in the dispute of the
-    /// agent's domain.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn dispute_over(
-        &self,
-        caller: &Caller,
-        agent: &str,
-    ) -> Result<Option<AppError>, AppError> {
-        let agent = match agent.parse::<Uuid>() {
-            Ok(id) => agents::agents_by_ids(&self.store, &[id]).await?.pop(),
-            Err(_) => agents::agent_by_urn(&self.store, agent).await?,
-        };
-        let domain: Vec<i64> = agent.iter().map(|row| row.domain_id).collect();
-        let domain = domains::domains_by_ids(&self.store, &domain).await?.pop();
-        match domain {
-            Some(row) if self.has_part(caller, &row).await? => Ok(Some(disputed(&row))),
-            _ => Ok(None),
-        }
+/// Whether the caller has a part in a domain's dispute.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn has_part(
+    app: &App,
+    caller: &Caller,
+    row: &domain::Model,
+) -> Result<bool, AppError> {
+    has_part_on(&app.store, caller, row).await
+}
+
+/// What the caller is told instead of doing something to an agent, where it has a part in the dispute of the
+/// agent's domain.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn dispute_over(
+    app: &App,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Option<AppError>, AppError> {
+    let agent = match agent.parse::<Uuid>() {
+        Ok(id) => agents::agents_by_ids(&app.store, &[id]).await?.pop(),
+        Err(_) => agents::agent_by_urn(&app.store, agent).await?,
+    };
+    let domain: Vec<i64> = agent.iter().map(|row| row.domain_id).collect();
+    let domain = domains::domains_by_ids(&app.store, &domain).await?.pop();
+    match domain {
+        Some(row) if has_part(app, caller, &row).await? => Ok(Some(disputed(&row))),
+        _ => Ok(None),
     }
 }
 
@@ -100,23 +97,19 @@ async fn has_part_on(
 ///
 /// # Errors
 /// Where its state is not known.
-pub(in crate::app) fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
+pub(crate) fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
     Ok(row.state()? == DomainState::Disputed)
 }
 
 /// Whether an account has a part in a domain's dispute: a proof of its own stands, and no account's proof is the
 /// strongest. That goes on while the domain has opted out. `proofs` may be of other domains too.
-pub(in crate::app) fn is_party(
-    row: &domain::Model,
-    proofs: &[proof::Model],
-    account: Uuid,
-) -> bool {
+pub(crate) fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
     let own = |proof: &proof::Model| proof.domain_id == row.id && proof.account_id == Some(account);
     row.owner_id.is_none() && proofs.iter().any(own)
 }
 
 /// Says that nothing of a domain changes while it is disputed, and what ends that.
-pub(in crate::app) fn disputed(row: &domain::Model) -> AppError {
+pub(crate) fn disputed(row: &domain::Model) -> AppError {
     AppError::new(
         ErrorKind::Conflict,
         format!(

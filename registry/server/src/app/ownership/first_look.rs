@@ -1,5 +1,10 @@
 //! The first look at a domain: whether it wants to be left alone is asked before anything is asked of its host.
 
+use crate::app::crawling::visits_give_back;
+use crate::app::domains::write_with_followers;
+use crate::app::ingest::after_write;
+use crate::app::ownership::challenges::registry_host;
+use crate::app::ownership::settle::follow_proofs;
 use std::time::Duration;
 
 use a2a_crawler::challenge::Verdict;
@@ -38,88 +43,85 @@ enum FirstLook {
 }
 
 /// Whether a domain was registered so long ago that no answer about its opt-out is waited for any more.
-pub(super) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
+pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
     now.0.saturating_sub(row.created_at) >= PATIENCE
 }
 
-impl App {
-    /// Of leased visits those that may be made. A domain that was never asked for anything is first looked up for an
-    /// opt-out: where there is one its visits end, where nobody could tell the visit is put off. Where this process
-    /// reaches nothing outside there is nobody to visit either, and all may be made.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn visits_permitted(
-        &self,
-        leased: Vec<Leased>,
-    ) -> Result<Vec<Leased>, StoreError> {
-        let Some(fetcher) = self.fetcher.get() else {
-            return Ok(leased);
-        };
-        let looks = leased
-            .iter()
-            .map(|visit| self.first_look_before(fetcher, visit));
-        let looks = join_all(looks).await;
-        let mut permitted = Vec::with_capacity(leased.len());
-        let mut later = Vec::new();
-        for (visit, look) in leased.into_iter().zip(looks) {
-            let row = &visit.0;
-            let kept = match look {
-                FirstLook::Free => {
-                    permitted.push(visit);
-                    continue;
-                }
-                FirstLook::OptedOut => self.leave_alone(row).await,
-                FirstLook::Open => Ok(()),
-            };
-            if let Err(error) = &kept {
-                let error = error.internal.as_ref().unwrap_or(&error.public);
-                tracing::warn!(error, domain = row.name, "an opt-out could not be kept");
+/// Of leased visits those that may be made. A domain that was never asked for anything is first looked up for an
+/// opt-out: where there is one its visits end, where nobody could tell the visit is put off. Where this process
+/// reaches nothing outside there is nobody to visit either, and all may be made.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn visits_permitted(
+    app: &App,
+    leased: Vec<Leased>,
+) -> Result<Vec<Leased>, StoreError> {
+    let Some(fetcher) = app.fetcher.get() else {
+        return Ok(leased);
+    };
+    let looks = leased
+        .iter()
+        .map(|visit| first_look_before(app, fetcher, visit));
+    let looks = join_all(looks).await;
+    let mut permitted = Vec::with_capacity(leased.len());
+    let mut later = Vec::new();
+    for (visit, look) in leased.into_iter().zip(looks) {
+        let row = &visit.0;
+        let kept = match look {
+            FirstLook::Free => {
+                permitted.push(visit);
+                continue;
             }
-            if look == FirstLook::OptedOut && kept.is_ok() {
-                self.store.visits_end(row.id).await?;
-            } else {
-                later.extend(row.lease.map(|lease| (row.id, lease)));
-            }
-        }
-        if !later.is_empty() {
-            self.visits_give_back(&later, AGAIN).await?;
-        }
-        Ok(permitted)
-    }
-
-    async fn first_look_before(&self, fetcher: &Fetcher, (row, due): &Leased) -> FirstLook {
-        if due.iter().any(|source| source.attempts > 0) {
-            return FirstLook::Free;
-        }
-        let Some(host) = host_of(&row.name) else {
-            return FirstLook::Free;
+            FirstLook::OptedOut => leave_alone(app, row).await,
+            FirstLook::Open => Ok(()),
         };
-        let registry = self.registry_host();
-        let look = fetcher.check_dns_standing(host, &registry, None, self.clock.now());
-        let verdict = tokio::time::timeout(LOOKUP, look)
-            .await
-            .map_or(Verdict::Failed, |check| check.verdict);
-        match opted_out(verdict) {
-            Some(true) => FirstLook::OptedOut,
-            Some(false) => FirstLook::Free,
-            // What the guard lets nobody look up is never known.
-            None if verdict == Verdict::Refused => FirstLook::Free,
-            None if is_patience_over(row, self.now()) => FirstLook::Free,
-            None => FirstLook::Open,
+        if let Err(error) = &kept {
+            let error = error.internal.as_ref().unwrap_or(&error.public);
+            tracing::warn!(error, domain = row.name, "an opt-out could not be kept");
+        }
+        if look == FirstLook::OptedOut && kept.is_ok() {
+            app.store.visits_end(row.id).await?;
+        } else {
+            later.extend(row.lease.map(|lease| (row.id, lease)));
         }
     }
-
-    /// Keeps that a domain wants to be left alone.
-    async fn leave_alone(&self, seen: &domain::Model) -> Result<(), AppError> {
-        let (write, mut row, followers) = self.write_with_followers(seen).await?;
-        row.opted_out_by.get_or_insert(OptOut::Record.into());
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        self.follow_proofs(&write, &mut ledger, &mut row, &followers, SYSTEM)
-            .await?;
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(())
+    if !later.is_empty() {
+        visits_give_back(app, &later, AGAIN).await?;
     }
+    Ok(permitted)
+}
+
+async fn first_look_before(app: &App, fetcher: &Fetcher, (row, due): &Leased) -> FirstLook {
+    if due.iter().any(|source| source.attempts > 0) {
+        return FirstLook::Free;
+    }
+    let Some(host) = host_of(&row.name) else {
+        return FirstLook::Free;
+    };
+    let registry = registry_host(app);
+    let look = fetcher.check_dns_standing(host, &registry, None, app.clock.now());
+    let verdict = tokio::time::timeout(LOOKUP, look)
+        .await
+        .map_or(Verdict::Failed, |check| check.verdict);
+    match opted_out(verdict) {
+        Some(true) => FirstLook::OptedOut,
+        Some(false) => FirstLook::Free,
+        // What the guard lets nobody look up is never known.
+        None if verdict == Verdict::Refused => FirstLook::Free,
+        None if is_patience_over(row, app.now()) => FirstLook::Free,
+        None => FirstLook::Open,
+    }
+}
+
+/// Keeps that a domain wants to be left alone.
+async fn leave_alone(app: &App, seen: &domain::Model) -> Result<(), AppError> {
+    let (write, mut row, followers) = write_with_followers(app, seen).await?;
+    row.opted_out_by.get_or_insert(OptOut::Record.into());
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    follow_proofs(app, &write, &mut ledger, &mut row, &followers, SYSTEM).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(())
 }

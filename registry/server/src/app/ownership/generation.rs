@@ -1,5 +1,13 @@
 //! Another owner of a domain: a new generation, of which nothing that went before is true.
 
+use crate::app::covering::cover_agent;
+use crate::app::domain_view::domain_view;
+use crate::app::domains::domain_visible;
+use crate::app::domains::write_with_followers;
+use crate::app::ingest::after_act;
+use crate::app::ownership::settle::follow_redirects;
+use crate::app::reviews::state_of;
+use crate::app::rules::ask_again;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -15,89 +23,83 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents, domains, ownership};
 
-impl App {
-    /// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
-    /// asked for again.
-    ///
-    /// # Errors
-    /// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
-    pub async fn domain_new_generation(
-        &self,
-        caller: &Caller,
-        domain: &str,
-        why: &NewGeneration,
-    ) -> Result<DomainView, AppError> {
-        let admin = caller.demand(Permission::Administer)?;
-        check_reason(&why.reason)?;
-        let seen = self.domain_visible(caller, domain).await?;
-        let (write, mut row, followers) = self.write_with_followers(&seen).await?;
-        let why = (admin.name.as_str(), why.reason.as_str());
-        let touched = self
-            .begin_generation(&write, &mut row, &followers, why, &[])
-            .await?;
-        write.commit().await?;
-        self.after_act(&touched).await;
-        self.wake.checks.notify_one();
-        self.domain_view(caller, row.id).await
-    }
+/// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
+/// asked for again.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
+pub async fn domain_new_generation(
+    app: &App,
+    caller: &Caller,
+    domain: &str,
+    why: &NewGeneration,
+) -> Result<DomainView, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&why.reason)?;
+    let seen = domain_visible(app, caller, domain).await?;
+    let (write, mut row, followers) = write_with_followers(app, &seen).await?;
+    let why = (admin.name.as_str(), why.reason.as_str());
+    let touched = begin_generation(app, &write, &mut row, &followers, why, &[]).await?;
+    write.commit().await?;
+    after_act(app, &touched).await;
+    app.wake.checks.notify_one();
+    domain_view(app, caller, row.id).await
+}
 
-    /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
-    /// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
-    /// are then.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn begin_generation(
-        &self,
-        write: &Write,
-        row: &mut domain::Model,
-        followers: &[domain::Model],
-        (actor, reason): (&str, &str),
-        newcomers: &[Uuid],
-    ) -> Result<Touched, AppError> {
-        let now = self.now();
-        for mut proof in domains::proofs_of(write, &[row.id]).await? {
-            proof.ended_at = Some(now.0);
-            write.proof_update(&proof).await?;
-        }
-        for challenge in ownership::challenges_of(write, &[row.id]).await? {
-            if !newcomers.contains(&challenge.account_id) {
-                write.challenge_end(row.id, challenge.account_id).await?;
-            }
-        }
-        for key in ownership::enrolled_of(write, &[row.id]).await? {
-            write.key_withdraw(row.id, &key.kid).await?;
-        }
-        write.owner_marks_end(row.id).await?;
-        write.sources_approve_as_nobody(row.id).await?;
-        row.generation += 1;
-        row.generation_since = now.0;
-        row.state = DomainState::Unverified.into();
-        row.owner_id = None;
-        row.dns_proved = false;
-        row.contact = None;
-        row.lapsed_at = None;
-        row.check_due_at = row.check_due_at.map(|_| now.0);
-        write.domain_update(row).await?;
-        let mut ledger = Ledger::new(now, self.entropy.as_ref());
-        let data = json!({"generation": row.generation, "reason": reason});
-        ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
-        let mut covering = Covering::load(write, row).await?;
-        for agent in agents::agents_of(write, &[row.id]).await? {
-            let mut state = self.state_of(write, agent.id).await?;
-            state.agent.pins.clear();
-            state.agent.owner_id = state.agent.claimed_by;
-            for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
-                ledger.lift(&mut state, hold, actor, "a new generation began");
-            }
-            ledger.touch(&mut state);
-            self.cover_agent(write, &mut ledger, &mut covering, &mut state)
-                .await?;
-            self.ask_again(write, &mut ledger, &mut state, actor)
-                .await?;
-        }
-        drop(covering);
-        self.follow_redirects(write, &mut ledger, followers).await?;
-        ledger.write(write).await
+/// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
+/// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
+/// are then.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn begin_generation(
+    app: &App,
+    write: &Write,
+    row: &mut domain::Model,
+    followers: &[domain::Model],
+    (actor, reason): (&str, &str),
+    newcomers: &[Uuid],
+) -> Result<Touched, AppError> {
+    let now = app.now();
+    for mut proof in domains::proofs_of(write, &[row.id]).await? {
+        proof.ended_at = Some(now.0);
+        write.proof_update(&proof).await?;
     }
+    for challenge in ownership::challenges_of(write, &[row.id]).await? {
+        if !newcomers.contains(&challenge.account_id) {
+            write.challenge_end(row.id, challenge.account_id).await?;
+        }
+    }
+    for key in ownership::enrolled_of(write, &[row.id]).await? {
+        write.key_withdraw(row.id, &key.kid).await?;
+    }
+    write.owner_marks_end(row.id).await?;
+    write.sources_approve_as_nobody(row.id).await?;
+    row.generation += 1;
+    row.generation_since = now.0;
+    row.state = DomainState::Unverified.into();
+    row.owner_id = None;
+    row.dns_proved = false;
+    row.contact = None;
+    row.lapsed_at = None;
+    row.check_due_at = row.check_due_at.map(|_| now.0);
+    write.domain_update(row).await?;
+    let mut ledger = Ledger::new(now, app.entropy.as_ref());
+    let data = json!({"generation": row.generation, "reason": reason});
+    ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents::agents_of(write, &[row.id]).await? {
+        let mut state = state_of(write, agent.id).await?;
+        state.agent.pins.clear();
+        state.agent.owner_id = state.agent.claimed_by;
+        for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
+            ledger.lift(&mut state, hold, actor, "a new generation began");
+        }
+        ledger.touch(&mut state);
+        cover_agent(app, write, &mut ledger, &mut covering, &mut state).await?;
+        ask_again(app, write, &mut ledger, &mut state, actor).await?;
+    }
+    drop(covering);
+    follow_redirects(app, write, &mut ledger, followers).await?;
+    ledger.write(write).await
 }

@@ -45,7 +45,7 @@ impl World<'_> {
 }
 
 /// Looks for everything a question is about.
-pub(super) async fn look(
+pub(crate) async fn look(
     fetcher: &Fetcher,
     registry: &str,
     question: &Question,
@@ -101,7 +101,7 @@ async fn look_for_owner(world: &World<'_>, host: &str, looked: &mut Looked) {
 }
 
 /// Whether a host has opted out, as far as that can be told.
-pub(super) fn opted_out(verdict: Verdict) -> Option<bool> {
+pub(crate) fn opted_out(verdict: Verdict) -> Option<bool> {
     match verdict {
         Verdict::OptedOut => Some(true),
         Verdict::Failed | Verdict::Bogus | Verdict::Refused => None,

@@ -1,29 +1,29 @@
 //! Whose a domain is: what is to be placed, looking for it, and what follows from what was found
 //! (model.md section 4).
 
-mod acts;
-mod challenges;
-mod dispute;
-mod first_look;
-mod generation;
-mod keys;
-mod look;
-mod settle;
-mod succession;
-mod verify;
+pub mod challenges;
+pub mod dispute;
+pub mod first_look;
+pub mod generation;
+pub mod keys;
+pub mod look;
+pub mod owner;
+pub mod settle;
+pub mod succession;
+pub mod verify;
 
 use uuid::Uuid;
 
 use a2a_registry_domain::ownership::{DomainState, Look, Method};
 use a2a_registry_store::entity::{self, domain};
 
-pub(super) use challenges::{is_provable, why_no_challenge};
-pub(super) use dispute::{disputed, is_disputed, is_party};
-pub(super) use succession::owner_marks;
+pub(crate) use challenges::{is_provable, why_no_challenge};
+pub(crate) use dispute::{disputed, is_disputed, is_party};
+pub(crate) use succession::owner_marks;
 
 /// Whether a domain is nobody's, never had a generation before, and bears no marks of an owner: whoever registered it looks
 /// after it until then. What was an owner's does not fall to who was there before.
-pub(super) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
+pub(crate) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
         && row.generation == 1
         && row.state == DomainState::Unverified
@@ -32,7 +32,7 @@ pub(super) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Mode
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Question {
+pub(crate) struct Question {
     /// The domain, a host name.
     host: String,
     /// Those who say that it is theirs.
@@ -49,7 +49,7 @@ struct Question {
 
 /// Who says that a domain is theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Claimant {
+pub(crate) struct Claimant {
     /// The account.
     account: Uuid,
     /// Its URI, which records name.
@@ -60,7 +60,7 @@ struct Claimant {
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Looked {
+pub(crate) struct Looked {
     /// Whether the domain's own record says that it wants not to be listed; `None` where nobody could tell.
     opted_out: Option<bool>,
     /// What was found for each claimant at each place.
@@ -83,7 +83,7 @@ struct Looked {
 
 /// What was found for a claimant at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+pub(crate) struct Found {
     /// For whom.
     account: Uuid,
     /// How it would prove the domain.

@@ -1,5 +1,11 @@
 //! From what was found to proofs, the domain's state and owner, and its agents' holds.
 
+use crate::app::covering::cover_agent;
+use crate::app::covering::follow_coverage;
+use crate::app::domains::domain_locked;
+use crate::app::ingest::after_write;
+use crate::app::pins::accept_keys;
+use crate::app::reviews::state_of;
 use std::collections::BTreeMap;
 
 use serde_json::json;
@@ -25,242 +31,236 @@ use a2a_registry_store::{Write, agents, domains};
 /// once it is over nothing shall stay in doubt for long.
 const BRAKED_INTERVAL: i64 = HOUR;
 
-impl App {
-    /// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
-    /// the domain and its agents follow. `actor` asked for it.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn settle(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &mut domain::Model,
-        followers: &[domain::Model],
-        looked: &Looked,
-        actor: &str,
-    ) -> Result<(), AppError> {
-        let now = ledger.now();
-        let checks = looked
-            .found
-            .iter()
-            .map(|found| check(row.id, found, looked.braked, actor, now));
-        let hour_ago = now.plus(-HOUR).0;
+/// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
+/// the domain and its agents follow. `actor` asked for it.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn settle(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &mut domain::Model,
+    followers: &[domain::Model],
+    looked: &Looked,
+    actor: &str,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    let checks = looked
+        .found
+        .iter()
+        .map(|found| check(row.id, found, looked.braked, actor, now));
+    let hour_ago = now.plus(-HOUR).0;
+    write
+        .checks_insert(row.id, checks.collect(), hour_ago)
+        .await?;
+    let mut standing = domains::proofs_of(write, &[row.id]).await?;
+    let mut reach_changed = false;
+    let mut in_doubt = looked.braked && looked.opted_out.is_none();
+    for ((account, method), found) in strongest(&looked.found) {
+        let known = standing
+            .iter_mut()
+            .find(|proof| proof.account_id == Some(account) && proof.method == method);
+        match known {
+            // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
+            Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
+            Some(proof) => {
+                reach_changed |= look_again(write, ledger, row, proof, found).await?;
+            }
+            None if found.look == Look::Held => {
+                let proof = new_proof(row.id, found, actor, now);
+                let data = json!({"method": method, "place": found.place, "account": account});
+                ledger.event(EventKind::DomainProved, &row.name, actor, data);
+                write.proof_insert(proof).await?;
+                reach_changed = true;
+            }
+            None => {}
+        }
+    }
+    match looked.opted_out {
+        Some(true) if row.opted_out_by.is_none() => {
+            row.opted_out_by = Some(OptOut::Record.into());
+        }
+        Some(false) if !looked.braked => {
+            // What the owner has said, or somebody of whom only a later build knows, the record does not take back.
+            let kept = row.opted_out_by.take();
+            row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
+        }
+        _ => {}
+    }
+    let daily = next_check(now, unit_random(app.entropy.as_ref()));
+    let next = if in_doubt {
+        now.plus(BRAKED_INTERVAL)
+    } else if looked.host_rested {
+        Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
+    } else {
+        daily
+    };
+    // Who has looked for one claim must not put off the look for the others.
+    if looked.everybody {
+        row.check_due_at = row.check_due_at.map(|_| next.0);
+    }
+    let changed = follow_proofs(app, write, ledger, row, followers, actor).await?;
+    if reach_changed && !changed {
+        follow_coverage(app, write, ledger, row).await?;
+    }
+    Ok(())
+}
+
+/// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
+/// vouches for keys that came before it.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn accept_keys_of(
+    app: &App,
+    row: &domain::Model,
+    looked: &Looked,
+) -> Result<Touched, AppError> {
+    let recorded = |found: &Found| {
+        found.look == Look::Held
+            && found.method == Method::Dns
+            && Some(found.account) == row.owner_id
+    };
+    if !looked.found.iter().any(recorded) {
+        return Ok(Touched::default());
+    }
+    let write = app.store.write().await?;
+    domain_locked(&write, row).await?;
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    for agent in agents::agents_of(&write, &[row.id]).await? {
+        let mut state = state_of(&write, agent.id).await?;
+        accept_keys(&write, &mut ledger, &mut state).await?;
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &touched);
+    Ok(touched)
+}
+
+/// One more look for a proof that stands; says whether it covers other hosts now, or none.
+async fn look_again(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    proof: &mut proof::Model,
+    found: &Found,
+) -> Result<bool, AppError> {
+    let now = ledger.now();
+    let reached = proof.zone.clone();
+    let before = Standing {
+        held_at: Timestamp(proof.held_at),
+        absent_since: proof.absent_since.map(Timestamp),
+        absent_looks: proof.absent_looks,
+    };
+    match before.after(found.look, now) {
+        Ok(after) => {
+            proof.held_at = after.held_at.0;
+            proof.absent_since = after.absent_since.map(|since| since.0);
+            proof.absent_looks = after.absent_looks;
+            if found.look == Look::Held {
+                proof.place = Some(found.place.clone());
+                proof.nonce.clone_from(&found.nonce);
+                proof.zone.clone_from(&found.zone);
+            }
+        }
+        Err(reason) => {
+            proof.ended_at = Some(now.0);
+            let data =
+                json!({"method": proof.method, "account": proof.account_id, "reason": reason});
+            ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
+        }
+    }
+    write.proof_update(proof).await?;
+    Ok(proof.ended_at.is_some() || proof.zone != reached)
+}
+
+/// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
+/// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
+/// now, or another's; its agents are left alone where it is not.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn follow_proofs(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &mut domain::Model,
+    followers: &[domain::Model],
+    actor: &str,
+) -> Result<bool, AppError> {
+    let now = ledger.now();
+    let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
+        .await?
+        .iter()
+        .filter_map(claim)
+        .collect();
+    let before = row.state()?;
+    row.lapsed_at = match (claims.is_empty(), before) {
+        (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
+        (true, _) => row.lapsed_at,
+        (false, _) => None,
+    };
+    let verdict = weigh(&claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
+    let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
+    row.state = verdict.state.into();
+    row.owner_id = verdict.owner;
+    row.dns_proved = claims.iter().any(|claim| {
+        matches!(claim.method, Method::Dns | Method::DnsParent)
+            && claim.account.is_some()
+            && claim.account == verdict.owner
+    });
+    write.domain_update(row).await?;
+    if !changed {
+        return Ok(false);
+    }
+    let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
+    ledger.event(EventKind::DomainState, &row.name, actor, data);
+    let (ended, begun) = (hold_of(before), hold_of(verdict.state));
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents::agents_of(write, &[row.id]).await? {
+        let mut state = state_of(write, agent.id).await?;
+        if let Some(hold) = ended.filter(|_| ended != begun) {
+            ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
+        }
+        state.agent.owner_id = verdict.owner.or(state.agent.claimed_by);
+        ledger.touch(&mut state);
+        if let Some(hold) = begun {
+            ledger.hold(&mut state, hold, SYSTEM, why(verdict.state));
+        }
+        // The domain's state is shown with every agent of it, whatever is decided.
+        let data = json!({"domain_verified": verdict.state == DomainState::Verified});
+        ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
+        // Holds first: what is decided now is decided on the agent as it stands now.
+        cover_agent(app, write, ledger, &mut covering, &mut state).await?;
+    }
+    drop(covering);
+    follow_redirects(app, write, ledger, followers).await?;
+    if verdict.state == DomainState::OptedOut {
+        write.domain_rest(row.id).await?;
+    } else if before == DomainState::OptedOut {
         write
-            .checks_insert(row.id, checks.collect(), hour_ago)
+            .domain_make_visit_due(row.id, now.0.max(row.not_before))
             .await?;
-        let mut standing = domains::proofs_of(write, &[row.id]).await?;
-        let mut reach_changed = false;
-        let mut in_doubt = looked.braked && looked.opted_out.is_none();
-        for ((account, method), found) in strongest(&looked.found) {
-            let known = standing
-                .iter_mut()
-                .find(|proof| proof.account_id == Some(account) && proof.method == method);
-            match known {
-                // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
-                Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
-                Some(proof) => {
-                    reach_changed |= self.look_again(write, ledger, row, proof, found).await?;
-                }
-                None if found.look == Look::Held => {
-                    let proof = new_proof(row.id, found, actor, now);
-                    let data = json!({"method": method, "place": found.place, "account": account});
-                    ledger.event(EventKind::DomainProved, &row.name, actor, data);
-                    write.proof_insert(proof).await?;
-                    reach_changed = true;
-                }
-                None => {}
-            }
-        }
-        match looked.opted_out {
-            Some(true) if row.opted_out_by.is_none() => {
-                row.opted_out_by = Some(OptOut::Record.into());
-            }
-            Some(false) if !looked.braked => {
-                // What the owner has said, or somebody of whom only a later build knows, the record does not take back.
-                let kept = row.opted_out_by.take();
-                row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
-            }
-            _ => {}
-        }
-        let daily = next_check(now, unit_random(self.entropy.as_ref()));
-        let next = if in_doubt {
-            now.plus(BRAKED_INTERVAL)
-        } else if looked.host_rested {
-            Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
-        } else {
-            daily
-        };
-        // Who has looked for one claim must not put off the look for the others.
-        if looked.everybody {
-            row.check_due_at = row.check_due_at.map(|_| next.0);
-        }
-        let changed = self
-            .follow_proofs(write, ledger, row, followers, actor)
-            .await?;
-        if reach_changed && !changed {
-            self.follow_coverage(write, ledger, row).await?;
-        }
-        Ok(())
     }
+    Ok(true)
+}
 
-    /// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
-    /// vouches for keys that came before it.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn accept_keys_of(
-        &self,
-        row: &domain::Model,
-        looked: &Looked,
-    ) -> Result<Touched, AppError> {
-        let recorded = |found: &Found| {
-            found.look == Look::Held
-                && found.method == Method::Dns
-                && Some(found.account) == row.owner_id
-        };
-        if !looked.found.iter().any(recorded) {
-            return Ok(Touched::default());
-        }
-        let write = self.store.write().await?;
-        self.domain_locked(&write, row).await?;
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        for agent in agents::agents_of(&write, &[row.id]).await? {
-            let mut state = self.state_of(&write, agent.id).await?;
-            self.accept_keys(&write, &mut ledger, &mut state).await?;
-        }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&touched);
-        Ok(touched)
+/// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
+/// where the same account has proved both.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn follow_redirects(
+    app: &App,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    followers: &[domain::Model],
+) -> Result<(), AppError> {
+    for follower in followers {
+        follow_coverage(app, write, ledger, follower).await?;
     }
-
-    /// One more look for a proof that stands; says whether it covers other hosts now, or none.
-    async fn look_again(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &domain::Model,
-        proof: &mut proof::Model,
-        found: &Found,
-    ) -> Result<bool, AppError> {
-        let now = ledger.now();
-        let reached = proof.zone.clone();
-        let before = Standing {
-            held_at: Timestamp(proof.held_at),
-            absent_since: proof.absent_since.map(Timestamp),
-            absent_looks: proof.absent_looks,
-        };
-        match before.after(found.look, now) {
-            Ok(after) => {
-                proof.held_at = after.held_at.0;
-                proof.absent_since = after.absent_since.map(|since| since.0);
-                proof.absent_looks = after.absent_looks;
-                if found.look == Look::Held {
-                    proof.place = Some(found.place.clone());
-                    proof.nonce.clone_from(&found.nonce);
-                    proof.zone.clone_from(&found.zone);
-                }
-            }
-            Err(reason) => {
-                proof.ended_at = Some(now.0);
-                let data =
-                    json!({"method": proof.method, "account": proof.account_id, "reason": reason});
-                ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
-            }
-        }
-        write.proof_update(proof).await?;
-        Ok(proof.ended_at.is_some() || proof.zone != reached)
-    }
-
-    /// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
-    /// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
-    /// now, or another's; its agents are left alone where it is not.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn follow_proofs(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        row: &mut domain::Model,
-        followers: &[domain::Model],
-        actor: &str,
-    ) -> Result<bool, AppError> {
-        let now = ledger.now();
-        let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
-            .await?
-            .iter()
-            .filter_map(claim)
-            .collect();
-        let before = row.state()?;
-        row.lapsed_at = match (claims.is_empty(), before) {
-            (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
-            (true, _) => row.lapsed_at,
-            (false, _) => None,
-        };
-        let verdict = weigh(&claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
-        let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
-        row.state = verdict.state.into();
-        row.owner_id = verdict.owner;
-        row.dns_proved = claims.iter().any(|claim| {
-            matches!(claim.method, Method::Dns | Method::DnsParent)
-                && claim.account.is_some()
-                && claim.account == verdict.owner
-        });
-        write.domain_update(row).await?;
-        if !changed {
-            return Ok(false);
-        }
-        let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
-        ledger.event(EventKind::DomainState, &row.name, actor, data);
-        let (ended, begun) = (hold_of(before), hold_of(verdict.state));
-        let mut covering = Covering::load(write, row).await?;
-        for agent in agents::agents_of(write, &[row.id]).await? {
-            let mut state = self.state_of(write, agent.id).await?;
-            if let Some(hold) = ended.filter(|_| ended != begun) {
-                ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
-            }
-            state.agent.owner_id = verdict.owner.or(state.agent.claimed_by);
-            ledger.touch(&mut state);
-            if let Some(hold) = begun {
-                ledger.hold(&mut state, hold, SYSTEM, why(verdict.state));
-            }
-            // The domain's state is shown with every agent of it, whatever is decided.
-            let data = json!({"domain_verified": verdict.state == DomainState::Verified});
-            ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
-            // Holds first: what is decided now is decided on the agent as it stands now.
-            self.cover_agent(write, ledger, &mut covering, &mut state)
-                .await?;
-        }
-        drop(covering);
-        self.follow_redirects(write, ledger, followers).await?;
-        if verdict.state == DomainState::OptedOut {
-            write.domain_rest(row.id).await?;
-        } else if before == DomainState::OptedOut {
-            write
-                .domain_make_visit_due(row.id, now.0.max(row.not_before))
-                .await?;
-        }
-        Ok(true)
-    }
-
-    /// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
-    /// where the same account has proved both.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(in crate::app) async fn follow_redirects(
-        &self,
-        write: &Write,
-        ledger: &mut Ledger<'_>,
-        followers: &[domain::Model],
-    ) -> Result<(), AppError> {
-        for follower in followers {
-            self.follow_coverage(write, ledger, follower).await?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The hold that a domain's state puts on its agents.

@@ -1,5 +1,6 @@
 //! Another owner of a domain is told by what changes with it (model.md section 4).
 
+use crate::app::ownership::generation::begin_generation;
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
@@ -20,59 +21,56 @@ const MAX_CARD_KEYS: usize = 64;
 const CHANGED: &str =
     "its name servers, its TLS key and the keys of its cards have all changed since its last proof";
 
-impl App {
-    /// Ends a domain's generation where everything that it was known by has changed since a proof of it was last
-    /// found; then what was found for accounts whose proofs have stood until now is no proof any more. Keeps what
-    /// it is known by from now on, where a proof was found.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub(super) async fn follow_owner(
-        &self,
-        write: &Write,
-        row: &mut domain::Model,
-        followers: &[domain::Model],
-        looked: &mut Looked,
-    ) -> Result<Touched, AppError> {
-        let held = |looked: &Looked| looked.found.iter().any(|found| found.look == Look::Held);
-        let kept = ownership::owner_marks_of(write, &[row.id]).await?.pop();
-        let standing = domains::proofs_of(write, &[row.id]).await?;
-        if kept.is_none() && standing.is_empty() && !held(looked) {
-            return Ok(Touched::default());
-        }
-        let mut before = kept.as_ref().map(owner_marks).unwrap_or_default();
-        let now = OwnerMarks {
-            name_servers: looked.name_servers.iter().cloned().collect(),
-            tls_key: looked.tls_key.clone(),
-            card_keys: card_keys(write, row.id).await?,
-        };
-        let mut touched = Touched::default();
-        if before.are_of_another_than(&now) {
-            let past: Vec<Uuid> = standing.iter().filter_map(|row| row.account_id).collect();
-            let mut newcomers = Vec::new();
-            for found in looked.found.iter_mut().filter(|one| one.look == Look::Held) {
-                if past.contains(&found.account) {
-                    found.look = Look::Wrong;
-                    found.detail = format!("it was there, and counts no more: {CHANGED}");
-                } else {
-                    newcomers.push(found.account);
-                }
-            }
-            touched = self
-                .begin_generation(write, row, followers, (SYSTEM, CHANGED), &newcomers)
-                .await?;
-            before = OwnerMarks::default();
-        } else if kept.is_some() && !held(looked) {
-            return Ok(touched);
-        }
-        if touched.seq.is_none() || held(looked) {
-            let seen_at = self.now().0;
-            write
-                .owner_marks_keep(model(row.id, &before.after(now), seen_at))
-                .await?;
-        }
-        Ok(touched)
+/// Ends a domain's generation where everything that it was known by has changed since a proof of it was last
+/// found; then what was found for accounts whose proofs have stood until now is no proof any more. Keeps what
+/// it is known by from now on, where a proof was found.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn follow_owner(
+    app: &App,
+    write: &Write,
+    row: &mut domain::Model,
+    followers: &[domain::Model],
+    looked: &mut Looked,
+) -> Result<Touched, AppError> {
+    let held = |looked: &Looked| looked.found.iter().any(|found| found.look == Look::Held);
+    let kept = ownership::owner_marks_of(write, &[row.id]).await?.pop();
+    let standing = domains::proofs_of(write, &[row.id]).await?;
+    if kept.is_none() && standing.is_empty() && !held(looked) {
+        return Ok(Touched::default());
     }
+    let mut before = kept.as_ref().map(owner_marks).unwrap_or_default();
+    let now = OwnerMarks {
+        name_servers: looked.name_servers.iter().cloned().collect(),
+        tls_key: looked.tls_key.clone(),
+        card_keys: card_keys(write, row.id).await?,
+    };
+    let mut touched = Touched::default();
+    if before.are_of_another_than(&now) {
+        let past: Vec<Uuid> = standing.iter().filter_map(|row| row.account_id).collect();
+        let mut newcomers = Vec::new();
+        for found in looked.found.iter_mut().filter(|one| one.look == Look::Held) {
+            if past.contains(&found.account) {
+                found.look = Look::Wrong;
+                found.detail = format!("it was there, and counts no more: {CHANGED}");
+            } else {
+                newcomers.push(found.account);
+            }
+        }
+        touched =
+            begin_generation(app, write, row, followers, (SYSTEM, CHANGED), &newcomers).await?;
+        before = OwnerMarks::default();
+    } else if kept.is_some() && !held(looked) {
+        return Ok(touched);
+    }
+    if touched.seq.is_none() || held(looked) {
+        let seen_at = app.now().0;
+        write
+            .owner_marks_keep(model(row.id, &before.after(now), seen_at))
+            .await?;
+    }
+    Ok(touched)
 }
 
 /// The keys that the newest of a domain's own cards are signed with.
@@ -94,7 +92,7 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
 }
 
 /// What a row says that a domain was like.
-pub(in crate::app) fn owner_marks(row: &entity::owner_marks::Model) -> OwnerMarks {
+pub(crate) fn owner_marks(row: &entity::owner_marks::Model) -> OwnerMarks {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     OwnerMarks {
         name_servers: words(&row.name_servers),

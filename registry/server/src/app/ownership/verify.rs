@@ -1,5 +1,17 @@
 //! Looking for proofs: when an account asks for it, and once a day.
 
+use crate::app::domain_view::domain_view;
+use crate::app::domains::domain_visible;
+use crate::app::domains::write_with_followers;
+use crate::app::ingest::after_write;
+use crate::app::ingest::searchable;
+use crate::app::outage::is_braked;
+use crate::app::ownership::challenges::account_uri;
+use crate::app::ownership::challenges::challenge_where_none;
+use crate::app::ownership::challenges::registry_host;
+use crate::app::ownership::settle::accept_keys_of;
+use crate::app::ownership::settle::settle;
+use crate::app::ownership::succession::follow_owner;
 use std::sync::Arc;
 
 use a2a_crawler::fetch::Fetcher;
@@ -29,237 +41,240 @@ const MAX_CLAIMANTS: usize = 5;
 /// Challenges of one account that are looked for at once: those that were proved by, and the newest.
 const MAX_NONCES: usize = 3;
 
-impl App {
-    /// Lets proofs be looked for through this fetcher from now on. The first one given stays.
-    pub fn reach_out(&self, fetcher: Arc<Fetcher>) {
-        // Whoever comes second reaches the same world by the same settings.
-        let _ = self.fetcher.set(fetcher);
-    }
+/// Lets proofs be looked for through this fetcher from now on. The first one given stays.
+pub fn reach_out(app: &App, fetcher: Arc<Fetcher>) {
+    // Whoever comes second reaches the same world by the same settings.
+    let _ = app.fetcher.set(fetcher);
+}
 
-    /// Looks for the caller's proof of a domain now; a curator looks for everybody's.
-    ///
-    /// # Errors
-    /// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
-    /// an hour; `Unavailable` where this process reaches nothing outside.
-    pub async fn domain_verify(
-        &self,
-        caller: &Caller,
-        domain: &str,
-    ) -> Result<Verification, AppError> {
-        let account = caller.demand(Permission::Register)?;
-        let row = self.domain_visible(caller, domain).await?;
-        if !is_provable(&row) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
-                    row.name
-                ),
-            ));
-        }
-        self.check_attempts(account, &row).await?;
-        // A curator looks for what others have placed and claims nothing by that.
-        if !caller.may(Permission::Curate) {
-            let write = self.store.write().await?;
-            self.challenge_where_none(&write, row.id, account.id)
-                .await?;
-            write.commit().await?;
-        }
-        let question = self.question(&row, Some(caller)).await?;
-        let mut looked = self.look(&question).await?;
-        self.take_in(&row, &mut looked, &account.name).await?;
-        let at = self.now();
-        Ok(Verification {
-            domain: self.domain_view(caller, row.id).await?,
-            checks: looked
-                .found
-                .into_iter()
-                .map(|found| ProofCheck {
-                    at,
-                    method: found.method.as_str().into(),
-                    place: found.place,
-                    outcome: found.look.as_str().into(),
-                    detail: found.detail,
-                    wanted: found.wanted,
-                    found: found.instead,
-                    aliased: found.aliased,
-                })
-                .collect(),
-        })
+/// Looks for the caller's proof of a domain now; a curator looks for everybody's.
+///
+/// # Errors
+/// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
+/// an hour; `Unavailable` where this process reaches nothing outside.
+pub async fn domain_verify(
+    app: &App,
+    caller: &Caller,
+    domain: &str,
+) -> Result<Verification, AppError> {
+    let account = caller.demand(Permission::Register)?;
+    let row = domain_visible(app, caller, domain).await?;
+    if !is_provable(&row) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
+                row.name
+            ),
+        ));
     }
-
-    /// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub async fn check_lease(&self) -> Result<Option<DueCheck>, AppError> {
-        let now = self.now();
-        let wish = CheckWish {
-            now: now.0,
-            leased_until: now.plus(TAKEN_FOR).0,
-            lease: random_number(self.entropy.as_ref()).cast_signed(),
-            registered_before: now.plus(-SPACING).0,
-            overdue_since: now.plus(-TAKEN_FOR).0,
-        };
-        Ok(self.store.check_lease(&wish).await?)
-    }
-
-    /// Makes a look that was leased.
-    ///
-    /// # Errors
-    /// Where the database fails; the lease is to be given back then.
-    pub async fn check_make(&self, check: &DueCheck) -> Result<(), AppError> {
-        let question = Question {
-            may_ask_host: check.may_ask_host,
-            ..self.question(&check.domain, None).await?
-        };
-        let mut looked = self.look(&question).await?;
-        self.take_in(&check.domain, &mut looked, SYSTEM).await?;
-        self.check_end(check, looked.asked_host, looked.retry_after)
-            .await
-    }
-
-    /// Gives back a look that was not made, or broken off; it is due again minutes later.
-    ///
-    /// # Errors
-    /// Where the database fails; the lease runs out by itself then.
-    pub async fn check_give_back(&self, check: &DueCheck) -> Result<(), AppError> {
-        self.check_end(check, check.may_ask_host, 0).await
-    }
-
-    /// Ends the lease of a look; a host that was asked rests, as after a visit, and for as many seconds as it wants to.
-    async fn check_end(
-        &self,
-        check: &DueCheck,
-        asked: bool,
-        retry_after: u32,
-    ) -> Result<(), AppError> {
-        if !check.may_ask_host {
-            return Ok(());
-        }
-        let now = self.now();
-        let wished = now.plus(i64::from(retry_after) * SECOND).0;
-        let spaced = wished.max(now.plus(if asked { SPACING } else { 0 }).0);
-        // Where some networks are exempt a host of no known block lies in one of them.
-        let exempt = !self.config.crawler.allow_networks.is_empty();
-        let unknown = if exempt { wished } else { spaced };
-        let write = self.store.write().await?;
-        write.check_end(&check.domain, spaced, unknown).await?;
+    check_attempts(app, account, &row).await?;
+    // A curator looks for what others have placed and claims nothing by that.
+    if !caller.may(Permission::Curate) {
+        let write = app.store.write().await?;
+        challenge_where_none(app, &write, row.id, account.id).await?;
         write.commit().await?;
-        self.wake.visits.notify_one();
-        Ok(())
     }
+    let question = question(app, &row, Some(caller)).await?;
+    let mut looked = look(app, &question).await?;
+    take_in(app, &row, &mut looked, &account.name).await?;
+    let at = app.now();
+    Ok(Verification {
+        domain: domain_view(app, caller, row.id).await?,
+        checks: looked
+            .found
+            .into_iter()
+            .map(|found| ProofCheck {
+                at,
+                method: found.method.as_str().into(),
+                place: found.place,
+                outcome: found.look.as_str().into(),
+                detail: found.detail,
+                wanted: found.wanted,
+                found: found.instead,
+                aliased: found.aliased,
+            })
+            .collect(),
+    })
+}
 
-    async fn look(&self, question: &Question) -> Result<Looked, AppError> {
-        let fetcher = self.fetcher.get().ok_or_else(|| {
-            AppError::unavailable("This process looks for no proofs; try again later.", 60)
-        })?;
-        let now = self.clock.now();
-        let looked = look::look(fetcher, &self.registry_host(), question, now).await;
-        Ok(Looked {
-            braked: self.is_braked().await?,
-            ..looked
-        })
+/// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn check_lease(app: &App) -> Result<Option<DueCheck>, AppError> {
+    let now = app.now();
+    let wish = CheckWish {
+        now: now.0,
+        leased_until: now.plus(TAKEN_FOR).0,
+        lease: random_number(app.entropy.as_ref()).cast_signed(),
+        registered_before: now.plus(-SPACING).0,
+        overdue_since: now.plus(-TAKEN_FOR).0,
+    };
+    Ok(app.store.check_lease(&wish).await?)
+}
+
+/// Makes a look that was leased.
+///
+/// # Errors
+/// Where the database fails; the lease is to be given back then.
+pub async fn check_make(app: &App, check: &DueCheck) -> Result<(), AppError> {
+    let question = Question {
+        may_ask_host: check.may_ask_host,
+        ..question(app, &check.domain, None).await?
+    };
+    let mut looked = look(app, &question).await?;
+    take_in(app, &check.domain, &mut looked, SYSTEM).await?;
+    check_end(app, check, looked.asked_host, looked.retry_after).await
+}
+
+/// Gives back a look that was not made, or broken off; it is due again minutes later.
+///
+/// # Errors
+/// Where the database fails; the lease runs out by itself then.
+pub async fn check_give_back(app: &App, check: &DueCheck) -> Result<(), AppError> {
+    check_end(app, check, check.may_ask_host, 0).await
+}
+
+/// Ends the lease of a look; a host that was asked rests, as after a visit, and for as many seconds as it wants to.
+async fn check_end(
+    app: &App,
+    check: &DueCheck,
+    asked: bool,
+    retry_after: u32,
+) -> Result<(), AppError> {
+    if !check.may_ask_host {
+        return Ok(());
     }
+    let now = app.now();
+    let wished = now.plus(i64::from(retry_after) * SECOND).0;
+    let spaced = wished.max(now.plus(if asked { SPACING } else { 0 }).0);
+    // Where some networks are exempt a host of no known block lies in one of them.
+    let exempt = !app.config.crawler.allow_networks.is_empty();
+    let unknown = if exempt { wished } else { spaced };
+    let write = app.store.write().await?;
+    write.check_end(&check.domain, spaced, unknown).await?;
+    write.commit().await?;
+    app.wake.visits.notify_one();
+    Ok(())
+}
 
-    /// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
-    async fn take_in(
-        &self,
-        seen: &domain::Model,
-        looked: &mut Looked,
-        actor: &str,
-    ) -> Result<(), AppError> {
-        let (write, mut row, followers) = self.write_with_followers(seen).await?;
-        // Another owner ends proofs too, and shows on port 443 alone.
-        let succeeded = if looked.braked || !is_provable(&row) {
-            Touched::default()
-        } else {
-            self.follow_owner(&write, &mut row, &followers, looked)
-                .await?
-        };
-        let mut ledger = Ledger::new(self.now(), self.entropy.as_ref());
-        self.settle(&write, &mut ledger, &mut row, &followers, looked, actor)
-            .await?;
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        self.after_write(&succeeded);
-        self.after_write(&touched);
-        self.wake.visits.notify_one();
-        let accepted = self.accept_keys_of(&row, looked).await?;
-        self.searchable(&[&succeeded, &touched, &accepted]).await;
-        Ok(())
-    }
+async fn look(app: &App, question: &Question) -> Result<Looked, AppError> {
+    let fetcher = app.fetcher.get().ok_or_else(|| {
+        AppError::unavailable("This process looks for no proofs; try again later.", 60)
+    })?;
+    let now = app.clock.now();
+    let looked = look::look(fetcher, &registry_host(app), question, now).await;
+    Ok(Looked {
+        braked: is_braked(app).await?,
+        ..looked
+    })
+}
 
-    /// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
-    async fn question(
-        &self,
-        row: &domain::Model,
-        caller: Option<&Caller>,
-    ) -> Result<Question, AppError> {
-        let now = self.now();
-        let challenges = ownership::challenges_of(&self.store, &[row.id]).await?;
-        let proofs = domains::proofs_of(&self.store, &[row.id]).await?;
-        let mut claimants: Vec<Claimant> = Vec::new();
-        let standing = proofs.iter().filter_map(standing_claim);
-        let open = challenges
-            .iter()
-            .filter(|challenge| challenge.expires_at > now.0)
-            .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone()), false));
-        // Before any are left out: the claims of others must not crowd out those that are asked for.
-        let only = caller.filter(|caller| !caller.may(Permission::Curate));
-        let asked_for = |account| only.is_none_or(|caller| caller.is(Some(account)));
-        let claims = standing.chain(open).filter(|claim| asked_for(claim.0));
-        for (account, nonce, stands) in claims {
-            let known = claimants.iter_mut().find(|known| known.account == account);
-            if let Some(known) = known {
-                known.nonces.extend(nonce);
-            } else if stands || claimants.len() < MAX_CLAIMANTS {
-                claimants.push(Claimant {
-                    account,
-                    uri: self.account_uri(account),
-                    nonces: nonce.into_iter().collect(),
-                });
-            }
+/// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
+async fn take_in(
+    app: &App,
+    seen: &domain::Model,
+    looked: &mut Looked,
+    actor: &str,
+) -> Result<(), AppError> {
+    let (write, mut row, followers) = write_with_followers(app, seen).await?;
+    // Another owner ends proofs too, and shows on port 443 alone.
+    let succeeded = if looked.braked || !is_provable(&row) {
+        Touched::default()
+    } else {
+        follow_owner(app, &write, &mut row, &followers, looked).await?
+    };
+    let mut ledger = Ledger::new(app.now(), app.entropy.as_ref());
+    settle(
+        app,
+        &write,
+        &mut ledger,
+        &mut row,
+        &followers,
+        looked,
+        actor,
+    )
+    .await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(app, &succeeded);
+    after_write(app, &touched);
+    app.wake.visits.notify_one();
+    let accepted = accept_keys_of(app, &row, looked).await?;
+    searchable(app, &[&succeeded, &touched, &accepted]).await;
+    Ok(())
+}
+
+/// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
+async fn question(
+    app: &App,
+    row: &domain::Model,
+    caller: Option<&Caller>,
+) -> Result<Question, AppError> {
+    let now = app.now();
+    let challenges = ownership::challenges_of(&app.store, &[row.id]).await?;
+    let proofs = domains::proofs_of(&app.store, &[row.id]).await?;
+    let mut claimants: Vec<Claimant> = Vec::new();
+    let standing = proofs.iter().filter_map(standing_claim);
+    let open = challenges
+        .iter()
+        .filter(|challenge| challenge.expires_at > now.0)
+        .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone()), false));
+    // Before any are left out: the claims of others must not crowd out those that are asked for.
+    let only = caller.filter(|caller| !caller.may(Permission::Curate));
+    let asked_for = |account| only.is_none_or(|caller| caller.is(Some(account)));
+    let claims = standing.chain(open).filter(|claim| asked_for(claim.0));
+    for (account, nonce, stands) in claims {
+        let known = claimants.iter_mut().find(|known| known.account == account);
+        if let Some(known) = known {
+            known.nonces.extend(nonce);
+        } else if stands || claimants.len() < MAX_CLAIMANTS {
+            claimants.push(Claimant {
+                account,
+                uri: account_uri(app, account),
+                nonces: nonce.into_iter().collect(),
+            });
         }
-        for claimant in &mut claimants {
-            claimant.nonces.sort_unstable();
-            claimant.nonces.dedup();
-            claimant.nonces.truncate(MAX_NONCES);
-        }
-        let marks = ownership::owner_marks_of(&self.store, &[row.id]).await?;
-        Ok(Question {
-            host: host_of(&row.name).unwrap_or(&row.name).to_owned(),
-            claimants,
-            proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
-            everybody: only.is_none(),
-            may_ask_host: true,
-            asks_in_doubt: is_patience_over(row, now),
-        })
     }
+    for claimant in &mut claimants {
+        claimant.nonces.sort_unstable();
+        claimant.nonces.dedup();
+        claimant.nonces.truncate(MAX_NONCES);
+    }
+    let marks = ownership::owner_marks_of(&app.store, &[row.id]).await?;
+    Ok(Question {
+        host: host_of(&row.name).unwrap_or(&row.name).to_owned(),
+        claimants,
+        proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
+        everybody: only.is_none(),
+        may_ask_host: true,
+        asks_in_doubt: is_patience_over(row, now),
+    })
+}
 
-    /// Whether the account may have a domain checked once more.
-    async fn check_attempts(&self, account: &Account, row: &domain::Model) -> Result<(), AppError> {
-        let now = self.now();
-        // Not those that a clock which was ahead has dated beyond the present: they would count for as long as it was.
-        let hour = now.plus(-HOUR)..=now;
-        let failed = ownership::failed_checks(&self.store, row.id, &account.name, hour).await?;
-        if (failed.len() as u64) < FAILED_CHECKS {
-            return Ok(());
-        }
-        let again = failed.first().copied().unwrap_or(now.0) + HOUR;
-        let seconds = (again - now.0).max(0) / SECOND + 1;
-        Err(AppError {
-            retry_after: u32::try_from(seconds).ok(),
-            ..AppError::new(
-                ErrorKind::TooManyRequests,
-                format!(
-                    "{FAILED_CHECKS} checks of {} have failed within an hour; the next one is possible at {}.",
-                    row.name,
-                    Timestamp(again).to_rfc3339()
-                ),
-            )
-        })
+/// Whether the account may have a domain checked once more.
+async fn check_attempts(app: &App, account: &Account, row: &domain::Model) -> Result<(), AppError> {
+    let now = app.now();
+    // Not those that a clock which was ahead has dated beyond the present: they would count for as long as it was.
+    let hour = now.plus(-HOUR)..=now;
+    let failed = ownership::failed_checks(&app.store, row.id, &account.name, hour).await?;
+    if (failed.len() as u64) < FAILED_CHECKS {
+        return Ok(());
     }
+    let again = failed.first().copied().unwrap_or(now.0) + HOUR;
+    let seconds = (again - now.0).max(0) / SECOND + 1;
+    Err(AppError {
+        retry_after: u32::try_from(seconds).ok(),
+        ..AppError::new(
+            ErrorKind::TooManyRequests,
+            format!(
+                "{FAILED_CHECKS} checks of {} have failed within an hour; the next one is possible at {}.",
+                row.name,
+                Timestamp(again).to_rfc3339()
+            ),
+        )
+    })
 }
 
 /// Whose claim a proof is, with what was placed for it; it stands.

@@ -1,5 +1,6 @@
 //! Orders that first pages have shown, held for the pages behind them.
 
+use crate::app::search::run;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -16,11 +17,11 @@ const FROZEN: usize = 1000;
 
 /// The order a first page has shown.
 #[derive(Debug)]
-pub(in crate::app) struct Frozen {
+pub(crate) struct Frozen {
     order: Mutex<Held>,
     total: u64,
     /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
-    pub(super) mode: Mode,
+    pub(crate) mode: Mode,
 }
 
 /// An order as it is held: to be worked out when a second page is asked for, then as places.
@@ -49,152 +50,142 @@ impl Frozen {
     }
 }
 
-impl App {
-    /// The frozen order that a page goes on in. Another process may have given the page before, or this one have
-    /// forgotten the order: it is found again as long as nothing has happened since.
-    pub(super) async fn frozen_at(
-        &self,
-        caller: &Caller,
-        canonical: &str,
-        request: &SearchRequest,
-        position: &Position,
-    ) -> Result<Option<(Arc<Frozen>, usize)>, AppError> {
-        let Some((key, offset)) = position.frozen else {
-            return Ok(None);
-        };
-        let order = match self.searches.frozen.get(&key) {
-            Some(order) => Some(order),
-            None => {
-                self.found_again(key, caller, canonical, request, position.mode)
-                    .await?
-            }
-        };
-        Ok(order
-            .filter(|order| offset < order.len())
-            .map(|order| (order, offset)))
-    }
+/// The frozen order that a page goes on in. Another process may have given the page before, or this one have
+/// forgotten the order: it is found again as long as nothing has happened since.
+pub(crate) async fn frozen_at(
+    app: &App,
+    caller: &Caller,
+    canonical: &str,
+    request: &SearchRequest,
+    position: &Position,
+) -> Result<Option<(Arc<Frozen>, usize)>, AppError> {
+    let Some((key, offset)) = position.frozen else {
+        return Ok(None);
+    };
+    let order = match app.searches.frozen.get(&key) {
+        Some(order) => Some(order),
+        None => found_again(app, key, caller, canonical, request, position.mode).await?,
+    };
+    Ok(order
+        .filter(|order| offset < order.len())
+        .map(|order| (order, offset)))
+}
 
-    /// The order of this key, where the state of this process is the one it was of.
-    async fn found_again(
-        &self,
-        key: u64,
-        caller: &Caller,
-        canonical: &str,
-        request: &SearchRequest,
-        mode: Mode,
-    ) -> Result<Option<Arc<Frozen>>, AppError> {
-        let meaning = request.meaning.clone().filter(|_| mode != Mode::Lexical);
-        let first = SearchRequest {
-            limit: 1,
-            freeze: true,
-            explain: false,
-            facets: Vec::new(),
-            meaning,
-            ..request.clone()
+/// The order of this key, where the state of this process is the one it was of.
+async fn found_again(
+    app: &App,
+    key: u64,
+    caller: &Caller,
+    canonical: &str,
+    request: &SearchRequest,
+    mode: Mode,
+) -> Result<Option<Arc<Frozen>>, AppError> {
+    let meaning = request.meaning.clone().filter(|_| mode != Mode::Lexical);
+    let first = SearchRequest {
+        limit: 1,
+        freeze: true,
+        explain: false,
+        facets: Vec::new(),
+        meaning,
+        ..request.clone()
+    };
+    let meaning = first.meaning.clone();
+    let now = run(app, move |index| index.order_state(meaning.as_ref())).await?;
+    if order_key(app, caller, canonical, mode, now) != key {
+        return Ok(None);
+    }
+    let (answer, mode) = run(app, move |index| by_words_at_least(index, first.clone())).await?;
+    let again = freeze(app, caller, canonical, &answer, mode);
+    Ok(again
+        .filter(|(again, _)| *again == key)
+        .map(|(_, order)| order))
+}
+
+/// Keeps the order of a first page, where there is one to keep, under a key that every process gives it.
+pub(crate) fn freeze(
+    app: &App,
+    caller: &Caller,
+    canonical: &str,
+    answer: &SearchAnswer,
+    mode: Mode,
+) -> Option<(u64, Arc<Frozen>)> {
+    let order = Arc::clone(answer.frozen.as_ref()?);
+    let key = order_key(app, caller, canonical, mode, order.state());
+    let frozen = Arc::new(Frozen {
+        order: Mutex::new(Held::Unread(order)),
+        total: answer.total,
+        mode,
+    });
+    app.searches.frozen.insert(key, Arc::clone(&frozen));
+    Some((key, frozen))
+}
+
+/// The key of the order that a search has for a caller in a state of the index.
+fn order_key(app: &App, caller: &Caller, canonical: &str, mode: Mode, state: OrderState) -> u64 {
+    let labels = caller.labels().join(" ");
+    app.signer
+        .number(&[canonical, &labels, mode.as_str(), &state.to_string()])
+}
+
+/// A page of a frozen order.
+pub(crate) async fn frozen_page(
+    app: &App,
+    caller: &Caller,
+    query: &SearchQuery,
+    canonical: &str,
+    mut request: SearchRequest,
+    order: &Arc<Frozen>,
+    offset: usize,
+) -> Result<Bytes, AppError> {
+    let key = query
+        .page_token
+        .as_ref()
+        .and_then(|token| {
+            app.signer
+                .position::<Position>(canonical, caller, token)
+                .ok()
+        })
+        .and_then(|position| position.frozen)
+        .map_or(0, |(key, _)| key);
+    let counted = !request.facets.is_empty();
+    let mode = order.mode;
+    if mode == Mode::Lexical {
+        request.meaning = None;
+    }
+    let held = Arc::clone(order);
+    let (mut answer, places, end) = run(app, move |index| {
+        let places = held.places()?;
+        let end = (offset + request.limit).min(places.len());
+        let page = places.get(offset..end).unwrap_or_default();
+        let hits = index.fetch(page, offset, &request)?;
+        let mut answer = SearchAnswer {
+            hits,
+            ..SearchAnswer::default()
         };
-        let meaning = first.meaning.clone();
-        let now = self
-            .run(move |index| index.order_state(meaning.as_ref()))
-            .await?;
-        if self.order_key(caller, canonical, mode, now) != key {
-            return Ok(None);
+        if counted {
+            let counting = SearchRequest {
+                limit: 0,
+                ..request.clone()
+            };
+            answer.facets = index.search(&counting)?.facets;
         }
-        let (answer, mode) = self
-            .run(move |index| by_words_at_least(index, first.clone()))
-            .await?;
-        let again = self.freeze(caller, canonical, &answer, mode);
-        Ok(again
-            .filter(|(again, _)| *again == key)
-            .map(|(_, order)| order))
-    }
-
-    /// Keeps the order of a first page, where there is one to keep, under a key that every process gives it.
-    pub(super) fn freeze(
-        &self,
-        caller: &Caller,
-        canonical: &str,
-        answer: &SearchAnswer,
-        mode: Mode,
-    ) -> Option<(u64, Arc<Frozen>)> {
-        let order = Arc::clone(answer.frozen.as_ref()?);
-        let key = self.order_key(caller, canonical, mode, order.state());
-        let frozen = Arc::new(Frozen {
-            order: Mutex::new(Held::Unread(order)),
-            total: answer.total,
+        Ok((answer, Arc::clone(&places), end))
+    })
+    .await?;
+    answer.total = order.total;
+    let more = order.total > end as u64;
+    // The whole page may have been hidden since; the order still says where the next one begins.
+    let position = match answer.hits.last() {
+        Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
+        None => places.get(end.wrapping_sub(1)).map(|place| Position {
+            frozen: Some((key, end)),
+            last: Last::Score(0.0),
             mode,
-        });
-        self.searches.frozen.insert(key, Arc::clone(&frozen));
-        Some((key, frozen))
-    }
-
-    /// The key of the order that a search has for a caller in a state of the index.
-    fn order_key(&self, caller: &Caller, canonical: &str, mode: Mode, state: OrderState) -> u64 {
-        let labels = caller.labels().join(" ");
-        self.signer
-            .number(&[canonical, &labels, mode.as_str(), &state.to_string()])
-    }
-
-    /// A page of a frozen order.
-    pub(super) async fn frozen_page(
-        &self,
-        caller: &Caller,
-        query: &SearchQuery,
-        canonical: &str,
-        mut request: SearchRequest,
-        order: &Arc<Frozen>,
-        offset: usize,
-    ) -> Result<Bytes, AppError> {
-        let key = query
-            .page_token
-            .as_ref()
-            .and_then(|token| {
-                self.signer
-                    .position::<Position>(canonical, caller, token)
-                    .ok()
-            })
-            .and_then(|position| position.frozen)
-            .map_or(0, |(key, _)| key);
-        let counted = !request.facets.is_empty();
-        let mode = order.mode;
-        if mode == Mode::Lexical {
-            request.meaning = None;
-        }
-        let held = Arc::clone(order);
-        let (mut answer, places, end) = self
-            .run(move |index| {
-                let places = held.places()?;
-                let end = (offset + request.limit).min(places.len());
-                let page = places.get(offset..end).unwrap_or_default();
-                let hits = index.fetch(page, offset, &request)?;
-                let mut answer = SearchAnswer {
-                    hits,
-                    ..SearchAnswer::default()
-                };
-                if counted {
-                    let counting = SearchRequest {
-                        limit: 0,
-                        ..request.clone()
-                    };
-                    answer.facets = index.search(&counting)?.facets;
-                }
-                Ok((answer, Arc::clone(&places), end))
-            })
-            .await?;
-        answer.total = order.total;
-        let more = order.total > end as u64;
-        // The whole page may have been hidden since; the order still says where the next one begins.
-        let position = match answer.hits.last() {
-            Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
-            None => places.get(end.wrapping_sub(1)).map(|place| Position {
-                frozen: Some((key, end)),
-                last: Last::Score(0.0),
-                mode,
-                id: place.id,
-            }),
-        };
-        let next = position
-            .filter(|_| more)
-            .and_then(|position| self.signer.token(canonical, caller, &position));
-        Ok(list(&answer, query.order(), mode, next))
-    }
+            id: place.id,
+        }),
+    };
+    let next = position
+        .filter(|_| more)
+        .and_then(|position| app.signer.token(canonical, caller, &position));
+    Ok(list(&answer, query.order(), mode, next))
 }

@@ -8,7 +8,7 @@ use super::{KeptKeySet, Signatures, verdict};
 impl Signatures {
     /// What is to be said about them. A card whose signature is invalid and keys of another house are errors, so
     /// that no rule approves the card without a person; keys that are merely away are not.
-    pub(in crate::app) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
+    pub(crate) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
         let state = verified_state(&self.entries, |_| false);
         let mut findings = uncovered_findings(bytes, &self.entries);
         let entries = self.entries.iter().enumerate();

@@ -1,7 +1,7 @@
 //! What the signatures of a card are worth with the keys that were found for them.
 
-mod findings;
-mod verdict;
+pub mod findings;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::enrolled_key;
 use verdict::KeptVerdict;
 
-pub(super) use verdict::{Judged, KeyBinding};
+pub(crate) use verdict::{Judged, KeyBinding};
 
 /// What stands in the place of a URL where keys were named to the registry itself.
 const ENROLLED: &str = "enrolled";
@@ -28,7 +28,7 @@ struct Enrolled<'a> {
 /// A key set that a card's signatures name, as it was found when the card was fetched. It is kept with the
 /// version, so that its signatures can be judged again from what was received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptKeySet {
+pub(crate) struct KeptKeySet {
     /// Where it was looked for.
     url: String,
     /// The set as received.
@@ -50,14 +50,14 @@ impl KeptKeySet {
     }
 
     /// The key sets that were kept with a version.
-    pub(super) fn read_all(kept: &str) -> Vec<Self> {
+    pub(crate) fn read_all(kept: &str) -> Vec<Self> {
         serde_json::from_str(kept).unwrap_or_default()
     }
 
     /// The key sets to judge a card's signatures with: the enrolled keys, and of each place that the card names the
     /// keys that were fetched, or else the last ones known of it. So keys that are away for a while take no verdict
     /// back, and give no forger one that is only `unknown`.
-    pub(super) fn to_judge_with(
+    pub(crate) fn to_judge_with(
         fetched: Vec<Self>,
         known: &[Self],
         enrolled: &[enrolled_key::Model],
@@ -77,7 +77,7 @@ impl KeptKeySet {
 
     /// The key sets of a version that is judged anew: of each place the keys that the newest version has, which were
     /// fetched last, and the keys that are enrolled today.
-    pub(super) fn to_judge_anew_with(
+    pub(crate) fn to_judge_anew_with(
         kept: &str,
         newest: &[Self],
         enrolled: &[enrolled_key::Model],
@@ -128,14 +128,14 @@ impl From<&FetchedKeySet> for KeptKeySet {
 
 /// The signatures of a card, judged.
 #[derive(Debug, Clone)]
-pub(super) struct Signatures {
+pub(crate) struct Signatures {
     entries: Vec<SignatureEntry>,
     key_sets: Vec<KeptKeySet>,
 }
 
 impl Signatures {
     /// Judges them with the keys that were found.
-    pub(super) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
+    pub(crate) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
         let found = key_sets.iter().map(KeptKeySet::read);
         let keys = found.fold(KeySet::default(), KeySet::union);
         Self {
@@ -146,7 +146,7 @@ impl Signatures {
 
     /// Whether a key set has other keys than were kept of the same place, so that what was judged with those is to be
     /// judged anew.
-    pub(super) fn renews(&self, kept: &[KeptKeySet]) -> bool {
+    pub(crate) fn renews(&self, kept: &[KeptKeySet]) -> bool {
         self.key_sets.iter().any(|set| {
             let before = kept.iter().find(|before| before.url == set.url);
             set.keys.is_some() && before.is_some_and(|before| before.keys != set.keys)
@@ -154,18 +154,18 @@ impl Signatures {
     }
 
     /// What tells one way of signing from another, however often the card is signed anew.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         verified_summary(&self.entries)
     }
 
     /// The state of all of them, a key being bound to nothing: whether its domain was proved may change
     /// without the card, and is looked at where the state is shown.
-    pub(super) fn state(&self) -> SignatureState {
+    pub(crate) fn state(&self) -> SignatureState {
         verified_state(&self.entries, |_| false).into()
     }
 
     /// The thumbprints of the keys with which they verify, each once, with spaces between.
-    pub(super) fn thumbprints(&self) -> String {
+    pub(crate) fn thumbprints(&self) -> String {
         let valid = self
             .entries
             .iter()
@@ -178,7 +178,7 @@ impl Signatures {
     }
 
     /// The verdict on each signature, as it is kept.
-    pub(super) fn verdicts(&self) -> String {
+    pub(crate) fn verdicts(&self) -> String {
         let verdicts: Vec<KeptVerdict> = self
             .entries
             .iter()
@@ -188,7 +188,7 @@ impl Signatures {
     }
 
     /// The key sets as they are kept.
-    pub(super) fn kept(&self) -> String {
+    pub(crate) fn kept(&self) -> String {
         serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
     }
 
@@ -204,7 +204,7 @@ impl Signatures {
     }
 
     /// Where key sets are named that nobody looked for, since no key of the card may lie there.
-    pub(super) fn foreign(&self) -> Vec<&str> {
+    pub(crate) fn foreign(&self) -> Vec<&str> {
         let foreign = self.key_sets.iter();
         let foreign = foreign.filter(|set| set.foreign && !self.verify_without(set));
         foreign.map(|set| set.url.as_str()).collect()

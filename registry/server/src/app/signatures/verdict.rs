@@ -21,7 +21,7 @@ const MAX_NAMES: usize = 5;
 
 /// The verdict on one signature, as it is kept with the version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptVerdict {
+pub(crate) struct KeptVerdict {
     kid: Option<String>,
     alg: Option<String>,
     /// As of an unproved domain whose keys nobody has enrolled: never `valid`.
@@ -35,7 +35,7 @@ pub(super) struct KeptVerdict {
 }
 
 impl KeptVerdict {
-    pub(super) fn of(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> Self {
+    pub(crate) fn of(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> Self {
         let state = verified_state(std::slice::from_ref(entry), |_| false);
         let key = match &entry.verdict {
             Verdict::Valid { thumbprint, .. } => {
@@ -96,7 +96,7 @@ impl KeptVerdict {
 
 /// What is kept of how the signatures of a version were judged.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::app) struct Judged<'a> {
+pub(crate) struct Judged<'a> {
     /// As of an unproved domain whose keys nobody has enrolled.
     signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
@@ -127,11 +127,11 @@ impl<'a> From<&'a VersionKey> for Judged<'a> {
 
 /// What ties the keys of a card to its domain.
 #[derive(Debug, Clone, Default)]
-pub(in crate::app) struct KeyBinding {
+pub(crate) struct KeyBinding {
     /// Whether an owner's proof of the domain holds.
-    pub(in crate::app) proved: bool,
+    pub(crate) proved: bool,
     /// The thumbprints of the keys that are enrolled for the domain.
-    pub(in crate::app) enrolled: HashSet<String>,
+    pub(crate) enrolled: HashSet<String>,
 }
 
 impl KeyBinding {
@@ -139,7 +139,7 @@ impl KeyBinding {
     ///
     /// # Errors
     /// Where the database fails.
-    pub(in crate::app) async fn of_domains(
+    pub(crate) async fn of_domains(
         on: &impl Handle,
         rows: &[domain::Model],
     ) -> Result<HashMap<i64, Self>, StoreError> {
@@ -156,7 +156,7 @@ impl KeyBinding {
     }
 
     /// The bindings of a domain with these enrolled keys.
-    pub(in crate::app) fn of(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
+    pub(crate) fn of(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
         let thumbprints = enrolled.iter().map(|key| key.thumbprint.clone());
         Self {
             proved: is_proved(row),
@@ -165,19 +165,19 @@ impl KeyBinding {
     }
 
     /// Whether an owner's proof of the domain covers a version that stands so.
-    pub(in crate::app) fn proves(&self, standing: &Kept<Standing>) -> bool {
+    pub(crate) fn proves(&self, standing: &Kept<Standing>) -> bool {
         self.proved && *standing == Standing::Covered
     }
 
     /// Whether one of these keys, with spaces between, is enrolled.
-    pub(in crate::app) fn has_enrolled(&self, thumbprints: &str) -> bool {
+    pub(crate) fn has_enrolled(&self, thumbprints: &str) -> bool {
         thumbprints
             .split_whitespace()
             .any(|key| self.enrolled.contains(key))
     }
 
     /// What the signatures of a version are worth with these bindings.
-    pub(in crate::app) fn state(&self, judged: Judged<'_>) -> SignatureState {
+    pub(crate) fn state(&self, judged: Judged<'_>) -> SignatureState {
         // A verdict that only a later build knows vouches for nothing, as one whose key could not be had.
         let state = judged.signature.known().unwrap_or(SignatureState::Unknown);
         let bound = self.proves(judged.standing) || self.has_enrolled(judged.thumbprints);
@@ -188,7 +188,7 @@ impl KeyBinding {
     }
 
     /// The verdict on the signatures of a version, with its reason; `None` is one that is no longer kept.
-    pub(in crate::app) fn verdict(&self, row: Option<&version::Model>) -> SignatureVerdict {
+    pub(crate) fn verdict(&self, row: Option<&version::Model>) -> SignatureVerdict {
         let Some(row) = row else {
             return SignatureVerdict {
                 state: SignatureState::Unknown,
@@ -230,7 +230,7 @@ fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
 }
 
 /// Why there is no key to verify a signature with.
-pub(super) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
+pub(crate) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
     let name = entry.kid.as_deref().map(shortened);
     let named = name.map_or_else(
         || "a key that fits".to_owned(),
@@ -261,7 +261,7 @@ pub(super) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> St
     format!("The key set {jku} does not have {named} (it has {has}), and {not_enrolled}")
 }
 
-pub(super) fn shortened(name: &str) -> String {
+pub(crate) fn shortened(name: &str) -> String {
     let mut short: String = name.chars().take(MAX_NAME).collect();
     if short.len() < name.len() {
         short.push('…');

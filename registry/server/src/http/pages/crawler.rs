@@ -1,5 +1,6 @@
 //! The page that the crawler's user agent names: what it does, and how to be left out.
 
+use crate::app::ownership::challenges::registry_host;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, web};
 use askama::Template;
@@ -26,7 +27,7 @@ pub(super) async fn show(app: web::Data<App>) -> HttpResponse {
         frame: Frame::new(app.config(), "crawler"),
         record: format!(
             "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
-            text::line(&app.registry_host(), ADDRESS)
+            text::line(&registry_host(&app), ADDRESS)
         ),
         contact: (!contact.is_empty()).then(|| text::line(contact, ADDRESS)),
     };

@@ -1,5 +1,7 @@
 //! The page of one domain: what is asked of it, what came of it, and how to prove it.
 
+use crate::app::agents::agent_show;
+use crate::app::domains::domain_show;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
@@ -140,7 +142,7 @@ pub(super) async fn show(
 ) -> HttpResponse {
     let frame = Frame::new(app.config(), "domain");
     let wait = waited(request.query_string());
-    match app.domain_show(&caller, &domain).await {
+    match domain_show(&app, &caller, &domain).await {
         Ok(view) => {
             let names = names(&app, &caller, &view).await;
             super::page(
@@ -192,7 +194,7 @@ async fn names(app: &App, caller: &Caller, view: &DomainView) -> Vec<(String, St
     let mut names = Vec::new();
     for id in view.agents.iter().take(LIST) {
         let id = id.to_string();
-        if let Ok(agent) = app.agent_show(caller, &id).await {
+        if let Ok(agent) = agent_show(app, caller, &id).await {
             let summary = agent.hit.summary;
             names.push((id, summary.name, summary.description.unwrap_or_default()));
         }

@@ -4,6 +4,10 @@
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
+use crate::app::domains::domain_show;
+use crate::app::events::event_signal;
+use crate::app::register;
+use crate::app::tokens::authenticate;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -129,14 +133,14 @@ async fn first_result(app: &App, caller: &Caller, registered: DomainView) -> (Do
         let mut sources = view.sources.iter();
         !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
     };
-    let mut signal = app.event_signal();
+    let mut signal = event_signal(app);
     let mut view = registered;
     let found = async {
         while waits(&view) {
             if let Ok(Err(_)) = timeout(LOOK, signal.changed()).await {
                 break;
             }
-            if let Ok(newer) = app.domain_show(caller, &view.domain).await {
+            if let Ok(newer) = domain_show(app, caller, &view.domain).await {
                 view = newer;
             }
         }
@@ -160,7 +164,7 @@ async fn register(
     let caller = if token.is_empty() {
         Caller::default()
     } else {
-        app.authenticate(token).await?
+        authenticate(app, token).await?
     };
     if token.is_empty() && app.config().governance.registration == Admission::Token {
         // The API's words are about a header, which a form does not have.
@@ -171,7 +175,7 @@ async fn register(
     }
     let caller = admit_registration(request, caller)?;
     let what = registration(target, form.approve.is_some());
-    let view = app.register(&caller, &what).await?;
+    let view = register::register(app, &caller, &what).await?;
     Ok((caller, view))
 }
 

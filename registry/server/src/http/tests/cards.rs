@@ -1,5 +1,7 @@
 //! Cards are handed out byte for byte, by every address they have.
 
+use crate::app::events::event_signal;
+use crate::app::register::register;
 use std::collections::BTreeSet;
 
 use actix_web::test::TestRequest;
@@ -23,9 +25,9 @@ pub(super) async fn with_agents(
             card_url: Some(agent.card_url.clone()),
             ..Registration::default()
         };
-        registry.app().register(&admin, &what).await.unwrap();
+        register(registry.app(), &admin, &what).await.unwrap();
     }
-    let mut signal = registry.app().event_signal();
+    let mut signal = event_signal(registry.app());
     let found = async {
         loop {
             let list = registry.get("/v1/agents?q=flights").await.json();

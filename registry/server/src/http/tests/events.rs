@@ -1,5 +1,8 @@
 //! The log of events, as pages and as a stream, over real sockets.
 
+use crate::app::register;
+use crate::app::tokens::token_create;
+use crate::app::tokens::token_revoke;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -83,9 +86,7 @@ async fn register(registry: &Registry, port: u16) {
         card_url: Some(format!("http://127.0.0.1:{port}/card.json")),
         ..Registration::default()
     };
-    registry
-        .app()
-        .register(&registry.admin().await, &what)
+    register::register(registry.app(), &registry.admin().await, &what)
         .await
         .unwrap();
 }
@@ -154,12 +155,12 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         name: "stream".into(),
         expires_in_days: Some(1),
     };
-    let token = registry.app().token_create(&admin, &new).await.unwrap();
+    let token = token_create(registry.app(), &admin, &new).await.unwrap();
     let mut stream = served.open_with(&token.secret, "").await.bytes_stream();
     read_until(&mut stream, "token.created").await;
     match end {
         End::Revoked => {
-            let revoked = registry.app().token_revoke(&admin, token.token.id).await;
+            let revoked = token_revoke(registry.app(), &admin, token.token.id).await;
             revoked.unwrap();
         }
         End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),

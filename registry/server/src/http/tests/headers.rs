@@ -1,5 +1,6 @@
 //! Headers that every answer carries, or must not carry.
 
+use crate::app::register::register;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::json;
@@ -139,7 +140,10 @@ async fn a_resource_that_is_known_is_not_sent_again() {
         card_url: Some("http://127.0.0.1:9/card.json".into()),
         ..Default::default()
     };
-    let domain = registry.app().register(&admin, &what).await.unwrap().domain;
+    let domain = register(registry.app(), &admin, &what)
+        .await
+        .unwrap()
+        .domain;
     let ask = |tag: &str| {
         let request = bearer(
             TestRequest::get().uri(&format!("/v1/domains/{domain}")),

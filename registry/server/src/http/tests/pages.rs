@@ -1,5 +1,6 @@
 //! The pages over HTTP: the form that registers, failures as pages, files that may be kept.
 
+use crate::app::domains::domain_show;
 use actix_web::test::TestRequest;
 
 use super::{ADMIN, Answer, Registry};
@@ -30,7 +31,7 @@ async fn page(registry: &Registry, path: &str) -> Answer {
 
 /// Whether the domain of [`CARD`] is there.
 async fn is_registered(app: &App, admin: &Caller) -> bool {
-    match app.domain_show(admin, "127.0.0.1:9").await {
+    match domain_show(app, admin, "127.0.0.1:9").await {
         Ok(_) => true,
         Err(error) if error.kind == ErrorKind::NotFound => false,
         Err(error) => panic!("{error}"),
@@ -76,7 +77,7 @@ async fn the_answer_to_the_form_says_how_to_prove_the_domain_and_where_the_rest_
     }
     // Reloading sends the form again, and registers nothing twice.
     let admin = registry.admin().await;
-    let show = || registry.app().domain_show(&admin, "agents.example.com");
+    let show = || domain_show(registry.app(), &admin, "agents.example.com");
     let before = show().await.unwrap();
     let again = registry.ask(form(&body)).await;
     assert_eq!(again.status, 200);

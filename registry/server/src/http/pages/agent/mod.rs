@@ -2,6 +2,9 @@
 
 mod card;
 
+use crate::app::agents::agent_findings;
+use crate::app::agents::agent_show;
+use crate::app::agents::agent_versions;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -182,9 +185,9 @@ async fn material(app: &App, caller: &Caller, agent: &str) -> Result<Material, A
     };
     let shown = FindingsQuery::default();
     let (agent, versions, findings) = futures::join!(
-        app.agent_show(caller, agent),
-        app.agent_versions(caller, agent, &first),
-        app.agent_findings(caller, agent, &shown),
+        agent_show(app, caller, agent),
+        agent_versions(app, caller, agent, &first),
+        agent_findings(app, caller, agent, &shown),
     );
     Ok(Material {
         agent: agent?,

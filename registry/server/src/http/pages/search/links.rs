@@ -76,7 +76,7 @@ pub(super) fn toggled(
 }
 
 /// The address of a search for one value alone.
-pub(in super::super) fn only(name: &str, value: &str) -> String {
+pub(crate) fn only(name: &str, value: &str) -> String {
     match serde_html_form::to_string([(name, value)]) {
         Ok(pairs) => format!("/?{pairs}"),
         Err(_) => "/".to_owned(),

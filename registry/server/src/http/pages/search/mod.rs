@@ -7,6 +7,8 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use crate::app::search::asks_meaning;
+use crate::app::search::search;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
@@ -96,13 +98,13 @@ pub(super) async fn show(
     let registry = app.config().public_url();
     let (status, page) = match read(request.query_string()) {
         Ok(query) => {
-            let answer = app.search(&caller, &query).await.and_then(|bytes| {
+            let answer = search(&app, &caller, &query).await.and_then(|bytes| {
                 serde_json::from_slice(&bytes)
                     .map_err(|error| AppError::internal(format!("search answer: {error}")))
             });
             let (status, mut page) = SearchPage::new(frame, &query, answer, &registry);
             if let Outcome::Found(found) = &mut page.outcome
-                && app.asks_meaning(&query)
+                && asks_meaning(&app, &query)
             {
                 found.found_by.get_or_insert(WORDS_ALONE);
             }

@@ -94,7 +94,7 @@ pub(super) struct Plan {
 
 /// Why there are no snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum NoPlan {
+pub(crate) enum NoPlan {
     /// The card lists no interface.
     #[error("The card lists no interface, so the agent cannot be called.")]
     NoInterface,
