@@ -1,10 +1,10 @@
 //! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
 
-use a2a_registry_server::app::crawling::visits_give_back;
-use a2a_registry_server::app::crawling::visits_lease;
-use a2a_registry_server::app::domains::domain_recrawl;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_give_back;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::acts::domain_vouch;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
@@ -16,7 +16,10 @@ use sea_orm::EntityTrait as _;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, LEASE, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::LEASE;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const YEAR: Duration = Duration::days(365);
 const DOMAINS: usize = 6;

@@ -7,14 +7,21 @@ mod generated;
 mod sweep;
 
 use a2a_registry_api::Hit;
-use a2a_registry_server::http::{Operation, operations};
+use a2a_registry_server::http::operations::Operation;
+use a2a_registry_server::http::operations::all as operations;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
-use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Program, registry};
-use crate::support::served::{Served, card, ended, text};
-use crate::support::{http, prepared};
+use crate::support::http;
+use crate::support::origin::Origin;
+use crate::support::origin::Reply;
+use crate::support::prepared;
+use crate::support::program::Program;
+use crate::support::program::registry;
+use crate::support::served::Served;
+use crate::support::served::card;
+use crate::support::served::ended;
+use crate::support::served::text;
 
 /// Where the document is checked in.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");

@@ -1,7 +1,7 @@
 //! The one queue: nobody who follows it ever misses a row (model.md section 9).
 
-use a2a_registry_server::app::acts::agent_resume;
-use a2a_registry_server::app::acts::agent_suspend;
+use a2a_registry_server::agents::acts::agent_resume;
+use a2a_registry_server::agents::acts::agent_suspend;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,7 +15,10 @@ use tokio::sync::{Barrier, oneshot};
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{Answer, Stage, card, options};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
+use crate::support::stage::options;
 
 fn event(subject: &str) -> NewEvent {
     NewEvent {

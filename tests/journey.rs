@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use a2a_crawler::Clock;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::app::App;
 use a2a_registry_server::config::Config;
-use a2a_registry_server::jobs::{self, JobOptions, Jobs};
+use a2a_registry_server::context::Context;
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::jobs::Jobs;
 use a2a_registry_server::metrics::Metrics;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
@@ -18,9 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::both_databases;
 use crate::support::exchange::Tap;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::Origin;
+use crate::support::origin::Reply;
 use crate::support::program::Program;
-use crate::support::serving::{ADMIN, Api, Feed, Setup, eventually, seq};
+use crate::support::serving::ADMIN;
+use crate::support::serving::Api;
+use crate::support::serving::Feed;
+use crate::support::serving::Setup;
+use crate::support::serving::eventually;
+use crate::support::serving::seq;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -295,7 +303,7 @@ impl Clock for Manual {
 
 /// A registry inside this process, so that its clock can be moved.
 struct Inside {
-    app: Arc<App>,
+    app: Arc<Context>,
     jobs: Jobs,
     serving: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
@@ -317,7 +325,7 @@ impl Inside {
         config.server.listen = listener.local_addr().unwrap();
         let url = format!("http://{}", config.server.listen);
         let clock: Arc<dyn Clock> = Arc::<Manual>::clone(clock);
-        let started = App::build(
+        let started = Context::build(
             config,
             clock,
             Arc::new(SystemEntropy::default()),
@@ -325,16 +333,16 @@ impl Inside {
         )
         .await
         .unwrap();
-        let jobs = jobs::start(&started.app, JobOptions::default()).unwrap();
+        let jobs = jobs::start(&started.context, JobOptions::default()).unwrap();
         let shutdown = CancellationToken::new();
-        let serving = a2a_registry_server::http::run(
-            Arc::clone(&started.app),
+        let serving = a2a_registry_server::http::server::run(
+            Arc::clone(&started.context),
             listener,
             shutdown.clone(),
             Arc::new(Metrics::new()),
         );
         Self {
-            app: started.app,
+            app: started.context,
             jobs,
             serving: tokio::spawn(serving),
             shutdown,

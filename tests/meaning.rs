@@ -4,23 +4,28 @@
 mod pages;
 mod program;
 
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::meaning::embedding::embedding_open;
-use a2a_registry_server::app::meaning::embedding::embedding_step;
-use a2a_registry_server::app::meaning::embedding::models_forget_but;
-use a2a_registry_server::app::meaning::meaning_progress;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::meaning::embedding::embedding_open;
+use a2a_registry_server::meaning::embedding::embedding_step;
+use a2a_registry_server::meaning::embedding::models_forget_but;
+use a2a_registry_server::meaning::meaning_progress;
+use a2a_registry_server::search::search;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
-use a2a_registry_server::app::{Caller, Embedding, SearchQuery, Step};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::meaning::Embedding;
+use a2a_registry_server::meaning::Step;
+use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::vectors;
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 /// Words of one meaning each; what holds none of them means something else.
 const TOPICS: [&[&str]; 3] = [

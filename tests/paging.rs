@@ -1,16 +1,19 @@
 //! Pages of a search, when what the first page was of is no more.
 
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::search::search;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
-use a2a_registry_server::app::{Caller, SearchQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::search::query::SearchQuery;
 use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const AGENTS: usize = 30;
 const PAGE: u32 = 7;

@@ -1,17 +1,21 @@
 //! Two replicas on one database answer as one: after different histories of commits, merges and deletions, page by
 //! page from whichever of them.
 
-use a2a_registry_server::app::search::listed_agents;
-use a2a_registry_server::app::search::search;
-use a2a_registry_server::app::search::suggest;
-use a2a_registry_server::app::withdrawal::domain_delete;
-use a2a_registry_server::app::{Caller, SearchQuery, SuggestQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::search::listed_agents;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::query::SuggestQuery;
+use a2a_registry_server::search::search;
+use a2a_registry_server::search::suggest;
 use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::dice::Dice;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const AGENTS: usize = 90;
 const QUERIES: usize = 200;

@@ -1,14 +1,14 @@
 //! The store by itself: writing at once, tokens, bytes, a database that takes no writes.
 
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::ingest::ingest;
-use a2a_registry_server::app::reviews::review_approve;
-use a2a_registry_server::app::reviews::review_reject;
-use a2a_registry_server::app::tokens::authenticate;
-use a2a_registry_server::app::tokens::token_create;
-use a2a_registry_server::app::tokens::token_revoke;
-use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::accounts::tokens::token_revoke;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::reviews::queue::review_approve;
+use a2a_registry_server::reviews::queue::review_reject;
 use std::sync::Arc;
 
 use a2a_registry_domain::coverage::Standing;
@@ -16,8 +16,9 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_server::app::{App, ErrorKind};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_by_digest};
@@ -30,12 +31,16 @@ use uuid::Uuid;
 
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::app::Caller;
+use a2a_registry_server::caller::Caller;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::serving::eventually;
-use crate::support::stage::{Answer, Stage, TOKEN, card, options};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::TOKEN;
+use crate::support::stage::card;
+use crate::support::stage::options;
 
 async fn a_domain(store: &Store) -> i64 {
     let write = store.write().await.unwrap();
@@ -260,7 +265,7 @@ async fn one_admin_token_is_made_on_postgres() {
         config.store.data_dir = folder.path().to_owned();
         config.store.database = database.url().to_owned();
         config.search.writer_megabytes = 15;
-        tokio::spawn(App::build(
+        tokio::spawn(Context::build(
             config,
             Arc::new(a2a_crawler::SystemClock),
             Arc::new(SystemEntropy::default()),
@@ -278,8 +283,8 @@ async fn one_admin_token_is_made_on_postgres() {
         .collect();
     assert_eq!(shown.len(), 1, "{shown:?}");
     for one in &started {
-        authenticate(&one.app, shown[0]).await.unwrap();
-        assert!(authenticate(&one.app, TOKEN).await.is_err());
+        authenticate(&one.context, shown[0]).await.unwrap();
+        assert!(authenticate(&one.context, TOKEN).await.is_err());
     }
 }
 

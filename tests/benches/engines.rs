@@ -20,7 +20,7 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::app::indexing::index_anew;
+use a2a_registry_server::search::indexing::index_anew;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -22,10 +22,10 @@ mod report;
 mod shape;
 mod stock;
 
-use a2a_registry_server::app::indexing::index_anew;
-use a2a_registry_server::app::meaning::embedding::embedding_open;
-use a2a_registry_server::app::meaning::embedding::embedding_step;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::meaning::embedding::embedding_open;
+use a2a_registry_server::meaning::embedding::embedding_step;
+use a2a_registry_server::search::indexing::index_anew;
+use a2a_registry_server::search::search;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 use std::ops::Range;
@@ -35,7 +35,10 @@ use std::time::{Duration, Instant};
 
 use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
 use a2a_registry_search::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
-use a2a_registry_server::app::{App, Caller, SearchQuery, Step};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::meaning::Step;
+use a2a_registry_server::search::query::SearchQuery;
 use async_trait::async_trait;
 use uuid::Uuid;
 
@@ -157,7 +160,7 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
 }
 
 /// How long searches by words take in the registry, one after another, in order.
-async fn search_times(app: &App, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
+async fn search_times(app: &Context, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
     let mut times = Vec::with_capacity(queries.len());
     for place in queries {
         let query = SearchQuery {

@@ -21,16 +21,19 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::app::indexing::index_anew;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::search::indexing::index_anew;
+use a2a_registry_server::search::search;
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
-use a2a_registry_server::app::{App, Caller, SearchQuery};
-use a2a_registry_server::jobs::{self, JobOptions};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::search::query::SearchQuery;
 use actix_web::web::Bytes;
 use tantivy::TantivyDocument;
 use tantivy::collector::{Count, TopDocs};
@@ -134,7 +137,7 @@ fn memory(field: &str) -> u64 {
 }
 
 /// Answers that are kept ready.
-async fn cached(app: &App, address: SocketAddr, queries: &Queries) {
+async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
     let words = queries.take(100);
     let mut bodies = Vec::new();
     for query in &words {
@@ -175,7 +178,7 @@ async fn cached(app: &App, address: SocketAddr, queries: &Queries) {
 }
 
 /// Searches that nobody has made before, as many at once as there are cores to work on them.
-fn distinct(app: &App, address: SocketAddr, queries: &Queries) {
+fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
     let count = size("BENCH_QUERIES", 1_000);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut rates = Vec::new();
@@ -219,7 +222,7 @@ fn distinct(app: &App, address: SocketAddr, queries: &Queries) {
 }
 
 /// One search at a time: how long it takes.
-fn alone(app: &App, address: SocketAddr, queries: &Queries) {
+fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
     let count = size("BENCH_QUERIES", 1_000);
     head("distinct searches, one connection", "ms");
     for (what, parameters) in [
@@ -284,7 +287,7 @@ fn paths(words: &[String], parameters: &str) -> Vec<String> {
 }
 
 /// The query objects that the registry itself runs for these words.
-fn compiled(app: &App, words: &[String]) -> Vec<CompiledQuery> {
+fn compiled(app: &Context, words: &[String]) -> Vec<CompiledQuery> {
     words
         .iter()
         .map(|words| {

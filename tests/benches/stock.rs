@@ -1,8 +1,8 @@
 //! A registry in a folder of its own, and ways to fill it that are as fast as the registry allows.
 
-use a2a_registry_server::app::crawling::visits_lease;
-use a2a_registry_server::app::health::readiness;
-use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::health::readiness::readiness;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,12 @@ use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, Freshness, Outcome, SourceOutcome, SystemClock, Verdict,
 };
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::app::{App, Started};
-use a2a_registry_server::config::{AllowPorts, Config};
-use a2a_registry_server::http;
+use a2a_registry_server::config::AllowPorts;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::http::server;
 use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::start::Started;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
 use time::OffsetDateTime;
@@ -35,7 +37,7 @@ const LEASE: i64 = 3_600_000_000;
 #[derive(Debug)]
 pub struct Stock {
     /// The registry.
-    pub app: Arc<App>,
+    pub app: Arc<Context>,
     folder: TempDir,
     /// The servers that were started; they hold the registry until they have ended.
     servers: Mutex<Vec<JoinHandle<io::Result<()>>>>,
@@ -68,9 +70,10 @@ impl Stock {
         config.search.embed_timeout = 60_000;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
-        let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
-            .await
-            .unwrap();
+        let Started { context: app, .. } =
+            Context::build(config, Arc::new(SystemClock), entropy, None)
+                .await
+                .unwrap();
         Self {
             app,
             folder,
@@ -153,7 +156,7 @@ impl Stock {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let shutdown = CancellationToken::new();
-        let server = http::run(
+        let server = server::run(
             Arc::clone(&self.app),
             listener,
             shutdown.clone(),
@@ -197,9 +200,10 @@ impl Stock {
         drop(app);
         let began = Instant::now();
         let entropy = Arc::new(SystemEntropy::default());
-        let Started { app, .. } = App::build(config, Arc::new(SystemClock), entropy, None)
-            .await
-            .unwrap();
+        let Started { context: app, .. } =
+            Context::build(config, Arc::new(SystemClock), entropy, None)
+                .await
+                .unwrap();
         let readiness = readiness(&app).await;
         assert!(readiness.ready, "{readiness:?}");
         let ready = began.elapsed();

@@ -3,15 +3,19 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit, ReviewList};
-use a2a_registry_server::http::{Operation, operations};
+use a2a_registry_server::http::operations::Operation;
+use a2a_registry_server::http::operations::all as operations;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{filled, method};
+use super::filled;
+use super::method;
 use crate::support::DEADLINE;
-use crate::support::origin::{Origin, Reply};
-use crate::support::served::{Served, card};
+use crate::support::origin::Origin;
+use crate::support::origin::Reply;
+use crate::support::served::Served;
+use crate::support::served::card;
 use crate::support::serving::ADMIN;
 
 /// What a caller is answered.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_server::http::operations;
+use a2a_registry_server::http::operations::all as operations;
 use serde_json::Value;
 
-use crate::support::exchange::{Document, gathered};
+use crate::support::exchange::Document;
+use crate::support::exchange::gathered;
 
 fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value[name].as_object().into_iter().flatten()

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_server::http::{ProblemDocument, operations};
+use a2a_registry_server::http::operations::all as operations;
+use a2a_registry_server::http::problem::ProblemDocument;
 use reqwest::{Method, Response};
 
-use super::{filled, method, with_an_agent};
+use super::filled;
+use super::method;
+use super::with_an_agent;
 use crate::support::served::Served;
 
 /// Checks an answer: where it is a failure, it must be a whole problem document. Gives its slug.

@@ -1,23 +1,26 @@
 //! What others do, as an index that cannot follow shows it: nobody finds what is withheld since.
 
-use a2a_registry_server::app::acts::agent_resume;
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::agents::agent_versions;
-use a2a_registry_server::app::cards::agent_card;
-use a2a_registry_server::app::domains::domain_list;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::events::event_signal;
-use a2a_registry_server::app::indexing::index_anew;
-use a2a_registry_server::app::indexing::index_next;
-use a2a_registry_server::app::ownership::owner::agent_patch;
+use a2a_registry_server::agents::acts::agent_resume;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::domains::acts::domain_list;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::events::log::event_signal;
+use a2a_registry_server::ownership::owner::agent_patch;
+use a2a_registry_server::search::indexing::index_anew;
+use a2a_registry_server::search::indexing::index_next;
 use std::collections::BTreeSet;
 use std::fs;
 
 use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, ShownLifecycle};
-use a2a_registry_server::app::{Caller, ErrorKind, PageRequest, SearchQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::entity::hold;
 use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::{Handle as _, Kept, domains};
@@ -30,7 +33,8 @@ use crate::support::DEADLINE;
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::serving::eventually;
-use crate::support::stage::{Stage, card};
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 /// A kind of hold that no build knows yet.
 const LATER: &str = "quarantined";

@@ -1,26 +1,28 @@
 //! While so many fetches fail at once that the fault is likely ours, failures conclude nothing.
 
-use a2a_registry_server::app::crawling::crawl_braked_since;
-use a2a_registry_server::app::health::readiness;
-use a2a_registry_server::app::ingest::ingest;
-use a2a_registry_server::app::outage::resume_outage;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::tokens::authenticate;
-use a2a_registry_server::app::tokens::token_create;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::crawl_braked_since;
+use a2a_registry_server::crawl::outage::resume_outage;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::health::readiness::readiness;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_api::{NewToken, Registration as Wish};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::app::Caller;
+use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Registration;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAINS: usize = 40;
 

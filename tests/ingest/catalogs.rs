@@ -1,24 +1,27 @@
 //! Domains that publish several agents through catalogs (model.md section 3).
 
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::crawling::visits_next_due;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::tokens::authenticate;
-use a2a_registry_server::app::tokens::token_create;
-use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::crawl::leasing::visits_next_due;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
 use a2a_registry_api::{Act, DomainView, Registration, SourceView};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
-use a2a_registry_server::app::ErrorKind;
+use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "house.agents-test.com";
 

@@ -1,13 +1,15 @@
 //! How much a change matters decides what becomes of it (model.md section 5).
 
 use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
-use a2a_registry_server::app::DiffQuery;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::diff::agent_diff;
+use a2a_registry_server::agents::diff::DiffQuery;
+use a2a_registry_server::agents::diff::agent_diff;
+use a2a_registry_server::agents::views::agent_show;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "classes.agents-test.com";
 

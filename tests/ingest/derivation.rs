@@ -4,9 +4,9 @@ use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_server::app::derivation::derive_again;
-use a2a_registry_server::app::events::events_after;
 use a2a_registry_server::config::Config;
+use a2a_registry_server::crawl::derivation::derive_again;
+use a2a_registry_server::events::log::events_after;
 use a2a_registry_store::Handle as _;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::version;
@@ -14,7 +14,8 @@ use a2a_registry_store::versions::{body_by_digest, versions_derived_before};
 use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 
 use crate::support::both_databases;
-use crate::support::stage::{Stage, card};
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 async fn derived(stage: &Stage) -> usize {
     stage.settle().await;

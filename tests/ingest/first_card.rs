@@ -1,16 +1,16 @@
 //! The first card of an agent: who approves it, and what rejecting it means.
 
-use a2a_registry_server::app::acts::agent_deprecate;
-use a2a_registry_server::app::acts::agent_resume;
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::acts::agent_undeprecate;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::reviews::review_approve;
-use a2a_registry_server::app::reviews::review_reject;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::agents::acts::agent_deprecate;
+use a2a_registry_server::agents::acts::agent_resume;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::agents::acts::agent_undeprecate;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::reviews::queue::review_approve;
+use a2a_registry_server::reviews::queue::review_reject;
+use a2a_registry_server::search::search;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::ReviewDecision;
@@ -19,14 +19,19 @@ use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_server::app::{Caller, ErrorKind};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::error::ErrorKind;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card, reordered, signed};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
+use crate::support::stage::reordered;
+use crate::support::stage::signed;
 
 const DOMAIN: &str = "one.agents-test.com";
 
-fn conflict(error: a2a_registry_server::app::AppError) {
+fn conflict(error: a2a_registry_server::error::AppError) {
     assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
 }
 
@@ -209,7 +214,7 @@ both_databases! {
         let old = stage.publish_approved(DOMAIN, &card("Old", "Is replaced")).await;
         let new = stage.publish_approved("new.agents-test.com", &card("New", "Replaces it")).await;
         let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
-        let invalid = |error: a2a_registry_server::app::AppError, pointer: &str| {
+        let invalid = |error: a2a_registry_server::error::AppError, pointer: &str| {
             assert_eq!(error.kind, ErrorKind::Invalid);
             assert_eq!(error.members[0].0, pointer);
         };
@@ -234,7 +239,7 @@ both_databases! {
         // The index has it too, and a hold does not take it away.
         stage.settle().await;
         stage.index_equals_database().await;
-        let query = a2a_registry_server::app::SearchQuery { q: Some("old".into()), ..Default::default() };
+        let query = a2a_registry_server::search::query::SearchQuery { q: Some("old".into()), ..Default::default() };
         let list = search(&app, &Caller::default(), &query).await.unwrap();
         let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
         assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));

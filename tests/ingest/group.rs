@@ -1,13 +1,16 @@
 //! Groups of outcomes: all or nothing, once, and at their bounds.
 
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
-use a2a_registry_server::app::crawling::visits_lease;
-use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
 use a2a_registry_store::{crawl::ATTEMPTS_PER_SOURCE, domains, events};
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, LEASE, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::LEASE;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 /// Outcomes the crawler delivers together at most.
 const GROUP: usize = 200;

@@ -5,16 +5,18 @@ use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid}
 use a2a_registry_api::{Recrawl, SourceDay};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::app::BODY_RETENTION;
-use a2a_registry_server::app::domains::domain_recrawl;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::housekeeping::housekeep;
-use a2a_registry_server::app::ingest::ingest;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::health::housekeeping::BODY_RETENTION;
+use a2a_registry_server::health::housekeeping::housekeep;
 use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "past.agents-test.com";
 

@@ -3,16 +3,19 @@
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::app::crawling::visits_lease;
-use a2a_registry_server::app::crawling::visits_next_due;
-use a2a_registry_server::app::domains::domain_recrawl;
-use a2a_registry_server::app::events::events_after;
-use a2a_registry_server::app::ingest::ingest;
-use a2a_registry_server::app::{Caller, SearchQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::leasing::visits_next_due;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::events::log::events_after;
+use a2a_registry_server::search::query::SearchQuery;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "fading.agents-test.com";
 

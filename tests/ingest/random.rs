@@ -1,22 +1,28 @@
 //! Random sequences of everything that can happen, and what must hold after each step.
 
-use a2a_registry_server::app::acts::agent_resume;
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::indexing::index_anew;
-use a2a_registry_server::app::search::suggest;
-use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::agents::acts::agent_resume;
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::search::indexing::index_anew;
+use a2a_registry_server::search::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::Act;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::app::{Caller, ErrorKind, SearchQuery, SuggestQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::query::SuggestQuery;
 use time::Duration;
 use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::dice::Dice;
-use crate::support::stage::{Answer, Stage, card, reordered};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
+use crate::support::stage::reordered;
 
 /// Steps of one sequence.
 const STEPS: usize = 60;

@@ -1,16 +1,18 @@
 //! Rules that change between two starts (model.md section 6).
 
-use a2a_registry_server::app::register::register;
+use a2a_registry_server::domains::register::register;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
 use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::lifecycle::Lifecycle;
-use a2a_registry_server::app::ErrorKind;
 use a2a_registry_server::config::Config;
+use a2a_registry_server::error::ErrorKind;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "ruled.agents-test.com";
 

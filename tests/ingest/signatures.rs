@@ -4,16 +4,18 @@ use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::Vouch;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_server::app::acts::agent_resume;
-use a2a_registry_server::app::agents::agent_findings;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::derivation::derive_again;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::events::events_after;
+use a2a_registry_server::agents::acts::agent_resume;
+use a2a_registry_server::agents::views::agent_findings;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::crawl::derivation::derive_again;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::events::log::events_after;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";

@@ -3,20 +3,23 @@
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::ingest::ingest;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::search::lookup;
-use a2a_registry_server::app::tokens::authenticate;
-use a2a_registry_server::app::tokens::token_create;
-use a2a_registry_server::app::withdrawal::domain_delete;
-use a2a_registry_server::app::{ErrorKind, LookupQuery};
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::search::lookup;
+use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::{domains, entity::source};
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "many.agents-test.com";
 
@@ -28,7 +31,7 @@ fn at(path: &str) -> Registration {
     }
 }
 
-async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::app::Caller {
+async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::caller::Caller {
     let new = a2a_registry_api::NewToken {
         account: name.into(),
         role: Some(a2a_registry_domain::role::Role::Publisher),
@@ -160,11 +163,11 @@ both_databases! {
             config.governance.registration = a2a_registry_server::config::Registration::Open;
         }).await;
         stage.register(DOMAIN).await;
-        let anyone = |last: u8| a2a_registry_server::app::Caller {
+        let anyone = |last: u8| a2a_registry_server::caller::Caller {
             network: Some([192, 0, 2, last].into()),
-            ..a2a_registry_server::app::Caller::default()
+            ..a2a_registry_server::caller::Caller::default()
         };
-        let add = async |caller: &a2a_registry_server::app::Caller, path: &str| {
+        let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
             let added = register(&stage.app, caller, &at(path)).await;
             added.map(|_| ()).map_err(|error| error.kind)
         };

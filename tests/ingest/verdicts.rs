@@ -7,21 +7,24 @@ use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState::{
     self, Invalid, Unknown, Unsigned, Untrusted, Valid,
 };
-use a2a_registry_server::app::agents::agent_findings;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::agents::agent_versions;
-use a2a_registry_server::app::derivation::derive_again;
-use a2a_registry_server::app::diff::agent_diff;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::ownership::keys::key_enrol;
-use a2a_registry_server::app::ownership::keys::key_withdraw;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::reviews::review_show;
-use a2a_registry_server::app::search::search;
-use a2a_registry_server::app::{
-    Caller, DiffQuery, ErrorKind, FindingsQuery, PageRequest, SearchQuery,
-};
+use a2a_registry_server::agents::diff::DiffQuery;
+use a2a_registry_server::agents::diff::agent_diff;
+use a2a_registry_server::agents::views::FindingsQuery;
+use a2a_registry_server::agents::views::agent_findings;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
+use a2a_registry_server::crawl::derivation::derive_again;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::ownership::keys::key_enrol;
+use a2a_registry_server::ownership::keys::key_withdraw;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::reviews::queue::review_show;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use a2a_registry_store::entity::version;
 use sea_orm::ActiveValue::Set;
 use serde_json::{Value, json};
@@ -29,7 +32,9 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const DOMAIN: &str = "verdicts.agents-test.com";
 const JKU: &str = "https://verdicts.agents-test.com/keys.json";

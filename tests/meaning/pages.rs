@@ -1,14 +1,20 @@
 //! Pages of an order by meaning: vectors come at their own pace, whatever the events say.
 
 use a2a_registry_api::AgentList;
-use a2a_registry_server::app::search::search;
-use a2a_registry_server::app::{Caller, SearchQuery};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use uuid::Uuid;
 
-use super::{Scripted, finish, ids, open, patient};
+use super::Scripted;
+use super::finish;
+use super::ids;
+use super::open;
+use super::patient;
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{Stage, card};
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 /// Agents that are there from the beginning.
 const LATE: std::ops::Range<usize> = 1..6;

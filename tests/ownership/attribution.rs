@@ -2,8 +2,8 @@
 
 use a2a_registry_api::Registration;
 use a2a_registry_domain::lifecycle::Lifecycle;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::register::register;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
 };
@@ -15,9 +15,12 @@ use serde_json::Value;
 use time::Duration;
 use uuid::Uuid;
 
-use super::{DOMAIN, House};
+use super::DOMAIN;
+use super::House;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 /// Makes an agent what the release before made of it: approved by that rule, with that name.
 async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {

@@ -1,16 +1,16 @@
 //! What a domain's proof covers, by every way in which a source comes in (model.md section 4): a stranger gets nothing
 //! listed under, named by, or levelled by another's domain.
 
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::ownership::generation::domain_new_generation;
-use a2a_registry_server::app::ownership::owner::domain_transfer;
-use a2a_registry_server::app::ownership::verify::domain_verify;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::tokens::authenticate;
-use a2a_registry_server::app::tokens::token_create;
-use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::ownership::generation::domain_new_generation;
+use a2a_registry_server::ownership::owner::domain_transfer;
+use a2a_registry_server::ownership::verify::domain_verify;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
@@ -21,20 +21,47 @@ use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::app::Caller;
-use a2a_registry_server::config::{Config, Registration as WhoRegisters};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::config::Registration as WhoRegisters;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use super::House;
-use super::ways::Step::{
-    self, Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look,
-    OtherIsAnothers, Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
-};
-use super::ways::Who::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
-use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
+use super::ways::ALLOWED;
+use super::ways::APPROVE_ALL;
+use super::ways::OPEN;
+use super::ways::Step;
+use super::ways::Step::Card;
+use super::ways::Step::Catalog;
+use super::ways::Step::CatalogOfAnotherHost;
+use super::ways::Step::DeleteOther;
+use super::ways::Step::Domain;
+use super::ways::Step::Lapse;
+use super::ways::Step::LiesAt;
+use super::ways::Step::Look;
+use super::ways::Step::OtherIsAnothers;
+use super::ways::Step::Prove;
+use super::ways::Step::ProveOther;
+use super::ways::Step::Redirect;
+use super::ways::Step::Transfer as Give;
+use super::ways::Step::Visit;
+use super::ways::Step::Vouch as Word;
+use super::ways::WAYS;
+use super::ways::WELL_KNOWN;
+use super::ways::Way;
+use super::ways::Who;
+use super::ways::Who::AdminApproving;
+use super::ways::Who::Anyone;
+use super::ways::Who::Curator;
+use super::ways::Who::Heir;
+use super::ways::Who::Owner;
+use super::ways::Who::Partner;
+use super::ways::Who::Stranger;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::card;
 
 /// The accounts of a house, and what each row's domain serves.
 struct Scene<'a> {

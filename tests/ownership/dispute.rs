@@ -4,23 +4,28 @@ use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::app::acts::agent_deprecate;
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::acts::agent_undeprecate;
-use a2a_registry_server::app::domains::domain_list;
-use a2a_registry_server::app::ownership::keys::key_enrol;
-use a2a_registry_server::app::ownership::keys::key_withdraw;
-use a2a_registry_server::app::ownership::owner::agent_patch;
-use a2a_registry_server::app::ownership::owner::domain_patch;
-use a2a_registry_server::app::ownership::owner::domain_transfer;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::withdrawal::domain_delete;
-use a2a_registry_server::app::withdrawal::source_withdraw;
-use a2a_registry_server::app::{AppError, Caller, ErrorKind, PageRequest};
+use a2a_registry_server::agents::acts::agent_deprecate;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::acts::agent_undeprecate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::acts::domain_list;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::domains::withdrawal::source_withdraw;
+use a2a_registry_server::error::AppError;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::ownership::keys::key_enrol;
+use a2a_registry_server::ownership::keys::key_withdraw;
+use a2a_registry_server::ownership::owner::agent_patch;
+use a2a_registry_server::ownership::owner::domain_patch;
+use a2a_registry_server::ownership::owner::domain_transfer;
+use a2a_registry_server::paging::PageRequest;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{DOMAIN, House, STANDING};
+use super::DOMAIN;
+use super::House;
+use super::STANDING;
 use crate::support::both_databases;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.

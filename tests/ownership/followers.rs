@@ -1,20 +1,22 @@
 //! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
 
-use a2a_registry_server::app::ownership::generation::domain_new_generation;
-use a2a_registry_server::app::ownership::verify::domain_verify;
+use a2a_registry_server::ownership::generation::domain_new_generation;
+use a2a_registry_server::ownership::verify::domain_verify;
 use std::sync::Arc;
 
 use a2a_registry_api::NewGeneration;
 use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_server::app::Caller;
+use a2a_registry_server::caller::Caller;
 use a2a_registry_store::entity::version_source;
 use a2a_registry_store::{Handle as _, Store, Write, domains};
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use time::Duration;
 
-use super::{DOMAIN, House};
+use super::DOMAIN;
+use super::House;
 use crate::support::database::Database;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::Answer;
+use crate::support::stage::card;
 
 const OTHER: &str = "other.agents-test.com";
 

@@ -1,19 +1,25 @@
 //! The names that agents keep for ever, once their domain is proved (model.md section 3).
 
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::domains::domain_vouch;
-use a2a_registry_server::app::register::register;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Registration, Vouch};
-use a2a_registry_server::app::Caller;
+use a2a_registry_server::caller::Caller;
 use a2a_registry_store::entity::source;
 
-use super::{DOMAIN, House, STANDING};
+use super::DOMAIN;
+use super::House;
+use super::STANDING;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, Stage, card, card_url};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
+use crate::support::stage::card_url;
 
 const TRAVEL: &str = "urn:air:travel.agents-test.com:agents:travel";
 

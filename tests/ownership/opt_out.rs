@@ -2,16 +2,20 @@
 
 use a2a_crawler::dns::TxtAnswer;
 use a2a_crawler::guard::{AllowPorts, GuardConfig};
-use a2a_registry_server::app::crawling::visits_next_due;
-use a2a_registry_server::app::domains::domain_recrawl;
-use a2a_registry_server::app::domains::domain_show;
 use a2a_registry_server::config;
+use a2a_registry_server::crawl::leasing::visits_next_due;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::acts::domain_show;
 use time::Duration;
 
+use super::DOMAIN;
+use super::House;
+use super::STANDING;
 use super::site::Site;
-use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Stage;
+use crate::support::stage::card;
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 

@@ -3,24 +3,30 @@
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::app::acts::agent_suspend;
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::agents::agent_versions;
-use a2a_registry_server::app::domains::domain_list;
-use a2a_registry_server::app::domains::domain_show;
-use a2a_registry_server::app::ownership::generation::domain_new_generation;
-use a2a_registry_server::app::ownership::owner::agent_patch;
-use a2a_registry_server::app::ownership::owner::domain_patch;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::withdrawal::domain_delete;
-use a2a_registry_server::app::withdrawal::source_withdraw;
-use a2a_registry_server::app::{Caller, ErrorKind, SearchQuery};
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::acts::domain_list;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::domains::withdrawal::source_withdraw;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::ownership::generation::domain_new_generation;
+use a2a_registry_server::ownership::owner::agent_patch;
+use a2a_registry_server::ownership::owner::domain_patch;
+use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::domains;
 use time::Duration;
 
-use super::{DOMAIN, House, STANDING};
+use super::DOMAIN;
+use super::House;
+use super::STANDING;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::card;
 
 pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")

@@ -3,13 +3,15 @@
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
-use a2a_registry_server::app::crawling::crawl_braked_since;
-use a2a_registry_server::app::domains::domain_show;
+use a2a_registry_server::crawl::leasing::crawl_braked_since;
+use a2a_registry_server::domains::acts::domain_show;
 use time::Duration;
 
-use super::{House, STANDING};
+use super::House;
+use super::STANDING;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::Answer;
+use crate::support::stage::card;
 
 const PARENT: &str = "_a2a-registry.agents-test.com";
 /// Other domains, whose failing looks show that it is us.

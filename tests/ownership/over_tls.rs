@@ -1,17 +1,23 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
 use a2a_registry_domain::lifecycle::Lifecycle;
-use a2a_registry_server::app::agents::agent_show;
+use a2a_registry_server::agents::views::agent_show;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::DOMAIN;
+use super::House;
 use super::site::Site;
-use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Serving, Setup, eventually};
-use crate::support::stage::{Answer, card};
-use crate::support::tls::{Authority, TlsFront};
+use crate::support::origin::Origin;
+use crate::support::origin::Reply;
+use crate::support::serving::Serving;
+use crate::support::serving::Setup;
+use crate::support::serving::eventually;
+use crate::support::stage::Answer;
+use crate::support::stage::card;
+use crate::support::tls::Authority;
+use crate::support::tls::TlsFront;
 
 /// A registry, an origin behind TLS, and an authority that the registry trusts.
 struct World {

@@ -1,16 +1,18 @@
 //! Looking for proofs asks a host for no more than visiting it would.
 
-use a2a_registry_server::app::crawling::networks_learn;
-use a2a_registry_server::app::domains::domain_recrawl;
+use a2a_registry_server::crawl::leasing::networks_learn;
+use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;
 
+use super::DOMAIN;
+use super::House;
 use super::site::Site;
-use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::origin::Reply;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::Answer;
+use crate::support::stage::card;
 
 impl House {
     async fn row(&self) -> domain::Model {

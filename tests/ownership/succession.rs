@@ -2,14 +2,17 @@
 
 use a2a_registry_api::KnownBy;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_server::app::Caller;
-use a2a_registry_server::app::events::events_after;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::events::log::events_after;
 
+use super::DOMAIN;
+use super::House;
+use super::STANDING;
 use super::site::Site;
-use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::Answer;
+use crate::support::stage::card;
 
 const ZONE: &str = "agents-test.com";
 const JKU: &str = "https://travel.agents-test.com/keys.json";

@@ -2,21 +2,25 @@
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};
-use a2a_registry_server::app::ErrorKind;
-use a2a_registry_server::app::acts::agent_retire;
-use a2a_registry_server::app::agents::agent_versions;
-use a2a_registry_server::app::ownership::owner::domain_transfer;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::withdrawal::domain_delete;
-use a2a_registry_server::app::withdrawal::source_withdraw;
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::domains::withdrawal::source_withdraw;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::ownership::owner::domain_transfer;
 use a2a_registry_store::entity::source;
 use time::Duration;
 use uuid::Uuid;
 
-use super::others::{at, url};
-use super::{DOMAIN, House};
+use super::DOMAIN;
+use super::House;
+use super::others::at;
+use super::others::url;
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::card;
 
 /// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
 fn site(source: &source::Model, named: &[&str]) -> Answer {

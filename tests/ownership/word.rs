@@ -4,16 +4,20 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{NewGeneration, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::app::ownership::generation::domain_new_generation;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::withdrawal::domain_delete;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::ownership::generation::domain_new_generation;
 use time::Duration;
 
-use super::others::{at, url};
-use super::{DOMAIN, House};
+use super::DOMAIN;
+use super::House;
+use super::others::at;
+use super::others::url;
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::Answer;
+use crate::support::stage::Read;
+use crate::support::stage::card;
 
 fn with_word(what: Registration) -> Registration {
     Registration {

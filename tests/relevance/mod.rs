@@ -5,10 +5,10 @@
 pub mod fts5;
 mod sets;
 
-use a2a_registry_server::app::indexing::index_next;
-use a2a_registry_server::app::meaning::embedding::embedding_open;
-use a2a_registry_server::app::meaning::embedding::embedding_step;
-use a2a_registry_server::app::search::search;
+use a2a_registry_server::meaning::embedding::embedding_open;
+use a2a_registry_server::meaning::embedding::embedding_step;
+use a2a_registry_server::search::indexing::index_next;
+use a2a_registry_server::search::search;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use std::sync::Arc;
 use a2a_registry_api::AgentList;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::asked_text;
-use a2a_registry_server::app::{Caller, SearchQuery, Step};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::meaning::Step;
+use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;
 

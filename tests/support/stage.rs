@@ -3,21 +3,21 @@
 //! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
 //! through the application and, past it, from the rows.
 
-use a2a_registry_server::app::agents::agent_show;
-use a2a_registry_server::app::cards::agent_card;
-use a2a_registry_server::app::crawling::visits_give_back;
-use a2a_registry_server::app::crawling::visits_lease;
-use a2a_registry_server::app::domains::domain_recrawl;
-use a2a_registry_server::app::indexing::index_anew;
-use a2a_registry_server::app::indexing::index_next;
-use a2a_registry_server::app::ingest::ingest;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::reviews::review_approve;
-use a2a_registry_server::app::reviews::review_list;
-use a2a_registry_server::app::reviews::review_reject;
-use a2a_registry_server::app::search::lookup;
-use a2a_registry_server::app::search::search;
-use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_give_back;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::reviews::queue::review_approve;
+use a2a_registry_server::reviews::queue::review_list;
+use a2a_registry_server::reviews::queue::review_reject;
+use a2a_registry_server::search::indexing::index_anew;
+use a2a_registry_server::search::indexing::index_next;
+use a2a_registry_server::search::lookup;
+use a2a_registry_server::search::search;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -26,10 +26,14 @@ use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, Rev
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::app::{
-    App, Caller, ErrorKind, LookupQuery, PageRequest, SearchQuery, Started,
-};
+use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::search::query::LookupQuery;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::start::Started;
 use a2a_registry_store::entity::{agent, domain, hold, source, version};
 use a2a_registry_store::{
     Handle as _, Store, StoreOptions, Synchronous, agents, domains, versions,
@@ -39,7 +43,13 @@ use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-pub use super::outcomes::{Answer, Read, card, card_url, reordered, result, signed};
+pub use super::outcomes::Answer;
+pub use super::outcomes::Read;
+pub use super::outcomes::card;
+pub use super::outcomes::card_url;
+pub use super::outcomes::reordered;
+pub use super::outcomes::result;
+pub use super::outcomes::signed;
 
 /// The admin token that every stage starts with.
 pub const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
@@ -59,7 +69,7 @@ impl Clock for ManualClock {
 
 /// A registry under test.
 pub struct Stage {
-    pub app: Arc<App>,
+    pub app: Arc<Context>,
     /// Whoever holds [`TOKEN`].
     pub admin: Caller,
     /// A connection of its own, to see the rows as they are.
@@ -93,7 +103,11 @@ impl Stage {
     }
 
     async fn build(config: Config, clock: Arc<ManualClock>, folder: Arc<TempDir>) -> Self {
-        let Started { app, rebuild, .. } = App::build(
+        let Started {
+            context: app,
+            rebuild,
+            ..
+        } = Context::build(
             config.clone(),
             clock.clone(),
             Arc::new(SystemEntropy::default()),
@@ -121,7 +135,7 @@ impl Stage {
         let folder = Arc::new(TempDir::new().unwrap());
         let mut config = self.config.clone();
         config.store.data_dir = folder.path().join("data");
-        let Started { app, .. } = App::build(
+        let Started { context: app, .. } = Context::build(
             config.clone(),
             self.clock.clone(),
             Arc::new(SystemEntropy::default()),

@@ -145,7 +145,7 @@ fn arrows_back_up_are_found() {
             format!("{SERVER}{below}.rs"),
             format!("use super::{{{ground}, {above}}};"),
         ),
-        (file(above), "use crate::App;".to_owned()),
+        (file(above), "use crate::Context;".to_owned()),
         (file("novelty"), String::new()),
     ] {
         assert_eq!(problems(&path, &text), 1, "{path}: {text}");

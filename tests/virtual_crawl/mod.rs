@@ -7,15 +7,16 @@
 pub mod figures;
 pub mod origins;
 
-use a2a_registry_server::app::indexing::index_next;
+use a2a_registry_server::search::indexing::index_next;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use a2a_crawler::{Clock, Frontier, Outcome, Sink, Slot, Visit};
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::app::{App, Started};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
+use a2a_registry_server::start::Started;
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use time::{Duration, OffsetDateTime};
 
@@ -82,7 +83,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
     let clock = Arc::new(VirtualClock(Mutex::new(start)));
     let entropy = Arc::new(SystemEntropy::default());
-    let Started { app, .. } = App::build(config, clock.clone(), entropy, None)
+    let Started { context: app, .. } = Context::build(config, clock.clone(), entropy, None)
         .await
         .unwrap();
     register(&app, scenario, start).await;
@@ -199,7 +200,7 @@ fn ask(ledger: &mut Ledger, visit: &Visit, now: OffsetDateTime) -> UnderWay {
 }
 
 /// Puts the domains into the frontier, all due at once, as an import does.
-async fn register(app: &App, scenario: &Scenario, start: OffsetDateTime) {
+async fn register(app: &Context, scenario: &Scenario, start: OffsetDateTime) {
     let database = Database::connect(app.config().database_url())
         .await
         .unwrap();

@@ -5,7 +5,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::client::{Client, Reply, segment};
+use super::client::Client;
+use super::client::Reply;
+use super::client::segment;
 use super::refusal::ClientError;
 use a2a_registry_api::{
     Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
@@ -13,7 +15,7 @@ use a2a_registry_api::{
     ReviewDecision, ReviewDetail, ReviewList, TokenList, Transfer, Verification, VersionList,
     Vouch,
 };
-use a2a_registry_server::app::SearchQuery;
+use a2a_registry_server::search::query::SearchQuery;
 
 /// What a call gives.
 pub type Answer<T> = Result<Reply<T>, ClientError>;

@@ -11,17 +11,23 @@ use tokio::time::Instant;
 use super::DEFAULT_REGISTRY;
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::Failure;
+use super::failure::Outcome;
 use super::invocation;
 use super::logging;
-use super::serve::{Roles, Server, ServerArgs};
-use super::signals::{EndSignals, Hangup};
+use super::serve::Roles;
+use super::serve::Server;
+use super::serve::ServerArgs;
+use super::signals::EndSignals;
+use super::signals::Hangup;
 use a2a_registry_api::Registration;
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
-use a2a_registry_server::app::{BOOTSTRAP_TOKEN, SearchQuery};
-use a2a_registry_server::config::{
-    AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
-};
+use a2a_registry_server::config::AllowPorts;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::config::LogConfig;
+use a2a_registry_server::config::Registration as RegistrationPolicy;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::start::BOOTSTRAP_TOKEN;
 
 /// How long the sample agents may take to become searchable.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
-use super::local::{self, LocalArgs};
+use super::failure::Failure;
+use super::failure::Outcome;
+use super::local;
+use super::local::LocalArgs;
 use a2a_registry_server::config::Config;
 
 /// How long a name may take to resolve.

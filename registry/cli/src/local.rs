@@ -8,8 +8,11 @@ use clap::Args;
 
 use super::failure::Failure;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::app::{self, StartError};
-use a2a_registry_server::config::{self, Config, Overrides};
+use a2a_registry_server::config;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::config::Overrides;
+use a2a_registry_server::offline;
+use a2a_registry_server::start::StartError;
 
 /// Which data a command works on.
 #[derive(Args, Debug, Clone, Default)]
@@ -46,7 +49,7 @@ impl LocalArgs {
 /// # Errors
 /// In one line: the data folder is taken or the database away.
 pub async fn reset_admin_token(config: Config) -> Result<String, Failure> {
-    app::reset_admin_token(&config, &SystemClock, &SystemEntropy::default())
+    offline::reset_admin_token(&config, &SystemClock, &SystemEntropy::default())
         .await
         .map_err(failed)
 }
@@ -56,7 +59,7 @@ pub async fn reset_admin_token(config: Config) -> Result<String, Failure> {
 /// # Errors
 /// As [`reset_admin_token`].
 pub async fn migrate(config: Config) -> Result<Vec<String>, Failure> {
-    app::migrate(&config).await.map_err(failed)
+    offline::migrate(&config).await.map_err(failed)
 }
 
 /// Builds the index of a data folder anew that no server holds. Gives how many agents it holds.
@@ -64,7 +67,7 @@ pub async fn migrate(config: Config) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// As [`reset_admin_token`].
 pub async fn reindex(config: Config) -> Result<usize, Failure> {
-    app::reindex(
+    offline::reindex(
         config,
         Arc::new(SystemClock),
         Arc::new(SystemEntropy::default()),
@@ -78,7 +81,7 @@ pub async fn reindex(config: Config) -> Result<usize, Failure> {
 /// # Errors
 /// Where it does not answer.
 pub async fn ping_database(config: Config) -> Result<String, Failure> {
-    app::ping_database(&config).await.map_err(failed)
+    offline::ping_database(&config).await.map_err(failed)
 }
 
 fn failed(error: StartError) -> Failure {

@@ -4,10 +4,12 @@ use clap::{Args, CommandFactory};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
-use super::local::{self, LocalArgs};
+use super::failure::Failure;
+use super::failure::Outcome;
+use super::local;
+use super::local::LocalArgs;
 use super::refusal::ClientError;
-use a2a_registry_server::http;
+use a2a_registry_server::openapi;
 
 /// What `completions` takes.
 #[derive(Args, Debug, Clone)]
@@ -81,7 +83,7 @@ pub async fn reindex(
 /// # Errors
 /// Where standard output takes no more.
 pub fn openapi(console: &Console) -> Result<Outcome, Failure> {
-    console.raw_json(http::openapi_document().as_bytes())?;
+    console.raw_json(openapi::openapi_document().as_bytes())?;
     Ok(Outcome::Done)
 }
 

@@ -6,12 +6,15 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::Failure;
+use super::failure::Outcome;
 use super::local::LocalArgs;
 use super::table;
 use a2a_registry_embed::InstalledModel;
-use a2a_registry_server::app::{self, Embedded, EmbeddedModel};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::offline;
+use a2a_registry_server::offline::Embedded;
+use a2a_registry_server::offline::EmbeddedModel;
 
 /// Shown of an id in a table on a terminal; elsewhere all of it is.
 const SHOWN_ID: usize = 16;
@@ -169,7 +172,7 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure
 
 /// What the database knows; nothing where there is none yet, or it does not answer.
 async fn known(config: &Config) -> Option<Embedded> {
-    app::embedded(config).await.ok()
+    offline::embedded(config).await.ok()
 }
 
 fn of<'a>(known: &'a Embedded, model: &InstalledModel) -> Option<&'a EmbeddedModel> {

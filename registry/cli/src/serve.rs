@@ -14,15 +14,24 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
-use super::signals::{EndSignals, Hangup};
-use super::{logging, terminal};
+use super::failure::Failure;
+use super::failure::Outcome;
+use super::logging;
+use super::signals::EndSignals;
+use super::signals::Hangup;
+use super::terminal;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::app::{App, BOOTSTRAP_TOKEN, StartError};
-use a2a_registry_server::config::{self, Config, Overrides};
-use a2a_registry_server::http;
-use a2a_registry_server::jobs::{self, JobOptions, Models};
+use a2a_registry_server::config;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::config::Overrides;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::http::server::{self, Listeners};
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::meaning::job::Models;
 use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::start::BOOTSTRAP_TOKEN;
+use a2a_registry_server::start::StartError;
 
 /// How long everything together may take to end once it was asked to.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -228,7 +237,7 @@ impl Server {
             .ok()
             .filter(|token| !token.is_empty());
         let entropy = Arc::new(SystemEntropy::default());
-        let started = App::build(config, Arc::new(SystemClock), entropy, chosen.as_deref())
+        let started = Context::build(config, Arc::new(SystemClock), entropy, chosen.as_deref())
             .await
             .map_err(start_failure)?;
         if let Some(reason) = &started.rebuild {
@@ -236,11 +245,11 @@ impl Server {
         }
         let shutdown = CancellationToken::new();
         let parts = Parts {
-            app: started.app,
+            app: started.context,
             roles,
             rebuild: started.rebuild,
         };
-        let listeners = http::Listeners {
+        let listeners = Listeners {
             main: listener,
             metrics: metrics_listener,
         };
@@ -311,7 +320,7 @@ fn start_failure(error: StartError) -> Failure {
 
 /// What is run.
 struct Parts {
-    app: Arc<App>,
+    app: Arc<Context>,
     roles: Roles,
     rebuild: Option<String>,
 }
@@ -324,7 +333,7 @@ struct Parts {
 /// Where a part does not start; nothing runs then.
 async fn run_server(
     parts: Parts,
-    listeners: http::Listeners,
+    listeners: Listeners,
     shutdown: CancellationToken,
 ) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
     let Parts {
@@ -348,7 +357,7 @@ async fn run_server(
     };
     let jobs = jobs::start(&app, options).map_err(start_failure)?;
     let mut serving: Serving = if roles.api {
-        Box::pin(http::run(
+        Box::pin(server::run(
             Arc::clone(&app),
             listeners,
             shutdown.clone(),

@@ -1,7 +1,37 @@
-//! The registry itself: its configuration, what it does, its routes, pages and jobs.
+//! The registry itself: its configuration, what it does, its routes, pages and jobs, laid out by subject.
+//!
+//! Each subject has its acts, views, routes, pages and job together. An act is a function over the
+//! [`Context`](context::Context); it is written and shown in one way, by [`commit`].
 
-pub mod app;
+pub mod accounts;
+pub mod admission;
+pub mod agents;
+pub mod application;
+pub mod caller;
+pub mod commit;
 pub mod config;
+pub mod context;
+pub mod crawl;
+pub mod data_dir;
+pub mod domains;
+pub mod error;
+pub mod events;
+pub mod health;
 pub mod http;
 pub mod jobs;
+pub mod meaning;
 pub mod metrics;
+pub mod offline;
+pub mod openapi;
+pub mod ownership;
+pub mod pages;
+pub mod paging;
+pub mod reviews;
+mod routes;
+pub mod search;
+pub mod sight;
+pub mod signatures;
+pub mod sources;
+pub mod start;
+#[cfg(test)]
+mod tests;

@@ -3,22 +3,27 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use a2a_registry_server::app::cards::agent_card;
-use a2a_registry_server::app::events::event_signal;
-use a2a_registry_server::app::register::register;
-use a2a_registry_server::app::reviews::review_approve;
-use a2a_registry_server::app::reviews::review_list;
-use a2a_registry_server::app::search::search;
-use a2a_registry_server::app::tokens::authenticate;
+use a2a_registry_server::accounts::tokens::authenticate;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::events::log::event_signal;
+use a2a_registry_server::reviews::queue::review_approve;
+use a2a_registry_server::reviews::queue::review_list;
+use a2a_registry_server::search::search;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{AgentList, Registration, ReviewDecision};
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::app::{App, Caller, SearchQuery, Started};
-use a2a_registry_server::config::{AllowPorts, Config};
-use a2a_registry_server::jobs::{self, JobOptions};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::config::AllowPorts;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::start::Started;
 
 const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
@@ -32,7 +37,7 @@ fn config(folder: &std::path::Path) -> Config {
 }
 
 /// Waits until the index has applied every event there is.
-async fn settled(app: &App, done: impl AsyncFn(&App) -> bool) {
+async fn settled(app: &Context, done: impl AsyncFn(&Context) -> bool) {
     let mut signal = event_signal(app);
     let wait = async {
         while !done(app).await {
@@ -45,7 +50,7 @@ async fn settled(app: &App, done: impl AsyncFn(&App) -> bool) {
         .expect("it came to be");
 }
 
-async fn found(app: &App, caller: &Caller, q: &str) -> AgentList {
+async fn found(app: &Context, caller: &Caller, q: &str) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
         ..SearchQuery::default()
@@ -59,10 +64,10 @@ async fn a_card_is_found_once_it_is_approved() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(SystemClock);
     let Started {
-        app,
+        context: app,
         admin_token,
         rebuild,
-    } = App::build(
+    } = Context::build(
         config(folder.path()),
         clock.clone(),
         Arc::new(SystemEntropy::default()),
@@ -90,7 +95,7 @@ async fn a_card_is_found_once_it_is_approved() {
         register(&app, &admin, &what).await.unwrap();
     }
     let pending = Some(ReviewState::Open);
-    let page = a2a_registry_server::app::PageRequest::default();
+    let page = a2a_registry_server::paging::PageRequest::default();
     settled(&app, async |app| {
         review_list(&app, &admin, pending, &page)
             .await

@@ -8,13 +8,15 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use a2a_registry_server::http::openapi_document;
+use a2a_registry_server::openapi::openapi_document;
 use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::schemas::{Form, Schemas};
-use super::{Answer, Request};
+use super::Answer;
+use super::Request;
+use super::schemas::Form;
+use super::schemas::Schemas;
 
 /// What is refused although its schema allows it: the operation (`*`: any), the place, and why no schema says it.
 const BEYOND: &[(&str, &str, &str)] = &[

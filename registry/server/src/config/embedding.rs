@@ -11,9 +11,10 @@ use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::reach::read_roots;
-use super::validate::ports;
-use super::{AllowPorts, Secret};
+use crate::config::AllowPorts;
+use crate::config::Secret;
+use crate::config::reach::read_roots;
+use crate::config::validate::ports;
 
 /// The longest name of a model, in bytes.
 const MAX_MODEL: usize = 200;
@@ -106,7 +107,7 @@ impl EmbeddingConfig {
     }
 
     /// What does not fit, one sentence each. The file with the key is not read yet.
-    pub(super) fn mistakes(&self) -> Vec<String> {
+    pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
         let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));
         if !self.url.is_empty() {

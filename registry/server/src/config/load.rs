@@ -7,7 +7,8 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 use figment::{Figment, Profile};
 
-use super::{Config, validate::validate};
+use crate::config::Config;
+use crate::config::validate::validate;
 
 /// Variables with this prefix and `__` between section and key override the file.
 const PREFIX: &str = "A2A_REGISTRY__";

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::Error as _;
 use toml::ser::Error;
 
-use super::Config;
+use crate::config::Config;
 
 impl Config {
     /// Every section with every key, as a file that can be read again. TOML has no word for nothing, so a key that is

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use a2a_crawler::guard::{self, GuardConfig};
 
-use super::{AllowPorts, CrawlerConfig, EmbeddingConfig};
+use crate::config::AllowPorts;
+use crate::config::CrawlerConfig;
+use crate::config::EmbeddingConfig;
 
 impl AllowPorts {
     /// As the guard takes them. Any word stands for all of them; validation leaves `"any"` alone.

@@ -6,7 +6,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What is shown in place of a secret.
-pub(super) const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// A key or password. `Debug` and `--print-config` show whether there is one, and no error quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Secret {
     }
 
     /// Whether this is what was shown in place of a secret, read back from a printed configuration.
-    pub(super) fn was_hidden(&self) -> bool {
+    pub(crate) fn was_hidden(&self) -> bool {
         self.0 == HIDDEN
     }
 }

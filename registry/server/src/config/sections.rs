@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::EmbeddingConfig;
+use crate::config::EmbeddingConfig;
 use a2a_registry_domain::admission::DomainPattern;
 
 /// Everything. Each section is a TOML table of that name; each key is also

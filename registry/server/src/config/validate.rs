@@ -6,10 +6,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
-use super::{AllowPorts, Config};
+use crate::config::AllowPorts;
+use crate::config::Config;
 
 /// Every mistake in a configuration, one sentence each.
-pub(super) fn validate(config: &Config) -> Vec<String> {
+pub(crate) fn validate(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
     let mut wrong = |text: String| mistakes.push(text);
     if !config.server.public_url.is_empty() {
@@ -114,7 +115,7 @@ fn log_filter(filter: &str) -> Option<String> {
 }
 
 /// What is wrong with the ports that a section admits.
-pub(super) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
+pub(crate) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
     match ports {
         AllowPorts::Word(word) if word != "any" => Some(format!(
             "{section}.allow_ports must be a list of ports or \"any\", not \"{word}\""

@@ -7,9 +7,10 @@ use actix_web::dev::ResourceDef;
 use actix_web::http::{Method, header};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::problem::Problem;
-use super::{PLAIN_ROUTES, operations};
-use crate::app::AppError;
+use crate::error::AppError;
+use crate::http::operations;
+use crate::http::problem::Problem;
+use crate::routes::PLAIN_ROUTES;
 
 /// One pattern and its methods.
 struct Entry {

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use ring::digest;
 use serde::Serialize;
 
-use super::problem::Problem;
-use crate::app::AppError;
+use crate::error::AppError;
+use crate::http::problem::Problem;
 
 /// The media type of everything that has none of its own.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -1,7 +1,7 @@
 //! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
 //! permission it names.
 
-use crate::app::tokens::authenticate;
+use crate::accounts::tokens::authenticate;
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -12,12 +12,15 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
-use super::State;
-use super::problem::Problem;
-use super::problems;
-use super::writes::{client_address, network};
-use crate::app::{AppError, Caller, TOKEN_PREFIX};
+use crate::accounts::tokens::TOKEN_PREFIX;
+use crate::caller::Caller;
 use crate::config::Registration;
+use crate::error::AppError;
+use crate::http::problem::Problem;
+use crate::http::problems;
+use crate::http::state::State;
+use crate::http::writes::client_address;
+use crate::http::writes::network;
 use a2a_registry_domain::role::Permission;
 
 /// Whoever asks; anyone without a token. A token that is not good is refused even where none is needed.
@@ -121,7 +124,7 @@ fn caller<T: 'static>(
     let request = request.clone();
     let known = async move {
         let state = state(&request)?;
-        let caller = authenticate(&state.app, &token).await?;
+        let caller = authenticate(&state.context, &token).await?;
         judge(caller, &request)
     };
     Either::Right(known.boxed_local())
@@ -148,7 +151,7 @@ fn card_reader(request: &HttpRequest) -> Known<CardReader> {
     let request = request.clone();
     let known = async move {
         let known = match token {
-            Some(token) => authenticate(&state(&request)?.app, &token).await.ok(),
+            Some(token) => authenticate(&state(&request)?.context, &token).await.ok(),
             None => None,
         };
         Ok(CardReader(known.unwrap_or_else(|| {
@@ -175,7 +178,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
         return Ok(());
     }
     let state = state(request)?;
-    match client_address(request, &state.app.config().server.trusted_proxies) {
+    match client_address(request, &state.context.config().server.trusted_proxies) {
         Some(address) => state.writes.admit(address),
         None => Ok(()),
     }
@@ -186,7 +189,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
 /// # Errors
 /// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
 pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
-    let config = state(request)?.app.config();
+    let config = state(request)?.context.config();
     if config.governance.registration == Registration::Token {
         caller.demand(Permission::Register)?;
     }

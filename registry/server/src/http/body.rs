@@ -12,10 +12,10 @@ use futures::future::LocalBoxFuture;
 use futures::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 
-use super::State;
-use super::problem::Problem;
-use super::problems;
 use crate::config::LimitsConfig;
+use crate::http::problem::Problem;
+use crate::http::problems;
+use crate::http::state::State;
 
 /// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl UnreadBody {
             payload: payload.take(),
             length: length.and_then(|length| length.to_str().ok()?.parse().ok()),
             limits: state.map_or_else(LimitsConfig::default, |state| {
-                state.app.config().limits.clone()
+                state.context.config().limits.clone()
             }),
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::connections::Place;
+use crate::http::connections::Place;
 
 /// For how long a connection may stand still, by what it waits for.
 #[derive(Debug, Clone, Copy)]
@@ -175,9 +175,9 @@ mod tests {
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-    use super::super::connections::Connections;
     use super::*;
     use crate::config::Config;
+    use crate::http::connections::Connections;
 
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(3600);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::writes::network;
 use crate::config::Config;
+use crate::http::writes::network;
 
 /// Of the file descriptors that the process may have, connections take at most three of four.
 const SHARE: (u64, u64) = (3, 4);

@@ -15,11 +15,17 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
-use super::auth::ForeignAuthorization;
-use super::problem::{PROBLEM_JSON, Problem};
-use super::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
-use super::{allowed, operations, problems};
-use crate::metrics::{Metrics, Stopwatch};
+use crate::http::allowed;
+use crate::http::auth::ForeignAuthorization;
+use crate::http::operations;
+use crate::http::problem::PROBLEM_JSON;
+use crate::http::problem::Problem;
+use crate::http::problems;
+use crate::http::request_id::RequestIds;
+use crate::http::request_id::TraceParent;
+use crate::http::request_id::X_REQUEST_ID;
+use crate::metrics::Metrics;
+use crate::metrics::Stopwatch;
 
 /// For pages: nothing from outside, no script or style in the text, no frame.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(

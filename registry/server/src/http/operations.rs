@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use utoipa::openapi::path::{Operation as Documented, PathItem};
 
-use super::openapi;
+use crate::openapi;
 
 /// One operation of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]

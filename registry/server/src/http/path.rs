@@ -9,10 +9,10 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use uuid::Uuid;
 
-use super::allowed;
-use super::problem::Problem;
-use super::problems;
-use crate::app::AppError;
+use crate::error::AppError;
+use crate::http::allowed;
+use crate::http::problem::Problem;
+use crate::http::problems;
 
 /// `{agent}`: an id or a URN, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]

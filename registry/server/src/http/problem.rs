@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::problems::{self, ProblemKind};
-use crate::app::{AppError, ErrorKind};
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::http::problems;
+use crate::http::problems::ProblemKind;
 
 /// The media type of problem documents.
 pub const PROBLEM_JSON: &str = "application/problem+json";

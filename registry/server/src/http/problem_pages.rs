@@ -3,10 +3,10 @@
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get};
 
-use super::path::Slug;
-use super::problem::Problem;
-use super::problems;
-use crate::app::AppError;
+use crate::error::AppError;
+use crate::http::path::Slug;
+use crate::http::problem::Problem;
+use crate::http::problems;
 
 /// What that kind of problem means.
 ///

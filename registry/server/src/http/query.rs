@@ -6,9 +6,9 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use serde::de::DeserializeOwned;
 
-use super::path::broken_escape;
-use super::problem::Problem;
-use super::problems;
+use crate::http::path::broken_escape;
+use crate::http::problem::Problem;
+use crate::http::problems;
 
 /// The query as a `T`. Repeated parameters fill lists; an unknown parameter, one given twice that is no
 /// list, and one of the wrong type are refused by name.
@@ -40,7 +40,7 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
         let text = error.inner().to_string();
         match parameter {
             Some(parameter) => Problem::invalid(
-                super::body::pointer(&parameter),
+                crate::http::body::pointer(&parameter),
                 format!("{parameter}: {text}"),
             ),
             None => Problem::new(

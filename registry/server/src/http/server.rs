@@ -25,11 +25,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Patience};
-use super::connections::Connections;
-use super::{State, application, metrics_application};
-use crate::app::App;
+use crate::application::application;
+use crate::application::metrics_application;
 use crate::config::ServerConfig;
+use crate::context::Context;
+use crate::http::connection::Connection;
+use crate::http::connection::Patience;
+use crate::http::connections::Connections;
+use crate::http::state::State;
 use crate::metrics::Metrics;
 
 /// How long a connection without a request stays open.
@@ -68,25 +71,25 @@ impl From<TcpListener> for Listeners {
 /// # Errors
 /// Where certificate or key cannot be read or do not fit, or the listener cannot be used.
 pub fn run(
-    app: Arc<App>,
+    context: Arc<Context>,
     listeners: impl Into<Listeners>,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> impl Future<Output = io::Result<()>> + Send {
-    let started = start(app, listeners.into(), shutdown, metrics);
+    let started = start(context, listeners.into(), shutdown, metrics);
     async move { started?.await }
 }
 
 fn start(
-    app: Arc<App>,
+    context: Arc<Context>,
     listeners: Listeners,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> io::Result<Server> {
-    let tls = tls(&app.config().server)?;
-    let drain = app.config().server.drain_seconds;
-    let acceptance = Acceptance::new(&app, &metrics, &shutdown);
-    let state = web::Data::new(State::new(app, metrics, shutdown.clone()));
+    let tls = tls(&context.config().server)?;
+    let drain = context.config().server.drain_seconds;
+    let acceptance = Acceptance::new(&context, &metrics, &shutdown);
+    let state = web::Data::new(State::new(context, metrics, shutdown.clone()));
     let builder = Server::build()
         .workers(available_parallelism().map_or(1, usize::from))
         .shutdown_timeout(drain)
@@ -223,10 +226,10 @@ struct Acceptance {
 }
 
 impl Acceptance {
-    fn new(app: &App, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
-        let limits = &app.config().limits;
+    fn new(context: &Context, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
+        let limits = &context.config().limits;
         Self {
-            connections: Arc::new(Connections::new(app.config())),
+            connections: Arc::new(Connections::new(context.config())),
             patience: Patience {
                 idle: KEEP_ALIVE + HEAD_ARRIVAL,
                 answer: Duration::from_secs(limits.request_seconds),

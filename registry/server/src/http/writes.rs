@@ -11,7 +11,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::app::{App, AppError, ErrorKind};
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
 
 /// The most addresses remembered at once. Where more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;
@@ -36,10 +38,10 @@ impl std::fmt::Debug for Writes {
 impl Writes {
     /// As many writes a minute and address as the configuration allows. The time is that which has passed: a clock that
     /// is set back must not have anybody wait for a year.
-    pub fn new(app: &Arc<App>) -> Self {
-        let per_minute = app.config().limits.anonymous_writes_per_minute;
-        let app = Arc::clone(app);
-        let ticks = move || u64::try_from(app.uptime().as_micros()).unwrap_or(u64::MAX);
+    pub fn new(context: &Arc<Context>) -> Self {
+        let per_minute = context.config().limits.anonymous_writes_per_minute;
+        let context = Arc::clone(context);
+        let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
         Self::with_ticks(per_minute, MAX_ADDRESSES, ticks)
     }
 

@@ -1,0 +1,4 @@
+//! Accounts and their tokens.
+
+pub mod routes;
+pub mod tokens;

@@ -1,0 +1,72 @@
+//! API tokens of accounts.
+
+use crate::accounts::tokens;
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, post, web};
+
+use crate::http::answer;
+use crate::http::auth::Administer;
+use crate::http::auth::Require;
+use crate::http::body::Body;
+use crate::http::path::TokenId;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+use a2a_registry_api::{CreatedToken, NewToken, TokenList};
+
+/// Make a token
+///
+/// The secret is in this answer and nowhere else; only its hash is kept.
+#[utoipa::path(
+    tag = "tokens",
+    request_body = NewToken,
+    security(("token" = [])),
+    responses(
+        (status = 201, description = "The token, with its secret", body = CreatedToken),
+        (status = 409, description = "The account has another role"),
+    )
+)]
+#[post("/v1/tokens")]
+pub async fn token_create(
+    caller: Require<Administer>,
+    new: Body<NewToken>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let token = tokens::token_create(&state.context, &caller, &new.0).await?;
+    answer::secret(StatusCode::CREATED, &token)
+}
+
+/// List tokens, newest first
+#[utoipa::path(
+    tag = "tokens",
+    params(PageRequest),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of tokens", body = TokenList))
+)]
+#[get("/v1/tokens")]
+pub async fn token_list(
+    caller: Require<Administer>,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let tokens = tokens::token_list(&state.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &tokens)
+}
+
+/// Revoke a token
+#[utoipa::path(
+    tag = "tokens",
+    params(("token" = uuid::Uuid, Path, description = "The token's id")),
+    security(("token" = [])),
+    responses((status = 204, description = "It is worth nothing from now on"))
+)]
+#[delete("/v1/tokens/{token}")]
+pub async fn token_revoke(
+    caller: Require<Administer>,
+    token: TokenId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    tokens::token_revoke(&state.context, &caller, token.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,425 @@
+//! Accounts and the tokens by which they are recognised. Secrets are shown once and kept as hashes.
+
+use crate::crawl::ingest::after_write;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::caller::Account;
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::ledger::SYSTEM;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::paging::PageRequest;
+use crate::paging::cut;
+use crate::paging::page_size;
+use crate::start::StartError;
+use a2a_registry_api::limits::{MAX_NAME, MAX_TOKEN_DAYS};
+use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::{account, token};
+use a2a_registry_store::{Store, StoreError, Write, accounts};
+
+/// What every token begins with, so that one that leaks is recognised for what it is.
+pub const TOKEN_PREFIX: &str = "a2ar_";
+/// Characters of a token that lists show.
+const SHOWN: usize = 10;
+/// Characters a bootstrap token must have.
+const MIN_BOOTSTRAP: usize = 32;
+/// The account that the bootstrap token belongs to.
+const ADMIN: &str = "admin";
+
+/// Recognises a token.
+///
+/// # Errors
+/// `Unauthenticated` for one that is unknown or has ended.
+pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
+    let refused = || {
+        AppError::new(
+            ErrorKind::Unauthenticated,
+            "This token is unknown or has ended; ask an admin for another one.",
+        )
+    };
+    let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
+        .await?
+        .ok_or_else(refused)?;
+    if token.expires_at.is_some_and(|end| end <= context.now().0) {
+        return Err(refused());
+    }
+    let role = account.role()?;
+    Ok(Caller {
+        network: None,
+        account: Some(Account {
+            id: account.id,
+            name: account.name,
+            role,
+        }),
+    })
+}
+
+/// Makes a token, and its account where there is none of that name.
+///
+/// # Errors
+/// `Invalid` for names that do not fit, `Conflict` where the account has another role.
+pub async fn token_create(
+    context: &Context,
+    caller: &Caller,
+    new: &NewToken,
+) -> Result<CreatedToken, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_name("/account", &new.account)?;
+    check_name("/name", &new.name)?;
+    if new
+        .expires_in_days
+        .is_some_and(|days| days == 0 || days > MAX_TOKEN_DAYS)
+    {
+        return Err(AppError::invalid(
+            "/expires_in_days",
+            format!("expires_in_days must be between 1 and {MAX_TOKEN_DAYS}"),
+        ));
+    }
+    let now = context.now();
+    let write = context.store.write().await?;
+    let account = account_for(context, &write, new, now).await?;
+    let secret = new_secret(context.entropy.as_ref());
+    let expires_at = new
+        .expires_in_days
+        .map(|days| now.plus(i64::from(days) * DAY).0);
+    let row = token_row(
+        &secret,
+        account.id,
+        &new.name,
+        false,
+        now,
+        context.entropy.as_ref(),
+    );
+    let row = token::Model { expires_at, ..row };
+    write.token_insert(row.clone()).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let data = json!({"account": account.name, "name": row.name});
+    ledger.event(
+        EventKind::TokenCreated,
+        &row.id.to_string(),
+        &admin.name,
+        data,
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(CreatedToken {
+        token: view(row, account.name),
+        secret,
+    })
+}
+
+async fn account_for(
+    context: &Context,
+    write: &Write,
+    new: &NewToken,
+    now: Timestamp,
+) -> Result<account::Model, AppError> {
+    if let Some(account) = accounts::account_by_name(write, &new.account).await? {
+        if new.role.is_some_and(|role| account.role != role) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "The account {} has the role {}.",
+                    account.name,
+                    account.role.text()
+                ),
+            ));
+        }
+        return Ok(account);
+    }
+    let role = new.role.ok_or_else(|| {
+        AppError::invalid(
+            "/role",
+            format!("there is no account {}; name its role", new.account),
+        )
+    })?;
+    let account = account_row(&new.account, role, now, context.entropy.as_ref());
+    write.account_insert(account.clone()).await?;
+    Ok(account)
+}
+
+/// The tokens there are, newest first, without their secrets.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin.
+pub async fn token_list(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<TokenList, AppError> {
+    caller.demand(Permission::Administer)?;
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("tokens", caller, token)?),
+        None => None,
+    };
+    let mut rows = accounts::token_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token("tokens", caller, &last.id))
+        })
+        .flatten();
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
+    let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
+    let name = |id: Uuid| {
+        owners
+            .iter()
+            .find(|owner| owner.id == id)
+            .map(|owner| owner.name.clone())
+    };
+    let tokens = rows
+        .into_iter()
+        .map(|row| {
+            let account = name(row.account_id).unwrap_or_default();
+            view(row, account)
+        })
+        .collect();
+    Ok(TokenList {
+        tokens,
+        next_page_token,
+    })
+}
+
+/// Revokes a token.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    let write = context.store.write().await?;
+    if !write.token_delete(id).await? {
+        return Err(AppError::not_found("token"));
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    ledger.event(
+        EventKind::TokenRevoked,
+        &id.to_string(),
+        &admin.name,
+        json!({}),
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(())
+}
+
+/// Sees to it that there is an admin token: the one from the environment, or one that is made now and
+/// returned, or the one that an earlier start has made.
+///
+/// # Errors
+/// Where the token given is too short, or the database fails.
+pub(crate) async fn bootstrap(
+    store: &Store,
+    given: Option<&str>,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<Option<String>, StartError> {
+    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    if let Some(given) = given {
+        if given.len() < MIN_BOOTSTRAP {
+            return Err(StartError(format!(
+                "A2A_REGISTRY_BOOTSTRAP_TOKEN must have at least {MIN_BOOTSTRAP} characters"
+            )));
+        }
+        replace(store, given, Standing::Goes, now, entropy)
+            .await
+            .map_err(failed)?;
+        return Ok(None);
+    }
+    let secret = new_secret(entropy);
+    let made = replace(store, &secret, Standing::Stays, now, entropy)
+        .await
+        .map_err(failed)?;
+    Ok(made.then_some(secret))
+}
+
+/// Replaces the bootstrap admin token by a new one, which is returned.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn reset(
+    store: &Store,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<String, StoreError> {
+    let secret = new_secret(entropy);
+    replace(store, &secret, Standing::Goes, now, entropy).await?;
+    Ok(secret)
+}
+
+/// What becomes of a bootstrap token that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Stays,
+    Goes,
+}
+
+/// Makes this the bootstrap token; says whether it is.
+async fn replace(
+    store: &Store,
+    secret: &str,
+    standing: Standing,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<bool, StoreError> {
+    let write = store.write().await?;
+    write.accounts_lock().await?;
+    if standing == Standing::Stays && accounts::token_has_bootstrap(&write).await? {
+        return Ok(false);
+    }
+    let admin = match accounts::account_by_name(&write, ADMIN).await? {
+        Some(admin) => admin,
+        None => {
+            let admin = account_row(ADMIN, Role::Admin, now, entropy);
+            write.account_insert(admin.clone()).await?;
+            admin
+        }
+    };
+    write.token_delete_bootstrap(&hash(secret)).await?;
+    if accounts::token_by_hash(&write, &hash(secret))
+        .await?
+        .is_none()
+    {
+        write
+            .token_insert(token_row(secret, admin.id, "bootstrap", true, now, entropy))
+            .await?;
+        let mut ledger = Ledger::new(now, entropy);
+        let data = json!({"account": ADMIN, "name": "bootstrap"});
+        ledger.event(EventKind::TokenCreated, ADMIN, SYSTEM, data);
+        ledger
+            .write(&write)
+            .await
+            .map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))?;
+    }
+    write.commit().await?;
+    Ok(true)
+}
+
+fn account_row(name: &str, role: Role, now: Timestamp, entropy: &dyn Entropy) -> account::Model {
+    account::Model {
+        id: new_id(now, entropy),
+        name: name.into(),
+        role: role.into(),
+        created_at: now.0,
+    }
+}
+
+fn token_row(
+    secret: &str,
+    account_id: Uuid,
+    name: &str,
+    bootstrap: bool,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> token::Model {
+    // What an operator chose may be guessed from its beginning; what was made here may not.
+    let shown = if secret.starts_with(TOKEN_PREFIX) {
+        SHOWN
+    } else {
+        0
+    };
+    token::Model {
+        id: new_id(now, entropy),
+        account_id,
+        name: name.into(),
+        prefix: secret.chars().take(shown).collect(),
+        hash: hash(secret),
+        bootstrap,
+        created_at: now.0,
+        expires_at: None,
+    }
+}
+
+fn new_secret(entropy: &dyn Entropy) -> String {
+    let mut random = [0; 32];
+    entropy.fill(&mut random);
+    format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
+}
+
+fn hash(secret: &str) -> String {
+    digest(&SHA256, secret.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
+    let fits = !name.is_empty()
+        && name.len() <= MAX_NAME
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || " ._-@".contains(c));
+    if fits {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        pointer,
+        format!("a name has 1 to {MAX_NAME} letters, digits, blanks or any of . _ - @"),
+    ))
+}
+
+fn view(row: token::Model, account: String) -> Token {
+    Token {
+        id: row.id,
+        account,
+        name: row.name,
+        prefix: row.prefix,
+        created_at: Timestamp(row.created_at),
+        expires_at: row.expires_at.map(Timestamp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use a2a_crawler::SystemClock;
+
+    use super::*;
+    use crate::config::Config;
+    use a2a_registry_domain::ids::SystemEntropy;
+    use a2a_registry_store::Kept;
+
+    const ADMINS: &str = "a-bootstrap-token-of-forty-characters-0001";
+    const THEIRS: &str = "a-token-of-somebody-whose-role-is-a-later-one";
+
+    #[tokio::test]
+    async fn a_role_that_is_not_known_may_nothing() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let entropy = Arc::new(SystemEntropy::default());
+        let build = Context::build(config, Arc::new(SystemClock), entropy.clone(), Some(ADMINS));
+        let context = build.await.unwrap().context;
+        let now = context.now();
+        let account = account::Model {
+            role: Kept::Unknown("warden".into()),
+            ..account_row("later", Role::Admin, now, entropy.as_ref())
+        };
+        let token = token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());
+        let write = context.store.write().await.unwrap();
+        write.account_insert(account.clone()).await.unwrap();
+        write.token_insert(token).await.unwrap();
+        write.commit().await.unwrap();
+        let error = authenticate(&context, THEIRS).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let told = format!("accounts.role of {} holds \"warden\"", account.id);
+        assert_eq!(error.internal, Some(told));
+        assert!(authenticate(&context, ADMINS).await.is_ok());
+    }
+}

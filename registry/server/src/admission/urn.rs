@@ -1,0 +1,53 @@
+//! Naming agents for good, once their domain is proved (model.md section 3).
+
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use crate::commit::ledger::AgentState;
+use crate::commit::ledger::Ledger;
+use crate::commit::ledger::SYSTEM;
+use crate::error::AppError;
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::urn::{minted, published_by};
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{Write, agents};
+
+/// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
+pub(crate) fn is_proved(row: &domain::Model) -> bool {
+    row.state == DomainState::Verified && row.owner_id.is_some()
+}
+
+/// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
+/// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is
+/// not proved, or where that proof does not cover the card. The domain's row is locked by whoever calls.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn assign<'i>(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    row: &domain::Model,
+    identifiers: impl Iterator<Item = &'i str>,
+    name: &str,
+    standing: Standing,
+) -> Result<(), AppError> {
+    if state.agent.urn.is_some() || !is_proved(row) || standing != Standing::Covered {
+        return Ok(());
+    }
+    let taken: HashSet<String> = agents::urns_of(write, &row.name)
+        .await?
+        .into_iter()
+        .collect();
+    let own = identifiers.filter_map(|identifier| published_by(&row.name, identifier));
+    let free = |urn: &String| !taken.contains(urn) && !ledger.names(urn);
+    let urn = own.chain(minted(&row.name, name)).find(free);
+    let data = json!({"urn": urn});
+    state.agent.urn = urn;
+    ledger.put_agent(&state.agent);
+    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
+
+use crate::agents::views::agent_show;
+use crate::agents::views::agent_visible;
+use crate::crawl::ingest::after_act;
+use crate::ownership::owner::agent_to_keep;
+use crate::reviews::queue::state_of;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::pins;
+use crate::caller::Account;
+use crate::caller::Caller;
+use crate::commit::ledger::AgentState;
+use crate::commit::ledger::Ledger;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::reviews::queue::check_reason;
+use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::versions;
+
+/// Withholds an agent until it is resumed.
+///
+/// # Errors
+/// `Forbidden` for whoever does not curate, `NotFound`, `Conflict` for a retired agent.
+pub async fn agent_suspend(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    curators_act(context, caller, agent, act, |ledger, state, account| {
+        ledger.hold(state, Hold::Operator, &account.name, &act.reason);
+        Ok(())
+    })
+    .await
+}
+
+/// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and
+/// `key_changed`.
+///
+/// # Errors
+/// As [`Context::agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
+pub async fn agent_resume(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    let hold = act.hold.unwrap_or(Hold::Operator);
+    let newest = match hold {
+        Hold::KeyChanged => {
+            let newest = agent_visible(context, caller, agent).await?.newest_version;
+            let newest: Vec<Uuid> = newest.into_iter().collect();
+            versions::version_keys(&context.store, &newest).await?.pop()
+        }
+        _ => None,
+    };
+    curators_act(context, caller, agent, act, |ledger, state, account| {
+        if !matches!(
+            hold,
+            Hold::Operator | Hold::CriticalChange | Hold::KeyChanged
+        ) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!("The hold {hold} ends with its own cause and cannot be lifted by hand."),
+            ));
+        }
+        if !ledger.lift(state, hold, &account.name, &act.reason) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!("The agent does not stand under the hold {hold}."),
+            ));
+        }
+        if let Some(newest) = newest {
+            pins::accept(&mut state.agent, &newest.thumbprints);
+            ledger.put_agent(&state.agent);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Marks an approved agent as on its way out; it stays listed, with what is said of it.
+///
+/// # Errors
+/// As [`Context::agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
+/// other agent the caller may see, or a moment that has passed.
+pub async fn agent_deprecate(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    what: &Deprecate,
+) -> Result<Agent, AppError> {
+    let replacement = match what.replacement.as_deref() {
+        Some(named) => Some(replacement(context, caller, agent, named).await?),
+        None => None,
+    };
+    let now = context.now();
+    if what.sunset.is_some_and(|sunset| sunset < now) {
+        return Err(AppError::invalid("/sunset", "this moment has passed"));
+    }
+    let deprecation = Deprecation {
+        message: what.reason.clone(),
+        since: now,
+        replacement,
+        sunset: what.sunset,
+    };
+    owners_act(
+        context,
+        caller,
+        agent,
+        &what.reason,
+        |ledger, state, account| {
+            expect(state, Lifecycle::Approved, "deprecated")?;
+            state.agent.lifecycle = Lifecycle::Deprecated.into();
+            let data = json!({
+                "reason": deprecation.message,
+                "replacement": deprecation.replacement,
+                "sunset": deprecation.sunset,
+            });
+            let kept = serde_json::to_string(&deprecation).map_err(|error| {
+                AppError::internal(format!("a deprecation does not render: {error}"))
+            })?;
+            state.agent.deprecation = Some(kept);
+            ledger.touch(state);
+            ledger.agent_event(
+                EventKind::AgentDeprecated,
+                state.agent.id,
+                &account.name,
+                data,
+            );
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// Takes the deprecation of an agent back; it is approved as before.
+///
+/// # Errors
+/// As [`Context::agent_suspend`]; `Conflict` for an agent that is not deprecated.
+pub async fn agent_undeprecate(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    owners_act(
+        context,
+        caller,
+        agent,
+        &act.reason,
+        |ledger, state, account| {
+            expect(state, Lifecycle::Deprecated, "taken back")?;
+            state.agent.lifecycle = Lifecycle::Approved.into();
+            state.agent.deprecation = None;
+            ledger.touch(state);
+            let data = json!({"reason": act.reason});
+            ledger.agent_event(
+                EventKind::AgentUndeprecated,
+                state.agent.id,
+                &account.name,
+                data,
+            );
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// The agent to move to from another one.
+async fn replacement(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    named: &str,
+) -> Result<Uuid, AppError> {
+    let row = match agent_visible(context, caller, named).await {
+        Ok(row) => row,
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Err(AppError::invalid("/replacement", "there is no such agent"));
+        }
+        Err(error) => return Err(error),
+    };
+    if row.id.to_string() == agent || row.urn.as_deref() == Some(agent) {
+        let detail = "an agent cannot be its own replacement";
+        return Err(AppError::invalid("/replacement", detail));
+    }
+    if row.retired_at.is_some() {
+        return Err(AppError::invalid("/replacement", "it has been retired"));
+    }
+    Ok(row.id)
+}
+
+/// Ends an agent for good; its id is never used again.
+///
+/// # Errors
+/// As [`Context::agent_suspend`].
+pub async fn agent_retire(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    owners_act(
+        context,
+        caller,
+        agent,
+        &act.reason,
+        |ledger, state, account| {
+            ledger.retire(state, &account.name, &act.reason);
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// An act that curators do.
+async fn curators_act(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    let id = agent_visible(context, caller, agent).await?.id;
+    change_agent(context, caller, account, id, &act.reason, change).await
+}
+
+/// An act that whoever has proved the agent's domain may do too.
+async fn owners_act(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    reason: &str,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    caller.demand(Permission::Register)?;
+    let (row, account) = agent_to_keep(context, caller, agent).await?;
+    change_agent(context, caller, account, row.id, reason, change).await
+}
+
+async fn change_agent(
+    context: &Context,
+    caller: &Caller,
+    account: &Account,
+    id: Uuid,
+    reason: &str,
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
+) -> Result<Agent, AppError> {
+    check_reason(reason)?;
+    let write = context.store.write().await?;
+    let mut state = state_of(&write, id).await?;
+    if state.agent.retired_at.is_some() {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    change(&mut ledger, &mut state, account)?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    agent_show(context, caller, &id.to_string()).await
+}
+
+/// Whether an agent stands where an act begins.
+fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
+    let now = state.agent.lifecycle()?;
+    if now == wanted {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!("Only what is {wanted} can be {done}; this agent is {now}."),
+    ))
+}

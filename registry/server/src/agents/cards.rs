@@ -1,0 +1,224 @@
+//! The bytes of approved cards, exactly as they were received.
+
+use crate::agents::views::agent_visible;
+use crate::agents::views::is_of_known_domain;
+use crate::agents::views::owns;
+use crate::health::readiness::demand_database;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use a2a_card::{ConversionTarget, Converted, DERIVATION, convert, digest, parse};
+use bytes::Bytes;
+use moka::sync::Cache;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::health::housekeeping::KEPT_UNUSED;
+use crate::sight::Openness;
+use crate::sight::is_listed;
+use crate::sight::visible_to;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::{agents, versions};
+
+/// A card to hand out.
+#[derive(Debug)]
+pub struct ServedCard {
+    /// `sha256:` and 64 hex digits of the bytes.
+    pub digest: String,
+    /// The entity tag: the digest in quotes.
+    pub etag: String,
+    /// Exactly as received, or as converted.
+    pub bytes: Bytes,
+    /// The rules that a conversion found broken, the gravest first and each once: what was put in, what could not
+    /// be said, and whether anybody can call the agent by it. Empty for a card as received.
+    pub losses: Vec<String>,
+}
+
+impl ServedCard {
+    fn of(digest: String, bytes: Vec<u8>) -> Self {
+        Self {
+            etag: format!("\"{digest}\""),
+            digest,
+            bytes: Bytes::from(bytes),
+            losses: Vec::new(),
+        }
+    }
+
+    /// A card in the form of another version.
+    fn converted(converted: Converted) -> Result<Self, AppError> {
+        let bytes = serde_json::to_vec(&converted.card)
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let mut findings = converted.findings;
+        findings.sort_by_key(|finding| Reverse(finding.severity));
+        let mut losses: Vec<String> = Vec::new();
+        for finding in findings {
+            if !losses.contains(&finding.rule) {
+                losses.push(finding.rule);
+            }
+        }
+        Ok(Self {
+            losses,
+            ..Self::of(digest(&bytes), bytes)
+        })
+    }
+}
+
+/// Which card an agent serves and to whom, as of the stamp it was read under.
+#[derive(Debug)]
+struct Serving {
+    stamp: u64,
+    visible_to: Vec<String>,
+    card: Arc<ServedCard>,
+}
+
+/// Cards kept ready: which one an agent serves, believed while the agent's stamp stands, and bytes by
+/// digest, which can never change. Both are bounded by the weight of the bytes.
+#[derive(Debug)]
+pub(crate) struct CardCache {
+    serving: Cache<Uuid, Arc<Serving>>,
+    by_digest: Cache<String, Arc<ServedCard>>,
+}
+
+impl CardCache {
+    /// A cache of that many megabytes.
+    pub(crate) fn new(megabytes: u64) -> Self {
+        let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
+        let capacity = megabytes * 1024 * 1024;
+        Self {
+            serving: Cache::builder()
+                .max_capacity(capacity)
+                .weigher(move |_, serving: &Arc<Serving>| weigh(&serving.card))
+                .time_to_idle(KEPT_UNUSED)
+                .build(),
+            by_digest: Cache::builder()
+                .max_capacity(capacity / 2)
+                .weigher(move |_, card: &Arc<ServedCard>| weigh(card))
+                .time_to_idle(KEPT_UNUSED)
+                .build(),
+        }
+    }
+
+    /// Gives back what nobody has asked for of late: without any request nobody else would.
+    pub(crate) fn forget_ended(&self) {
+        self.serving.run_pending_tasks();
+        self.by_digest.run_pending_tasks();
+    }
+}
+
+/// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
+/// approved bytes come from memory while nothing about the agent has changed.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see; `Unavailable` once the database has
+/// been silent for too long.
+pub async fn agent_card(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    version: Option<&str>,
+) -> Result<Arc<ServedCard>, AppError> {
+    demand_database(context)?;
+    if let Some(digest) = version {
+        return card_of_version(context, caller, agent, digest).await;
+    }
+    let id = match agent.parse::<Uuid>() {
+        Ok(id) => id,
+        Err(_) => agent_visible(context, caller, agent).await?.id,
+    };
+    let serving = serving(context, id).await?;
+    let may = |label: &String| label == crate::caller::PUBLIC || caller.labels().contains(label);
+    if serving.visible_to.iter().any(may) {
+        Ok(Arc::clone(&serving.card))
+    } else {
+        Err(AppError::not_found("agent"))
+    }
+}
+
+/// The card of an agent, as [`Context::agent_card`] gives it, in the form of another protocol version. Not what
+/// its publisher wrote any more: never signed, and marked as converted.
+///
+/// # Errors
+/// As [`Context::agent_card`]; `NotFound` too where this build reads the bytes no more.
+pub async fn agent_card_as(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    version: Option<&str>,
+    target: ConversionTarget,
+) -> Result<Arc<ServedCard>, AppError> {
+    let original = agent_card(context, caller, agent, version).await?;
+    let key = format!("{target} {DERIVATION} {}", original.digest);
+    if let Some(card) = context.cards.by_digest.get(&key) {
+        return Ok(card);
+    }
+    let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
+    let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
+    context.cards.by_digest.insert(key, Arc::clone(&card));
+    Ok(card)
+}
+
+async fn serving(context: &Context, id: Uuid) -> Result<Arc<Serving>, AppError> {
+    // The stamp is read before the database, so that a change in between is noticed later.
+    let stamp = context.changes.stamp(id);
+    if let Some(serving) = context.cards.serving.get(&id)
+        && serving.stamp == stamp
+    {
+        return Ok(serving);
+    }
+    let missing = || AppError::not_found("agent");
+    let row = agents::agents_by_ids(&context.store, &[id])
+        .await?
+        .pop()
+        .ok_or_else(missing)?;
+    let holds = agents::holds_of(&context.store, &[id]).await?;
+    if !is_of_known_domain(context, &row).await? {
+        return Err(missing());
+    }
+    let listed = is_listed(&row, &holds);
+    let approved = row.approved_version.ok_or_else(missing)?;
+    let version = versions::version_keys(&context.store, &[approved])
+        .await?
+        .pop();
+    let card = card_by_digest(context, &version.ok_or_else(missing)?.digest).await?;
+    let openness = Openness::of(listed, !holds.is_empty());
+    let visible_to = visible_to(&row, openness, &[]);
+    let serving = Arc::new(Serving {
+        stamp,
+        visible_to,
+        card,
+    });
+    context.cards.serving.insert(id, Arc::clone(&serving));
+    Ok(serving)
+}
+
+async fn card_of_version(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    digest: &str,
+) -> Result<Arc<ServedCard>, AppError> {
+    let row = agent_visible(context, caller, agent).await?;
+    let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
+    let version = versions::version_by_digest(&context.store, row.id, digest)
+        .await?
+        .filter(|version| all || version.ever_approved)
+        .ok_or_else(|| AppError::not_found("version"))?;
+    card_by_digest(context, &version.digest).await
+}
+
+async fn card_by_digest(context: &Context, digest: &str) -> Result<Arc<ServedCard>, AppError> {
+    if let Some(card) = context.cards.by_digest.get(digest) {
+        return Ok(card);
+    }
+    let bytes = versions::body_by_digest(&context.store, digest)
+        .await?
+        .ok_or_else(|| AppError::not_found("version"))?;
+    let card = Arc::new(ServedCard::of(digest.to_owned(), bytes));
+    context
+        .cards
+        .by_digest
+        .insert(digest.to_owned(), Arc::clone(&card));
+    Ok(card)
+}

@@ -1,0 +1,11 @@
+//! Agents: what is shown of one, its cards and versions, and the acts on it.
+
+pub mod acts;
+pub mod card_routes;
+pub mod cards;
+pub mod diff;
+pub mod documents;
+pub mod page;
+pub mod routes;
+pub mod snippet;
+pub mod views;

@@ -1,0 +1,203 @@
+//! What the card says, made fit for a page.
+
+use a2a_card::{AgentCard, Skill};
+
+use crate::pages::text;
+use crate::pages::text::ADDRESS;
+use crate::pages::text::BLOCK;
+use crate::pages::text::LINE;
+use crate::pages::text::web_address;
+
+/// Skills on the page.
+const SKILLS: usize = 60;
+/// Tags, examples and modes of one skill.
+const FEW: usize = 20;
+/// Interfaces on the page.
+const INTERFACES: usize = 30;
+/// Extensions, modes and ways to authenticate on the page.
+const LIST: usize = 40;
+
+/// A card, ready to be shown.
+pub(crate) struct CardView {
+    pub name: String,
+    pub version: Option<String>,
+    pub description: Option<String>,
+    pub provider: Option<LinkView>,
+    pub documentation: Option<LinkView>,
+    pub icon: Option<LinkView>,
+    pub interfaces: Vec<InterfaceView>,
+    pub more_interfaces: usize,
+    pub capabilities: Vec<&'static str>,
+    pub extensions: Vec<ExtensionView>,
+    pub more_extensions: usize,
+    pub security: Vec<String>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+    pub skills: Vec<SkillView>,
+    pub more_skills: usize,
+    pub signatures: usize,
+}
+
+/// A text that is a link where its address may be one.
+pub(crate) struct LinkView {
+    pub label: String,
+    pub address: Option<String>,
+}
+
+/// An interface.
+pub(crate) struct InterfaceView {
+    pub url: String,
+    pub binding: String,
+    pub version: Option<String>,
+    pub tenant: Option<String>,
+}
+
+/// A protocol extension.
+pub(crate) struct ExtensionView {
+    pub uri: LinkView,
+    pub description: Option<String>,
+    pub required: bool,
+}
+
+/// A skill.
+pub(crate) struct SkillView {
+    pub id: String,
+    pub name: String,
+    pub description: Option<String>,
+    pub tags: Vec<(String, String)>,
+    pub examples: Vec<String>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+}
+
+impl CardView {
+    /// The view of a card and of what it asks of callers, in sentences.
+    pub fn new(card: &AgentCard, security: &[String]) -> Self {
+        let capabilities = [
+            (card.capabilities.streaming, "Streams its answers"),
+            (
+                card.capabilities.push_notifications,
+                "Pushes updates of tasks",
+            ),
+            (
+                card.capabilities.extended_agent_card,
+                "Has a fuller card for callers it knows",
+            ),
+        ];
+        let provider = card.provider.as_ref().and_then(|provider| {
+            let url = provider.url.as_deref().unwrap_or_default();
+            let label = provider
+                .organization
+                .as_deref()
+                .filter(|name| !name.trim().is_empty());
+            link(label.unwrap_or(url), url)
+        });
+        Self {
+            name: text::line(&card.name, LINE),
+            version: card
+                .version
+                .as_deref()
+                .map(|version| text::line(version, 40)),
+            description: card
+                .description
+                .as_deref()
+                .map(|text| text::block(text, BLOCK)),
+            provider,
+            documentation: card
+                .documentation_url
+                .as_deref()
+                .and_then(|url| link(url, url)),
+            icon: card.icon_url.as_deref().and_then(|url| link(url, url)),
+            interfaces: card
+                .interfaces
+                .iter()
+                .take(INTERFACES)
+                .map(|interface| InterfaceView {
+                    url: text::line(&interface.url, ADDRESS / 4),
+                    binding: text::line(&interface.binding, LINE),
+                    version: interface
+                        .protocol_version
+                        .as_deref()
+                        .map(|v| text::line(v, 20)),
+                    tenant: interface
+                        .tenant
+                        .as_deref()
+                        .map(|tenant| text::line(tenant, LINE)),
+                })
+                .collect(),
+            more_interfaces: card.interfaces.len().saturating_sub(INTERFACES),
+            capabilities: capabilities
+                .iter()
+                .filter(|(has, _)| *has)
+                .map(|(_, what)| *what)
+                .collect(),
+            extensions: card
+                .capabilities
+                .extensions
+                .iter()
+                .take(LIST)
+                .filter_map(|extension| {
+                    Some(ExtensionView {
+                        uri: link(&extension.uri, &extension.uri)?,
+                        description: extension.description.as_deref().map(|d| text::line(d, 300)),
+                        required: extension.required,
+                    })
+                })
+                .collect(),
+            more_extensions: card.capabilities.extensions.len().saturating_sub(LIST),
+            security: lines(security, LIST, 500),
+            input_modes: lines(&card.input_modes, LIST, 80),
+            output_modes: lines(&card.output_modes, LIST, 80),
+            skills: card
+                .skills
+                .iter()
+                .take(SKILLS)
+                .map(SkillView::new)
+                .collect(),
+            more_skills: card.skills.len().saturating_sub(SKILLS),
+            signatures: card.signatures.len(),
+        }
+    }
+}
+
+impl SkillView {
+    fn new(skill: &Skill) -> Self {
+        Self {
+            id: text::line(&skill.id, LINE),
+            name: text::line(&skill.name, LINE),
+            description: skill
+                .description
+                .as_deref()
+                .map(|text| text::block(text, BLOCK / 2)),
+            tags: skill
+                .tags
+                .iter()
+                .take(FEW)
+                .map(|tag| {
+                    let link = crate::search::page::only("tag", &tag.to_lowercase());
+                    (text::line(tag, 60), link)
+                })
+                .collect(),
+            examples: lines(&skill.examples, FEW, 400),
+            input_modes: lines(&skill.input_modes, FEW, 80),
+            output_modes: lines(&skill.output_modes, FEW, 80),
+        }
+    }
+}
+
+/// A label with its address; nothing where there is no label.
+fn link(label: &str, url: &str) -> Option<LinkView> {
+    let label = label.trim();
+    (!label.is_empty()).then(|| LinkView {
+        label: text::line(label, LINE),
+        address: web_address(url),
+    })
+}
+
+fn lines(texts: &[String], count: usize, limit: usize) -> Vec<String> {
+    texts
+        .iter()
+        .take(count)
+        .map(|text| text::line(text, limit))
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! A program for Python's a2a-sdk, of the generation that reads the card.
+
+use std::fmt::Write as _;
+
+use crate::agents::snippet::Credential;
+use crate::agents::snippet::Dialect;
+use crate::agents::snippet::Place;
+use crate::agents::snippet::Plan;
+use crate::agents::snippet::Snippet;
+use crate::pages::quote::python;
+
+/// The snippet. The registry gives the card; what the agent asks for goes to the agent alone, which is why
+/// there are two HTTP clients.
+pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
+    let agent_client = agent_client(plan);
+    let resolver = python(place.resolver);
+    let text = python(&plan.message);
+    let os = if plan.credentials.is_empty() {
+        ""
+    } else {
+        "import os\n"
+    };
+    let head =
+        |sdk: &str, uuid: &str| format!("import asyncio\n{os}{uuid}\nimport httpx\n{sdk}\n\n");
+    let begin = format!(
+        "async def main():\n    async with httpx.AsyncClient() as registry, {agent_client} as http:\n        \
+         card = await A2ACardResolver(registry, base_url={resolver}).get_agent_card()\n"
+    );
+    let (version, code) = match plan.dialect {
+        Dialect::V1JsonRpc | Dialect::V1Rest => {
+            let bindings = match plan.dialect {
+                Dialect::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
+                _ => "",
+            };
+            let imports = "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
+                 from a2a.helpers import get_stream_response_text, new_text_message\n\
+                 from a2a.types import Role, SendMessageRequest\n";
+            let talk = format!(
+                "        client = ClientFactory(ClientConfig(httpx_client=http{bindings})).create(card)\n        \
+                 message = new_text_message({text}, role=Role.ROLE_USER)\n        \
+                 async for event in client.send_message(SendMessageRequest(message=message)):\n            \
+                 print(get_stream_response_text(event))\n"
+            );
+            (">=1.3,<2", format!("{}{begin}{talk}", head(imports, "")))
+        }
+        Dialect::V03JsonRpc => {
+            let imports = "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
+                 from a2a.client.helpers import create_text_message_object\n";
+            let talk = format!(
+                "        client = ClientFactory(ClientConfig(httpx_client=http)).create(card)\n        \
+                 message = create_text_message_object(content={text})\n        \
+                 async for event in client.send_message(message):\n            \
+                 print(event)\n"
+            );
+            (
+                ">=0.3.26,<0.4",
+                format!("{}{begin}{talk}", head(imports, "")),
+            )
+        }
+        Dialect::V02JsonRpc => {
+            let imports = "from a2a.client import A2ACardResolver, A2AClient\n\
+                 from a2a.types import Message, MessageSendParams, Part, Role, SendMessageRequest, TextPart\n";
+            let talk = format!(
+                "        message = Message(\n            role=Role.user,\n            \
+                 parts=[Part(root=TextPart(text={text}))],\n            \
+                 message_id=str(uuid.uuid4()),\n        )\n        \
+                 request = SendMessageRequest(\n            id=str(uuid.uuid4()), params=MessageSendParams(message=message)\n        )\n        \
+                 answer = await A2AClient(http, agent_card=card).send_message(request)\n        \
+                 print(answer.model_dump_json(indent=2, exclude_none=True))\n"
+            );
+            (
+                "==0.2.16",
+                format!("{}{begin}{talk}", head(imports, "import uuid\n")),
+            )
+        }
+    };
+    Snippet {
+        id: "python",
+        title: "Python",
+        install: format!("pip install 'a2a-sdk{version}' httpx"),
+        code: format!("{code}\n\nasyncio.run(main())\n"),
+    }
+}
+
+/// The HTTP client that speaks to the agent.
+fn agent_client(plan: &Plan) -> String {
+    let mut headers = Vec::new();
+    let mut params = String::new();
+    for credential in &plan.credentials {
+        match credential {
+            Credential::Bearer => {
+                headers.push("\"Authorization\": f\"Bearer {os.environ['A2A_TOKEN']}\"".to_owned())
+            }
+            Credential::Authorization => {
+                headers.push("\"Authorization\": os.environ[\"A2A_AUTHORIZATION\"]".to_owned());
+            }
+            Credential::HeaderKey(name) => {
+                headers.push(format!("{}: os.environ[\"A2A_API_KEY\"]", python(name)));
+            }
+            Credential::CookieKey(name) => headers.push(format!(
+                "\"Cookie\": {} + os.environ[\"A2A_API_KEY\"]",
+                python(&format!("{name}="))
+            )),
+            Credential::QueryKey(name) => {
+                let _ = write!(
+                    params,
+                    "params={{{}: os.environ[\"A2A_API_KEY\"]}}, ",
+                    python(name)
+                );
+            }
+        }
+    }
+    let headers = if headers.is_empty() {
+        String::new()
+    } else {
+        format!("headers={{{}}}, ", headers.join(", "))
+    };
+    format!("httpx.AsyncClient({headers}{params}timeout=60)")
+}

@@ -1,0 +1,344 @@
+//! Agents one by one: the agent, its versions, its findings.
+
+use crate::agents::documents::records;
+use crate::agents::documents::summary;
+use a2a_card::{Finding, Severity, security_sentences};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use crate::agents::documents::AgentRecord;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::is_nobodys;
+use crate::paging::PageRequest;
+use crate::paging::cut;
+use crate::paging::page_size;
+use crate::sight::Openness;
+use crate::sight::is_listed;
+use crate::sight::looks_after;
+use crate::sight::visible_to;
+use crate::sight::visible_to_registrant;
+use crate::signatures::KeyBinding;
+use a2a_registry_api::{
+    Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
+};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::{agent, version};
+use a2a_registry_store::{agents, coverage, decisions, domains, ownership, versions};
+
+/// Which version's findings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct FindingsQuery {
+    /// The digest of a version; the one that is shown where absent.
+    pub version: Option<String>,
+}
+
+/// New versions in a day beyond which a card is said to flap (model.md section 2).
+const FLAPPING: i32 = 10;
+
+/// One agent in full.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see.
+pub async fn agent_show(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Agent, AppError> {
+    let record = record_visible(context, caller, agent).await?;
+    agent_view(context, caller, &record).await
+}
+
+/// How a caller sees an agent.
+pub(crate) async fn agent_view(
+    context: &Context,
+    caller: &Caller,
+    record: &AgentRecord,
+) -> Result<Agent, AppError> {
+    let owner = owns(context, caller, &record.agent).await?;
+    let holds = if caller.may(Permission::SeeAll) || owner {
+        record.holds.iter().map(hold_view).collect()
+    } else {
+        Vec::new()
+    };
+    Ok(Agent {
+        hit: Hit {
+            summary: summary(context, record),
+            matched: Match::default(),
+        },
+        security: security_sentences(&record.card),
+        signature_verdict: record.signature_verdict(),
+        card: record.card.clone(),
+        decision: decision(context, record).await?,
+        coverage: record.coverage(),
+        holds,
+    })
+}
+
+async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {
+    let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
+    let state = record.known.state;
+    let made = rows
+        .into_iter()
+        .rev()
+        .find(|row| row.version_id == record.version.id);
+    Ok(match made {
+        Some(row) => Decision {
+            state,
+            rules: vec![row.rule],
+            by: row.actor,
+            at: Timestamp(row.at),
+            reason: row.reason,
+            self_approved: row.self_approved,
+        },
+        None => Decision {
+            state,
+            rules: vec!["no_rule".into()],
+            by: "policy".into(),
+            at: Timestamp(record.version.observed_at),
+            reason: None,
+            self_approved: false,
+        },
+    })
+}
+
+/// The kept versions of an agent, newest first: those approved once, or all of them for whoever
+/// sees everything or owns the agent.
+///
+/// # Errors
+/// `NotFound` as for the agent; `Invalid` for a foreign page token.
+pub async fn agent_versions(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    page: &PageRequest,
+) -> Result<VersionList, AppError> {
+    let row = agent_visible(context, caller, agent).await?;
+    let size = page_size(page.page_size)?;
+    let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
+    let query = format!("versions of {} ({all})", row.id);
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position(&query, caller, token)?),
+        None => None,
+    };
+    let mut rows =
+        versions::version_page(&context.store, row.id, all, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token(&query, caller, &last.id))
+        })
+        .flatten();
+    let served = row.approved_version;
+    let binding = key_binding(context, row.domain_id).await?;
+    let versions = rows
+        .into_iter()
+        .filter_map(|row| version_view(row, served, &binding))
+        .collect();
+    Ok(VersionList {
+        versions,
+        next_page_token,
+    })
+}
+
+/// What ties the keys of a domain's cards to it.
+pub(crate) async fn key_binding(context: &Context, domain: i64) -> Result<KeyBinding, AppError> {
+    let rows = domains::domains_by_ids(&context.store, &[domain]).await?;
+    let mut bindings = KeyBinding::of_domains(&context.store, &rows).await?;
+    Ok(bindings.remove(&domain).unwrap_or_default())
+}
+
+/// What lint found in a version: the one with that digest, or the one shown.
+///
+/// # Errors
+/// `NotFound` as for the agent, and where there is no such version that the caller may see.
+pub async fn agent_findings(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    query: &FindingsQuery,
+) -> Result<FindingList, AppError> {
+    let Some(digest) = &query.version else {
+        let record = record_visible(context, caller, agent).await?;
+        return findings_of(context, &record.agent, record.version);
+    };
+    let row = agent_visible(context, caller, agent).await?;
+    let version = version_visible(context, caller, &row, digest).await?;
+    findings_of(context, &row, version)
+}
+
+/// What was found in a version, and in how often the card changes.
+pub(crate) fn findings_of(
+    context: &Context,
+    agent: &agent::Model,
+    version: version::Model,
+) -> Result<FindingList, AppError> {
+    let findings: Vec<Finding> = serde_json::from_str(&version.findings).map_err(|error| {
+        AppError::internal(format!("findings of {} are broken: {error}", version.id))
+    })?;
+    let findings = findings.into_iter().chain(flapping(context, agent));
+    Ok(FindingList {
+        digest: version.digest,
+        findings: findings.map(FindingView::from).collect(),
+    })
+}
+
+/// The version of an agent with that digest, where the caller may see it.
+pub(crate) async fn version_visible(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+    digest: &str,
+) -> Result<version::Model, AppError> {
+    let all = caller.may(Permission::SeeAll) || owns(context, caller, agent).await?;
+    versions::version_by_digest(&context.store, agent.id, digest)
+        .await?
+        .filter(|version| all || version.ever_approved)
+        .ok_or_else(|| AppError::not_found("version"))
+}
+
+/// The finding that a card changes too often: no single version can show it.
+fn flapping(context: &Context, agent: &agent::Model) -> Option<Finding> {
+    let today = context.now().0 - agent.changes_since < DAY;
+    (today && agent.changes > FLAPPING).then(|| Finding {
+        rule: "card.flapping".into(),
+        severity: Severity::Warning,
+        pointer: String::new(),
+        found: format!("{} new versions in a day", agent.changes),
+        wanted: format!("at most {FLAPPING}"),
+        hint: "serve the same content from every instance, and keep what changes out of the card"
+            .into(),
+        section: "registry: model, two digests".into(),
+    })
+}
+
+/// The row of an agent, by id or URN, where the caller may see it.
+pub(crate) async fn agent_visible(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<agent::Model, AppError> {
+    let missing = || AppError::not_found("agent");
+    let row = match agent.parse::<Uuid>() {
+        Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
+        Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(&context.store, agent).await?,
+        Err(_) => None,
+    };
+    let row = row.ok_or_else(missing)?;
+    let holds = agents::holds_of(&context.store, &[row.id]).await?;
+    if !is_of_known_domain(context, &row).await? {
+        return Err(missing());
+    }
+    let listed = is_listed(&row, &holds);
+    let is_held = !holds.is_empty();
+    let allowed = visible_to(&row, Openness::of(listed, is_held), &[]);
+    let labels = caller.labels();
+    let is_allowed = allowed.iter().any(|label| labels.contains(label));
+    if is_allowed || (!listed && has_registered(context, caller, &row, is_held).await?) {
+        Ok(row)
+    } else {
+        Err(missing())
+    }
+}
+
+/// Whether it is known what an agent's domain is. Where it is not, which is logged, nobody is shown the agent.
+pub(crate) async fn is_of_known_domain(
+    context: &Context,
+    agent: &agent::Model,
+) -> Result<bool, AppError> {
+    let rows = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(false);
+    };
+    let state = row.state().inspect_err(|error| {
+        tracing::error!(agent = %agent.id, %error, "an agent is not shown");
+    });
+    Ok(state.is_ok())
+}
+
+/// Whether the caller sees an agent that is not listed because it has registered a source of it.
+async fn has_registered(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+    is_held: bool,
+) -> Result<bool, AppError> {
+    if caller.account.is_none() || !visible_to_registrant(caller, agent, is_held) {
+        return Ok(false);
+    }
+    let sources = domains::sources_of(&context.store, &[agent.domain_id]).await?;
+    let feeding: Vec<i64> = sources
+        .iter()
+        .filter(|source| source.agent_id == Some(agent.id) && source.kind.known().is_some())
+        .map(|source| source.id)
+        .collect();
+    let registrants = coverage::registrants_of(&context.store, &feeding).await?;
+    Ok(registrants.iter().any(|one| caller.is(one.account_id)))
+}
+
+/// As [`Context::agent_visible`], with everything that is shown of it.
+pub(crate) async fn record_visible(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<AgentRecord, AppError> {
+    let row = agent_visible(context, caller, agent).await?;
+    records(&context.store, vec![row])
+        .await?
+        .pop()
+        .ok_or_else(|| AppError::not_found("agent"))
+}
+
+/// Whether the caller has proved the agent to be its own, or registered its source while its domain is nobody's.
+pub(crate) async fn owns(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+) -> Result<bool, AppError> {
+    if !looks_after(caller, agent, true) {
+        return Ok(false);
+    }
+    let domain = [agent.domain_id];
+    let rows = domains::domains_by_ids(&context.store, &domain).await?;
+    let marks = ownership::owner_marks_of(&context.store, &domain).await?;
+    let nobodys = rows.iter().any(|row| is_nobodys(row, &marks));
+    Ok(looks_after(caller, agent, nobodys))
+}
+
+fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {
+    HoldView {
+        hold: row.shown(),
+        reason: row.reason.clone(),
+        since: Timestamp(row.since),
+    }
+}
+
+/// A version as it is shown; `None`, which is logged, for one of which this build does not know what was decided on it.
+fn version_view(
+    row: version::Model,
+    served: Option<Uuid>,
+    binding: &KeyBinding,
+) -> Option<Version> {
+    let known = row
+        .state()
+        .and_then(|state| Ok((state, row.change_class()?)));
+    let (state, change_class) = known
+        .inspect_err(|error| tracing::error!(%error, "a version is left out"))
+        .ok()?;
+    Some(Version {
+        signature_verdict: binding.verdict(Some(&row)),
+        served: served == Some(row.id),
+        digest: row.digest,
+        content_digest: row.content_digest,
+        observed_at: Timestamp(row.observed_at),
+        state,
+        change_class,
+        wire_family: row.wire_family,
+    })
+}

@@ -1,0 +1,58 @@
+//! The whole interface as an actix application.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::Compress;
+use actix_web::web;
+use utoipa_actix_web::AppExt;
+
+use crate::health::routes as health;
+use crate::http::envelope;
+use crate::http::state::State;
+use crate::routes;
+
+/// The whole interface as an actix application: every route with everything around it.
+pub fn application(
+    state: web::Data<State>,
+) -> actix_web::App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
+    actix_web::App::new()
+        .app_data(web::Data::from(Arc::clone(&state.context)))
+        .app_data(state)
+        .into_utoipa_app()
+        .configure(routes::api)
+        .into_app()
+        .configure(routes::rest)
+        .wrap(Compress::default())
+        .wrap(envelope)
+}
+
+/// What answers on a port of its own: `/metrics`, and nothing else.
+pub fn metrics_application(
+    state: web::Data<State>,
+) -> actix_web::App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
+    actix_web::App::new()
+        .app_data(state)
+        .route("/metrics", web::get().to(health::metrics_text))
+        .default_service(web::to(health::no_metrics))
+        .wrap(envelope)
+}

@@ -1,0 +1,95 @@
+//! Who asks.
+
+use std::net::IpAddr;
+
+use uuid::Uuid;
+
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use a2a_registry_domain::role::{Permission, Role};
+
+/// An account that was recognised by its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its name, as decisions and events record it.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+}
+
+/// Who asks: an account, or anyone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The account; `None` for anyone.
+    pub account: Option<Account>,
+    /// Where somebody without an account changes something from, as far as limits are counted by it.
+    pub network: Option<IpAddr>,
+}
+
+/// The label of agents that everybody may find.
+pub const PUBLIC: &str = "public";
+/// The label of agents that any signed-in caller may find.
+pub const INTERNAL: &str = "internal";
+/// The label of agents that those who see everything may find.
+pub const CURATORS: &str = "curators";
+
+/// The label of agents that one account may find, listed or not.
+pub fn account_label(account: Uuid) -> String {
+    format!("account:{account}")
+}
+
+impl Caller {
+    /// Whether the caller is that account.
+    pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
+        let own = self.account.as_ref().map(|account| account.id);
+        own.is_some() && own == account
+    }
+
+    /// Whether the caller may do that.
+    pub fn may(&self, permission: Permission) -> bool {
+        self.account
+            .as_ref()
+            .is_some_and(|account| account.role.may(permission))
+    }
+
+    /// Demands a permission.
+    ///
+    /// # Errors
+    /// `Unauthenticated` for anyone, `Forbidden` for an account without it.
+    pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
+        match &self.account {
+            None => Err(AppError::new(
+                ErrorKind::Unauthenticated,
+                "This needs a token: send it as `Authorization: Bearer …`.",
+            )),
+            Some(account) if account.role.may(permission) => Ok(account),
+            Some(account) => Err(AppError::new(
+                ErrorKind::Forbidden,
+                format!("The role {} may not do this.", account.role),
+            )),
+        }
+    }
+
+    /// The labels that everybody like this caller holds: everybody without an account, or everybody with one.
+    pub fn class_labels(&self) -> Vec<String> {
+        let mut labels = vec![PUBLIC.to_owned()];
+        if self.account.is_some() {
+            labels.push(INTERNAL.to_owned());
+        }
+        labels
+    }
+
+    /// Which labels the caller holds: an agent is visible to whoever holds one of its labels.
+    pub fn labels(&self) -> Vec<String> {
+        let mut labels = self.class_labels();
+        if let Some(account) = &self.account {
+            if account.role.may(Permission::SeeAll) {
+                labels.push(CURATORS.to_owned());
+            }
+            labels.push(account_label(account.id));
+        }
+        labels
+    }
+}

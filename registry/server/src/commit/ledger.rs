@@ -1,0 +1,459 @@
+//! Everything that one act changes, collected in memory and written in one transaction, the events that
+//! tell of it included. Ingest and the curators' acts share it, so that an approval is the same
+//! thing wherever it comes from.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::admission::pins;
+pub use crate::commit::touched::Touched;
+use crate::error::AppError;
+use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use a2a_registry_domain::review::{ChangeClass, ReviewState, VersionState};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{agent, body, decision, hold, review, version, version_source};
+use a2a_registry_store::events::NewEvent;
+use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{Kept, Write};
+
+/// The actor of what a rule decides.
+pub const POLICY: &str = "policy";
+/// The actor of what the crawler sees.
+pub const CRAWLER: &str = "crawler";
+/// The actor of what follows from time alone.
+pub const SYSTEM: &str = "system";
+
+/// An agent with what stands around it while an act is worked out.
+#[derive(Debug, Clone)]
+pub struct AgentState {
+    /// The row.
+    pub agent: agent::Model,
+    /// What holds it back.
+    pub holds: Vec<Hold>,
+    /// The question that is open about it.
+    pub open_review: Option<review::Model>,
+}
+
+impl AgentState {
+    /// Whether the open question is about this version and this class of change.
+    pub(crate) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
+        self.open_review.as_ref().is_some_and(|open| {
+            let same = match (&open.change_class, class) {
+                (None, None) => true,
+                (Some(asked), Some(class)) => *asked == class,
+                _ => false,
+            };
+            open.version_id == version && same
+        })
+    }
+}
+
+/// Who decided, and why.
+#[derive(Debug, Clone)]
+pub struct Decider {
+    /// The account's name, or [`POLICY`].
+    pub actor: String,
+    /// The rule.
+    pub rule: Rule,
+    /// In the decider's words.
+    pub reason: Option<String>,
+    /// Whether the decider is the submitter.
+    pub self_approved: bool,
+}
+
+impl Decider {
+    /// A rule decides.
+    pub fn policy(rule: Rule) -> Self {
+        Self {
+            actor: POLICY.into(),
+            rule,
+            reason: None,
+            self_approved: false,
+        }
+    }
+}
+
+/// The collected changes of one act.
+#[derive(Debug)]
+pub struct Ledger<'a> {
+    now: Timestamp,
+    entropy: &'a dyn Entropy,
+    agents: BTreeMap<Uuid, agent::Model>,
+    pub(crate) bodies: Vec<body::Model>,
+    pub(crate) versions: Vec<version::Model>,
+    pub(crate) repeats: Vec<Uuid>,
+    /// Versions whose signatures are judged differently with the keys of today.
+    pub(crate) judged: Vec<version::Model>,
+    /// Sources that gave versions which were there, or are added now.
+    pub(crate) gave: Vec<version_source::Model>,
+    standings: BTreeMap<Uuid, Standing>,
+    states: Vec<(Uuid, VersionState)>,
+    decisions: Vec<decision::Model>,
+    reviews: BTreeMap<Uuid, review::Model>,
+    holds: Vec<hold::Model>,
+    lifted: Vec<(Uuid, Hold)>,
+    retired: Vec<Uuid>,
+    events: Vec<NewEvent>,
+}
+
+impl<'a> Ledger<'a> {
+    /// An empty ledger of that moment.
+    pub fn new(now: Timestamp, entropy: &'a dyn Entropy) -> Self {
+        Self {
+            now,
+            entropy,
+            agents: BTreeMap::new(),
+            bodies: Vec::new(),
+            versions: Vec::new(),
+            repeats: Vec::new(),
+            judged: Vec::new(),
+            gave: Vec::new(),
+            standings: BTreeMap::new(),
+            states: Vec::new(),
+            decisions: Vec::new(),
+            reviews: BTreeMap::new(),
+            holds: Vec::new(),
+            lifted: Vec::new(),
+            retired: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// The moment of the act.
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// A new identifier of that moment.
+    pub fn new_id(&self) -> Uuid {
+        new_id(self.now, self.entropy)
+    }
+
+    /// Whether an agent of this act has that URN.
+    pub(crate) fn names(&self, urn: &str) -> bool {
+        let mut agents = self.agents.values();
+        agents.any(|agent| agent.urn.as_deref() == Some(urn))
+    }
+
+    /// Writes this agent's row. Whether callers see a change is told by events, not by this.
+    pub fn put_agent(&mut self, agent: &agent::Model) {
+        self.agents.insert(agent.id, agent.clone());
+    }
+
+    /// Tells of something that happened to an agent.
+    pub fn agent_event(&mut self, kind: EventKind, agent: Uuid, actor: &str, data: Value) {
+        self.events.push(NewEvent {
+            at: self.now,
+            kind,
+            subject: agent.to_string(),
+            agent_id: Some(agent),
+            actor: actor.into(),
+            data,
+        });
+    }
+
+    /// Tells of something that happened to anything else.
+    pub fn event(&mut self, kind: EventKind, subject: &str, actor: &str, data: Value) {
+        self.events.push(NewEvent {
+            at: self.now,
+            kind,
+            subject: subject.into(),
+            agent_id: None,
+            actor: actor.into(),
+            data,
+        });
+    }
+
+    /// Approves a version: it is served from now on, open questions end, and the holds that an approval
+    /// lifts are lifted. A change of class none keeps the bytes that are served.
+    pub fn approve(
+        &mut self,
+        state: &mut AgentState,
+        version: &VersionKey,
+        class: Option<ChangeClass>,
+        by: &Decider,
+    ) {
+        self.states.push((version.id, VersionState::Approved));
+        self.decide(state.agent.id, version, true, by);
+        if class != Some(ChangeClass::None) || state.agent.approved_version.is_none() {
+            state.agent.approved_version = Some(version.id);
+        }
+        // Who approves what a card says also accepts the keys that it is signed with.
+        pins::accept(&mut state.agent, &version.thumbprints);
+        let lifecycle = state.agent.lifecycle.known();
+        if matches!(lifecycle, Some(Lifecycle::Pending | Lifecycle::Rejected)) {
+            state.agent.lifecycle = Lifecycle::Approved.into();
+        }
+        let about_another = state
+            .open_review
+            .as_ref()
+            .is_some_and(|question| question.version_id != version.id);
+        let outcome = if about_another && class == Some(ChangeClass::None) {
+            ReviewState::Withdrawn
+        } else {
+            ReviewState::Approved
+        };
+        self.close_review(state, version.id, outcome, by);
+        for hold in [Hold::CriticalChange, Hold::KeyChanged] {
+            self.lift(state, hold, &by.actor, "approved");
+        }
+        self.touch(state);
+        let data = json!({"digest": version.digest, "rule": by.rule, "reason": by.reason});
+        self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
+    }
+
+    /// Rejects a version. An agent that was never approved becomes rejected; another one goes on with
+    /// the version it has, and a critical change keeps its hold.
+    pub fn reject(&mut self, state: &mut AgentState, version: &VersionKey, by: &Decider) {
+        self.decide(state.agent.id, version, false, by);
+        self.refuse(state, version, by);
+        let data = json!({"digest": version.digest, "reason": by.reason});
+        self.agent_event(EventKind::AgentRejected, state.agent.id, &by.actor, data);
+    }
+
+    /// Lets an earlier rejection of this content stand, without deciding anew.
+    pub fn refuse(&mut self, state: &mut AgentState, version: &VersionKey, by: &Decider) {
+        self.set_state(version.id, VersionState::Rejected);
+        if state.agent.lifecycle == Lifecycle::Pending {
+            state.agent.lifecycle = Lifecycle::Rejected.into();
+        }
+        self.close_review(state, version.id, ReviewState::Rejected, by);
+        self.touch(state);
+    }
+
+    /// Puts a version before the curators; a question still open is superseded. A critical change
+    /// holds the agent at once.
+    pub fn ask(
+        &mut self,
+        state: &mut AgentState,
+        version: &VersionKey,
+        class: Option<ChangeClass>,
+        submitter: Option<String>,
+    ) {
+        self.close_review(
+            state,
+            version.id,
+            ReviewState::Superseded,
+            &Decider::policy(Rule::NoRule),
+        );
+        if state.agent.lifecycle == Lifecycle::Rejected {
+            state.agent.lifecycle = Lifecycle::Pending.into();
+        }
+        let question = review::Model {
+            id: self.new_id(),
+            agent_id: state.agent.id,
+            version_id: version.id,
+            previous_version: state.agent.approved_version,
+            change_class: class.map(Kept::from),
+            state: ReviewState::Open.into(),
+            submitter,
+            decider: None,
+            reason: None,
+            created_at: self.now.0,
+            decided_at: None,
+        };
+        self.event(
+            EventKind::ReviewOpened,
+            &question.id.to_string(),
+            CRAWLER,
+            json!({"agent": state.agent.id, "digest": version.digest}),
+        );
+        self.reviews.insert(question.id, question.clone());
+        state.open_review = Some(question);
+        if class == Some(ChangeClass::Critical) {
+            self.hold(
+                state,
+                Hold::CriticalChange,
+                POLICY,
+                "the card changed critically",
+            );
+        }
+        self.touch(state);
+    }
+
+    /// Ends the open question, where there is one: in the given way if it is about this version or is
+    /// withdrawn, as superseded otherwise.
+    pub fn close_review(
+        &mut self,
+        state: &mut AgentState,
+        version: Uuid,
+        outcome: ReviewState,
+        by: &Decider,
+    ) {
+        let Some(mut question) = state.open_review.take() else {
+            return;
+        };
+        let about_another = question.version_id != version;
+        let outcome = if about_another && outcome != ReviewState::Withdrawn {
+            ReviewState::Superseded
+        } else {
+            outcome
+        };
+        if about_another {
+            self.states
+                .push((question.version_id, VersionState::Superseded));
+        }
+        question.state = outcome.into();
+        question.decided_at = Some(self.now.0);
+        question.decider = Some(by.actor.clone());
+        question.reason.clone_from(&by.reason);
+        self.event(
+            EventKind::ReviewClosed,
+            &question.id.to_string(),
+            &by.actor,
+            json!({"agent": state.agent.id, "state": outcome}),
+        );
+        self.reviews.insert(question.id, question);
+    }
+
+    /// Sets a hold; nothing happens where it stands already.
+    pub fn hold(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) {
+        if state.holds.contains(&hold) {
+            return;
+        }
+        state.holds.push(hold);
+        self.holds.push(hold::Model {
+            agent_id: state.agent.id,
+            hold: hold.into(),
+            reason: reason.into(),
+            actor: actor.into(),
+            since: self.now.0,
+        });
+        self.touch(state);
+        let data = json!({"hold": hold, "reason": reason});
+        self.agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
+    }
+
+    /// Lifts a hold; says whether it stood.
+    pub fn lift(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) -> bool {
+        let Some(place) = state.holds.iter().position(|standing| *standing == hold) else {
+            return false;
+        };
+        state.holds.remove(place);
+        self.lifted.push((state.agent.id, hold));
+        self.touch(state);
+        let data = json!({"hold": hold, "reason": reason});
+        self.agent_event(EventKind::AgentReleased, state.agent.id, actor, data);
+        true
+    }
+
+    /// Ends an agent for good, and with it the sources that feed it.
+    pub fn retire(&mut self, state: &mut AgentState, actor: &str, reason: &str) {
+        let by = Decider {
+            actor: actor.into(),
+            rule: Rule::NoRule,
+            reason: Some(reason.into()),
+            self_approved: false,
+        };
+        let asked = state
+            .open_review
+            .as_ref()
+            .map(|question| question.version_id);
+        self.close_review(
+            state,
+            asked.unwrap_or_default(),
+            ReviewState::Withdrawn,
+            &by,
+        );
+        state.agent.lifecycle = Lifecycle::Retired.into();
+        state.agent.retired_at = Some(self.now.0);
+        self.retired.push(state.agent.id);
+        self.touch(state);
+        let data = json!({"reason": reason});
+        self.agent_event(EventKind::AgentRetired, state.agent.id, actor, data);
+    }
+
+    /// Marks the agent as changed now and writes its row.
+    pub fn touch(&mut self, state: &mut AgentState) {
+        state.agent.updated_at = self.now.0;
+        self.put_agent(&state.agent);
+    }
+
+    /// Notes whose word stands behind a version from now on.
+    pub fn set_standing(&mut self, version: Uuid, standing: Standing) {
+        self.standings.insert(version, standing);
+    }
+
+    /// Whose word stands behind a version, as of this act.
+    pub fn standing_of(&self, version: &VersionKey) -> Standing {
+        // A word that only a later build knows is none that the rules may go by.
+        let kept = || version.standing.known().unwrap_or(Standing::Nomination);
+        self.standings
+            .get(&version.id)
+            .copied()
+            .unwrap_or_else(kept)
+    }
+
+    /// Sets a version's state without a decision.
+    pub fn set_state(&mut self, version: Uuid, state: VersionState) {
+        self.states.push((version, state));
+    }
+
+    fn decide(&mut self, agent: Uuid, version: &VersionKey, approved: bool, by: &Decider) {
+        self.decisions.push(decision::Model {
+            id: 0,
+            agent_id: agent,
+            version_id: version.id,
+            content_digest: version.content_digest.clone(),
+            signing: version.signing.clone(),
+            approved,
+            rule: by.rule.as_str().into(),
+            actor: by.actor.clone(),
+            reason: by.reason.clone(),
+            self_approved: by.self_approved,
+            at: self.now.0,
+        });
+    }
+
+    /// Writes everything, events last, and says what was touched. The caller commits.
+    ///
+    /// # Errors
+    /// Where the database fails; nothing is kept then.
+    pub async fn write(self, write: &Write) -> Result<Touched, AppError> {
+        let mut agents: Vec<Uuid> = self
+            .events
+            .iter()
+            .filter_map(|event| event.agent_id)
+            .collect();
+        agents.sort_unstable();
+        agents.dedup();
+        write
+            .agents_put(self.agents.into_values().collect())
+            .await?;
+        write.bodies_insert(self.bodies).await?;
+        write.versions_insert(self.versions).await?;
+        write.versions_repeat(&self.repeats).await?;
+        write.version_sources_put(self.gave).await?;
+        for (version, standing) in self.standings {
+            write.version_stands(version, standing).await?;
+        }
+        for row in self.judged {
+            write.version_derived(row).await?;
+        }
+        for state in VersionState::ALL {
+            let ids: Vec<Uuid> = self
+                .states
+                .iter()
+                .filter(|(_, to)| to == state)
+                .map(|(id, _)| *id)
+                .collect();
+            write.versions_set_state(&ids, *state).await?;
+        }
+        write.decisions_insert(self.decisions).await?;
+        write
+            .reviews_put(self.reviews.into_values().collect())
+            .await?;
+        write.holds_set(self.holds).await?;
+        for (agent, hold) in self.lifted {
+            write.hold_lift(agent, hold).await?;
+        }
+        write.sources_end_of(&self.retired, self.now.0).await?;
+        Touched::by(write, agents, self.events).await
+    }
+}

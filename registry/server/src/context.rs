@@ -1,0 +1,108 @@
+//! What an act needs: store, clock, entropy, rules, search and the signals between the parts. Parts, and no behaviour.
+
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use a2a_crawler::Clock;
+use a2a_crawler::fetch::Fetcher;
+use a2a_crawler::guard::Guard;
+use tokio::sync::{Notify, watch};
+
+use crate::agents::cards::CardCache;
+use crate::commit::changes::Changes;
+use crate::config::Config;
+use crate::crawl::leasing::Stream;
+use crate::data_dir::DataDir;
+use crate::health::readiness::{Disk, Heard};
+use crate::meaning::Meanings;
+use crate::paging::Signer;
+use crate::search::SearchCache;
+use a2a_registry_domain::admission::Rules;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_search::Index;
+use a2a_registry_store::Store;
+
+/// The registry, whole: handlers and jobs hold one of these and nothing else.
+#[derive(Debug)]
+pub struct Context {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) index: Index,
+    pub(crate) guard: Arc<Guard>,
+    /// The way out, once there is one.
+    pub(crate) fetcher: OnceLock<Arc<Fetcher>>,
+    pub(crate) rules: Rules,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) changes: Changes,
+    pub(crate) cards: CardCache,
+    pub(crate) searches: SearchCache,
+    pub(crate) meanings: Meanings,
+    pub(crate) signer: Signer,
+    pub(crate) heard: Heard,
+    /// The last event that everything kept in memory was told of.
+    pub(crate) noted: AtomicI64,
+    pub(crate) disk: Disk,
+    /// When the index was last asked whether it can be read.
+    pub(crate) index_asked: tokio::sync::Mutex<Option<Timestamp>>,
+    pub(crate) stream: Stream,
+    pub(crate) wake: Wake,
+    pub(crate) _data_dir: DataDir,
+}
+
+/// Signals between the parts of one process. Each is a hint: whoever waits looks for itself.
+#[derive(Debug)]
+pub struct Wake {
+    /// A visit may have become due.
+    pub visits: Notify,
+    /// Proofs of a domain may have become due to be looked for.
+    pub checks: Notify,
+    /// Another process may have appended an event.
+    pub foreign: Notify,
+    /// The highest event appended by this process.
+    pub events: watch::Sender<i64>,
+    /// The last event that the index of this process has applied.
+    pub applied: watch::Sender<i64>,
+    /// Whether the index of this process follows the events.
+    pub following: AtomicBool,
+    /// An admin wants the index to be built anew. Nothing else tells of that, so whoever waits need not look.
+    pub reindex: Notify,
+    /// The index may be damaged.
+    pub damage: Notify,
+    /// Versions are to be derived again.
+    pub derive: Notify,
+}
+
+impl Context {
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now().into()
+    }
+
+    /// The time since some moment in the past, which goes on evenly however the clock is set.
+    pub fn uptime(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// The clock everything here goes by.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// The configuration in force.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The search index.
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The guard of the crawler's purpose.
+    pub fn guard(&self) -> Arc<Guard> {
+        Arc::clone(&self.guard)
+    }
+}

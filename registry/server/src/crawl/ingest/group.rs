@@ -1,0 +1,500 @@
+//! What a group of outcomes starts from, and what its visits leave behind.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
+use a2a_crawler::planned::Planned;
+use a2a_crawler::{Attempt, Freshness, Outcome, SourceOutcome, Verdict};
+use time::Duration;
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::admission::coverage::origin_of;
+use crate::commit::ledger::AgentState;
+use crate::error::AppError;
+use crate::signatures::KeyBinding;
+use crate::sources::asks_for_a_card;
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
+use a2a_registry_store::entity::{
+    account, agent, attempt, decision, domain, enrolled_key, source, source_day,
+};
+use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{
+    Write, accounts, agents, coverage, decisions, domains, ownership, reviews, versions,
+};
+
+/// How a host is to be treated after a visit.
+#[derive(Debug)]
+pub(crate) struct Manners {
+    /// The pause before the next visit, microseconds: the registry's own, or what the host asks for.
+    pub(crate) spacing: i64,
+    /// The address block whose visits are limited, or that none is; `None` where the visit tells nothing
+    /// about that.
+    pub(crate) network: Option<Option<String>>,
+}
+
+/// Everything the outcomes of one group touch.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) domains: HashMap<i64, domain::Model>,
+    pub(crate) sources: BTreeMap<i64, source::Model>,
+    pub(crate) agents: BTreeMap<Uuid, AgentState>,
+    /// Approved and newest versions of those agents.
+    pub(crate) versions: HashMap<Uuid, VersionKey>,
+    /// What persons decided on those agents, oldest first.
+    pub(crate) decisions: HashMap<Uuid, Vec<decision::Model>>,
+    pub(crate) accounts: HashMap<Uuid, account::Model>,
+    /// The keys that were named for those domains.
+    enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
+    /// Who stands behind those sources.
+    pub(crate) standings: Standings,
+    /// The sources that gave those versions, with the origins that answered.
+    pub(crate) gave: HashMap<(Uuid, i64), String>,
+    /// The domains behind whose cards another word may stand after this group.
+    pub(crate) regarded_anew: BTreeSet<i64>,
+    /// Whether so many fetches fail at once that nothing is concluded from failures.
+    pub(crate) braked: bool,
+    attempts: Vec<attempt::Model>,
+    /// Looks of each source by the day, and how many of them were good.
+    days: BTreeMap<(i64, i32), (i32, i32)>,
+    /// The sources whose rows have changed.
+    seen: BTreeSet<i64>,
+    /// The sources of which whole cards were wanted before this group came in.
+    full: BTreeSet<i64>,
+    /// Whether versions are to be judged anew once this is written, since other keys were found for them.
+    pub(crate) marked: bool,
+    /// Agents that got another version, and the versions that must not be trimmed.
+    pub(crate) changed: Vec<(Uuid, Vec<Uuid>)>,
+}
+
+impl Group {
+    /// Loads all of it: eight queries, whatever the group's size; four where every card is what it was.
+    pub(crate) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
+        let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
+        let mut group = Self::default();
+        for row in write.leased_domains(&keys).await? {
+            group.domains.insert(row.id, row);
+        }
+        let keys: Vec<i64> = group.domains.keys().copied().collect();
+        // Agents before sources: whoever retires an agent holds its row while its sources end, so that
+        // what is read afterwards knows of it.
+        for agent in agents::agents_of(write, &keys).await? {
+            let state = AgentState {
+                agent,
+                holds: Vec::new(),
+                open_review: None,
+            };
+            group.agents.insert(state.agent.id, state);
+        }
+        for row in domains::sources_of(write, &keys).await? {
+            if row.full_wanted {
+                group.full.insert(row.id);
+            }
+            group.sources.insert(row.id, row);
+        }
+        let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+        if !outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.sources)
+            .all(quiet)
+        {
+            group.standings =
+                Standings::load(write, group.domains.values(), group.sources.values()).await?;
+        }
+        let mut account_ids: Vec<Uuid> = group
+            .sources
+            .values()
+            .flat_map(|row| group.standings.registrants(row.id))
+            .filter_map(|row| row.account_id)
+            .collect();
+        account_ids.extend(group.domains.values().filter_map(|row| row.account_id));
+        account_ids.extend(group.sources.values().filter_map(|row| row.approve_as));
+        account_ids.extend(
+            group
+                .agents
+                .values()
+                .filter_map(|state| state.agent.submitter),
+        );
+        account_ids.sort_unstable();
+        account_ids.dedup();
+        for row in accounts::accounts_by_ids(write, &account_ids).await? {
+            group.accounts.insert(row.id, row);
+        }
+        for row in ownership::enrolled_of(write, &keys).await? {
+            group.enrolled.entry(row.domain_id).or_default().push(row);
+        }
+        group.load_around_agents(write, outcomes).await?;
+        Ok(group)
+    }
+
+    /// What is decided with. Where a visit found every card as it was nothing is.
+    async fn load_around_agents(
+        &mut self,
+        write: &Write,
+        outcomes: &[Outcome],
+    ) -> Result<(), AppError> {
+        let eventful: BTreeSet<i64> = outcomes
+            .iter()
+            .filter(|outcome| {
+                let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+                !outcome.sources.iter().all(quiet)
+            })
+            .map(|outcome| outcome.domain_key)
+            .chain(self.unfed().map(|agent| agent.domain_id))
+            .collect();
+        let ids: Vec<Uuid> = self
+            .agents
+            .values()
+            .filter(|state| eventful.contains(&state.agent.domain_id))
+            .map(|state| state.agent.id)
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for row in agents::holds_of(write, &ids).await? {
+            let state = self.agents.get_mut(&row.agent_id);
+            if let (Some(state), Some(hold)) = (state, row.hold.known()) {
+                state.holds.push(hold);
+            }
+        }
+        for row in reviews::reviews_open(write, &ids).await? {
+            if let Some(state) = self.agents.get_mut(&row.agent_id) {
+                state.open_review = Some(row);
+            }
+        }
+        for row in decisions::decisions_by_person(write, &ids).await? {
+            self.decisions.entry(row.agent_id).or_default().push(row);
+        }
+        let version_ids: Vec<Uuid> = self
+            .agents
+            .values()
+            .filter(|state| eventful.contains(&state.agent.domain_id))
+            .flat_map(|state| [state.agent.approved_version, state.agent.newest_version])
+            .flatten()
+            .collect();
+        for key in versions::version_keys(write, &version_ids).await? {
+            self.versions.insert(key.id, key);
+        }
+        for row in coverage::version_sources_of(write, &version_ids).await? {
+            self.gave
+                .insert((row.version_id, row.source_id), row.answered_by);
+        }
+        Ok(())
+    }
+
+    /// Whether the outcome's visit is still this crawler's.
+    pub(crate) fn holds_lease(&self, outcome: &Outcome) -> bool {
+        self.domains
+            .get(&outcome.domain_key)
+            .is_some_and(|row| row.lease == Some(outcome.lease))
+    }
+
+    /// The keys that were named for a source's domain.
+    pub(crate) fn enrolled_keys(&self, source: i64) -> &[enrolled_key::Model] {
+        self.sources
+            .get(&source)
+            .and_then(|row| self.enrolled.get(&row.domain_id))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// What ties the keys of a source's cards to its domain.
+    pub(crate) fn key_binding(&self, source: i64) -> KeyBinding {
+        let row = self.sources.get(&source);
+        let domain = row.and_then(|row| self.domains.get(&row.domain_id));
+        domain.map_or_else(KeyBinding::default, |row| {
+            KeyBinding::of(row, self.enrolled_keys(source))
+        })
+    }
+
+    /// The agent a source feeds.
+    pub(crate) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
+        self.sources.get(&source)?.agent_id
+    }
+
+    /// What catalogs call an agent, the oldest of them first.
+    pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
+        self.sources
+            .values()
+            .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
+            .filter_map(|row| row.identifier.as_deref())
+    }
+
+    /// Whose word stands behind what a source gave, or gives now.
+    pub(crate) fn standing_of(&self, source: i64) -> Standing {
+        self.sources
+            .get(&source)
+            .map_or(Standing::Nomination, |row| {
+                self.standings.of_source(row, self.sources.values())
+            })
+    }
+
+    /// The strongest word behind those that feed an agent.
+    pub(crate) fn standing_of_agent(&self, agent: Uuid) -> Standing {
+        let feeding = self
+            .sources
+            .values()
+            .filter(|row| row.agent_id == Some(agent));
+        let standings = feeding.map(|row| self.standing_of(row.id));
+        standings.max().unwrap_or(Standing::Nomination)
+    }
+
+    /// Notes which origin answered for a source in full.
+    pub(crate) fn answered(&mut self, source: i64, url: &str) -> String {
+        let origin = origin_of(url);
+        if let Some(row) = self.touch(source)
+            && row.answered_by.as_deref() != Some(&origin)
+        {
+            let domain = row.domain_id;
+            let is_first = row.answered_by.replace(origin.clone()).is_none();
+            if !is_first {
+                self.regarded_anew.insert(domain);
+            }
+        }
+        origin
+    }
+
+    /// A source's row, to be changed and then written.
+    pub(crate) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
+        self.seen.insert(source);
+        self.sources.get_mut(&source)
+    }
+
+    /// The agents that no source feeds any more.
+    pub(crate) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
+        let fed: BTreeSet<Uuid> = self
+            .sources
+            .values()
+            .filter(|source| source.ended_at.is_none())
+            .filter_map(|source| source.agent_id)
+            .collect();
+        self.agents
+            .values()
+            .map(|state| &state.agent)
+            .filter(move |agent| !fed.contains(&agent.id) && agent.retired_at.is_none())
+    }
+
+    /// Adds to what the last request for a source tells its owner.
+    pub(crate) fn explain(&mut self, source: i64, further: &str) {
+        let mut attempts = self.attempts.iter_mut().rev();
+        if let Some(attempt) = attempts.find(|attempt| attempt.source_id == source) {
+            attempt.detail = bounded(&format!("{}; {further}", attempt.detail), MAX_DETAIL);
+        }
+    }
+
+    /// The domain's host, where it is an IP literal.
+    pub(crate) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
+        let name = &self.domains.get(&domain)?.name;
+        let url = url::Url::parse(&format!("http://{name}/")).ok()?;
+        match url.host()? {
+            url::Host::Ipv4(address) => Some(address.into()),
+            url::Host::Ipv6(address) => Some(address.into()),
+            url::Host::Domain(_) => None,
+        }
+    }
+
+    /// Keeps every attempt, the failed ones too, and counts the look for its day, unless the fault is likely
+    /// ours, or somebody had it made: who asks again and again neither mends nor spoils what the plan finds.
+    pub(crate) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
+        self.seen.insert(result.source_key);
+        let good = !matches!(result.verdict, Verdict::Failed { .. });
+        // A catalog that never was there cannot be missed.
+        let row = self.sources.get(&result.source_key);
+        let can_be_missed =
+            row.is_some_and(|row| asks_for_a_card(row) || row.last_success_at.is_some());
+        let by_plan = row.is_some_and(|row| row.planned_at.is_none_or(|at| at <= now.0));
+        if by_plan && (good || (can_be_missed && !self.braked)) {
+            let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+            let totals = self.days.entry((result.source_key, day)).or_default();
+            totals.0 += 1;
+            totals.1 += i32::from(good);
+        }
+        if let Some(row) = self.sources.get_mut(&result.source_key) {
+            keep_freshness(row, &result.verdict);
+            if good {
+                let answered = result.attempts.last().and_then(|last| last.address);
+                row.answered_from = answered.map(|address| address.to_string());
+            }
+        }
+        for (attempt, detail) in told(result) {
+            let Some(source) = self.sources.get_mut(&result.source_key) else {
+                return;
+            };
+            let number = source.attempts;
+            source.attempts += 1;
+            self.attempts.push(attempt::Model {
+                source_id: result.source_key,
+                place: i32::try_from(number % ATTEMPTS_PER_SOURCE).unwrap_or(0),
+                number,
+                at: Timestamp::from(attempt.at).0,
+                url: attempt.url.clone(),
+                outcome: attempt.outcome.as_str().into(),
+                status: attempt.status.map(i32::from),
+                address: attempt.address.map(|address| address.to_string()),
+                detail,
+                conditional: attempt.conditional,
+                elapsed_ms: i32::try_from(attempt.elapsed_ms).unwrap_or(i32::MAX),
+            });
+        }
+    }
+
+    /// Ends the visit: the next one is due when its earliest source is, and not before politeness allows.
+    /// A wish that came while the visit was under way makes all of it due again.
+    pub(crate) fn finish_visit(
+        &mut self,
+        domain: i64,
+        now: Timestamp,
+        manners: &Manners,
+        planned: &mut Planned,
+    ) {
+        let earliest = now.plus(manners.spacing).0;
+        let wanted = self
+            .domains
+            .get_mut(&domain)
+            .and_then(|row| row.wanted_at.take());
+        if wanted.is_some() {
+            for source in self.sources.values_mut() {
+                if source.domain_id == domain {
+                    source.planned_at = source.planned_at.or(Some(source.next_due_at));
+                    source.next_due_at = earliest;
+                    source.full_wanted = self.full.contains(&source.id);
+                    self.seen.insert(source.id);
+                }
+            }
+        }
+        let due = self
+            .sources
+            .values()
+            .filter(|source| source.domain_id == domain && source.ended_at.is_none())
+            // A catalog that is not there is asked along with the others; what only a later build can ask is not.
+            .filter(|source| source.liveness != SourceState::Absent)
+            .filter(|source| source.kind.known().is_some())
+            .map(|source| source.next_due_at)
+            .min();
+        let Some(row) = self.domains.get_mut(&domain) else {
+            return;
+        };
+        let before = row.visit_interval_us.map(Duration::microseconds);
+        row.not_before = earliest;
+        // A domain that has opted out is visited no more, once the visit under way has ended.
+        row.visit_due_at = due
+            .filter(|_| row.opted_out_by.is_none())
+            .map(|due| due.max(row.not_before));
+        row.visit_interval_us = match (row.visit_due_at, wanted) {
+            (Some(due), None) => Some(due.saturating_sub(now.0).max(1)),
+            _ => None,
+        };
+        if let Some(network) = &manners.network {
+            row.network.clone_from(network);
+        }
+        row.lease = None;
+        row.leased_until = None;
+        planned.change_interval(before, row.visit_interval_us.map(Duration::microseconds));
+        if let Some(due) = row.visit_due_at {
+            planned.add(Timestamp(due).into(), now.into(), 1);
+        }
+    }
+
+    /// Writes sources, domains and attempts.
+    pub(crate) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
+        let visited: Vec<domain::Model> = self
+            .domains
+            .values()
+            .filter(|row| row.lease.is_none())
+            .cloned()
+            .collect();
+        let sources = self
+            .seen
+            .iter()
+            .filter_map(|id| self.sources.get(id))
+            .cloned()
+            .collect();
+        write.sources_update(sources).await?;
+        write.domains_visited(visited).await?;
+        // A look may take more requests than are kept.
+        let attempts: BTreeMap<_, _> = std::mem::take(&mut self.attempts)
+            .into_iter()
+            .map(|attempt| ((attempt.source_id, attempt.place), attempt))
+            .collect();
+        write.attempts_put(attempts.into_values().collect()).await?;
+        let days = std::mem::take(&mut self.days);
+        let days = days
+            .into_iter()
+            .map(|((source_id, day), (looks, good))| source_day::Model {
+                source_id,
+                day,
+                looks,
+                good,
+            });
+        write.source_days_add(days.collect()).await?;
+        Ok(())
+    }
+}
+
+/// The requests of a look as their owner is told of them. A card that lies at the older well-known path is a good
+/// look, and the request that did not find it at the newer one is no failure: the good one says what it was.
+fn told(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
+    let one = |attempt: &Attempt| attempt.detail.clone();
+    match (result.attempts.as_slice(), &result.verdict) {
+        ([first, good], Verdict::Fetched(_) | Verdict::NotModified(_)) => {
+            let path = AGENT_CARD_PATH;
+            let detail = format!("{}; at {path}: {}", good.detail, first.detail);
+            vec![(good, bounded(&detail, MAX_DETAIL))]
+        }
+        (attempts, _) => attempts.iter().map(|each| (each, one(each))).collect(),
+    }
+}
+
+/// Bytes of `Vary` that are kept.
+const MAX_VARY: usize = 255;
+
+/// Keeps what a good answer says about its own keeping, for its owner to see. A 304 that names no `Vary` changes
+/// nothing about it.
+fn keep_freshness(row: &mut source::Model, verdict: &Verdict) {
+    let (freshness, whole): (&Freshness, bool) = match verdict {
+        Verdict::Fetched(card) => (&card.freshness, true),
+        Verdict::Catalog(catalog) => (&catalog.freshness, true),
+        Verdict::NotModified(freshness) => (freshness, false),
+        Verdict::Failed { .. } => return,
+    };
+    row.max_age = freshness.max_age.map(i64::from);
+    if whole || freshness.vary.is_some() {
+        // Names of header fields are ASCII, so that a character is a byte.
+        let kept = |vary: &String| vary.chars().filter(char::is_ascii).take(MAX_VARY).collect();
+        row.vary = freshness.vary.as_ref().map(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::new_source;
+    use a2a_registry_domain::source::SourceKind;
+
+    #[test]
+    fn what_an_answer_says_about_its_keeping_is_kept_within_a_bound() {
+        let mut row = new_source(
+            1,
+            SourceKind::Url,
+            "https://a.example/".into(),
+            Timestamp(0),
+        );
+        let mut answer = |vary: Option<&str>, max_age| {
+            let freshness = Freshness {
+                max_age,
+                vary: vary.map(str::to_owned),
+                ..Freshness::default()
+            };
+            keep_freshness(&mut row, &Verdict::NotModified(freshness));
+            (row.vary.clone(), row.max_age)
+        };
+        let accept = Some("accept".to_owned());
+        assert_eq!(answer(Some("accept"), Some(60)), (accept.clone(), Some(60)));
+        assert_eq!(answer(None, None), (accept, None));
+        let (vary, _) = answer(Some(&"x".repeat(1000)), None);
+        assert_eq!(vary.map(|vary| vary.len()), Some(MAX_VARY));
+    }
+}

@@ -1,0 +1,324 @@
+//! What becomes of an outcome: versions, decisions, lifecycle, attempts, next visits and events, for a
+//! whole group of visits in one transaction.
+//!
+//! Everything a group needs is loaded in a handful of queries, worked out in memory, and written in a
+//! handful of multi-row statements: one transaction a card would be fifteen times slower.
+
+pub mod card;
+pub mod catalog;
+pub mod evidence;
+pub mod group;
+pub mod ruling;
+pub mod slot;
+pub mod source;
+
+use crate::admission::covering::follow_coverage;
+use crate::crawl::ingest::card::ingest_card;
+use crate::crawl::ingest::catalog::catalog_is_the_same;
+use crate::crawl::ingest::catalog::ingest_catalog;
+use crate::crawl::ingest::evidence::note_looks;
+use crate::crawl::leasing::is_exempt;
+use crate::crawl::outage::keep_outage;
+use crate::crawl::outage::remember_outage;
+use crate::search::indexing::index_reaches;
+use std::collections::BTreeSet;
+
+use a2a_crawler::network::block_of;
+use a2a_crawler::{AttemptOutcome, Outcome, SourceOutcome, Verdict};
+use serde_json::json;
+
+use crate::admission::coverage::origin_of;
+use crate::commit::ledger::CRAWLER;
+use crate::commit::ledger::Ledger;
+use crate::commit::ledger::SYSTEM;
+use crate::commit::ledger::Touched;
+use crate::context::Context;
+use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::group::Manners;
+use crate::crawl::ingest::source::Placement;
+use crate::crawl::ingest::source::Success;
+use crate::error::AppError;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::unit_random;
+use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::{SECOND, Timestamp};
+use a2a_registry_store::{Write, coverage};
+
+/// The pause between two visits of a host, outside `allow_networks`.
+pub const SPACING: i64 = 60 * SECOND;
+
+/// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
+/// another process has made that visit.
+///
+/// # Errors
+/// Where the database fails; nothing of the group is kept then.
+pub async fn ingest(context: &Context, group: &[Outcome]) -> Result<(), AppError> {
+    let now = context.now();
+    let write = context.store.write().await?;
+    hold_answering(&write, group).await?;
+    let mut state = Group::load(&write, group).await?;
+    state.braked = note_looks(context, &state, group, now);
+    let noted = keep_outage(context, &write).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    for outcome in group {
+        if state.holds_lease(outcome) {
+            ingest_visit(context, &write, &mut state, &mut ledger, outcome).await?;
+        }
+    }
+    state.write_crawl(&write).await?;
+    let trimmed = std::mem::take(&mut state.changed);
+    let touched = ledger.write(&write).await?;
+    for (agent, keep) in trimmed {
+        write.versions_trim(agent, &keep).await?;
+    }
+    let regarded = regard_anew(context, &write, &state, now).await?;
+    write.commit().await?;
+    remember_outage(context, noted);
+    after_write(context, &touched);
+    after_write(context, &regarded);
+    if state.marked {
+        context.wake.derive.notify_one();
+    }
+    Ok(())
+}
+
+/// Lets the agents of domains follow where this group has changed what of them is the domains' own. What the group
+/// brought is written by then.
+async fn regard_anew(
+    context: &Context,
+    write: &Write,
+    group: &Group,
+    now: Timestamp,
+) -> Result<Touched, AppError> {
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    for domain in &group.regarded_anew {
+        if let Some(row) = group.domains.get(domain) {
+            follow_coverage(context, write, &mut ledger, row).await?;
+        }
+    }
+    ledger.write(write).await
+}
+
+async fn ingest_visit(
+    context: &Context,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    outcome: &Outcome,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    let mut fed = BTreeSet::new();
+    let mut placement = Placement::new(&context.stream, unit_random(context.entropy.as_ref()));
+    for result in &outcome.sources {
+        if group.sources.contains_key(&result.source_key) {
+            fed.extend(group.agent_of_source(result.source_key));
+            ingest_source(context, write, group, ledger, result, &mut placement).await?;
+            fed.extend(group.agent_of_source(result.source_key));
+        }
+    }
+    let domain = outcome.domain_key;
+    let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
+    fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
+    // After all of them: one source that fails says little while the next one answers.
+    for agent in fed {
+        follow_liveness(group, ledger, agent, now);
+    }
+    let manners = manners(context, group, outcome);
+    let mut planned = context.stream.planned();
+    group.finish_visit(outcome.domain_key, now, &manners, &mut planned);
+    Ok(())
+}
+
+async fn ingest_source(
+    context: &Context,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    result: &SourceOutcome,
+    placement: &mut Placement<'_>,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    group.record_attempts(result, now);
+    match &result.verdict {
+        Verdict::Fetched(fetched) => {
+            let changed =
+                ingest_card(context, write, group, ledger, result.source_key, fetched).await?;
+            let success = Success::of_whole(changed);
+            let freshness = &fetched.freshness;
+            group.succeeded(result.source_key, freshness, success, now, placement);
+        }
+        Verdict::Catalog(fetched) => {
+            let changed =
+                ingest_catalog(context, write, group, ledger, result.source_key, fetched).await?;
+            let success = Success::of_whole(changed);
+            let freshness = &fetched.freshness;
+            group.succeeded(result.source_key, freshness, success, now, placement);
+        }
+        Verdict::NotModified(freshness) => {
+            catalog_is_the_same(write, group, ledger, result.source_key).await?;
+            group.succeeded(
+                result.source_key,
+                freshness,
+                Success::NotModified,
+                now,
+                placement,
+            );
+        }
+        Verdict::Failed {
+            outcome,
+            retry_after,
+        } if group.is_catalog(result.source_key) => {
+            let source = result.source_key;
+            group.catalog_failed(source, *outcome, *retry_after, now, placement);
+        }
+        Verdict::Failed {
+            outcome,
+            retry_after,
+        } => {
+            group.failed(result.source_key, *outcome, *retry_after, now, placement);
+            if *outcome == AttemptOutcome::TlsInvalid {
+                distrust(group, result.source_key);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets an agent follow the state of its sources, tells where that changed, and retires it where it
+/// has been gone for too long.
+fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid, now: Timestamp) {
+    let Some(seen) = group.liveness_of(agent) else {
+        return;
+    };
+    let braked = group.braked;
+    let Some(state) = group.agents.get_mut(&agent) else {
+        return;
+    };
+    let row = &mut state.agent;
+    let known = (row.liveness.clone(), row.liveness_reason.clone());
+    row.last_seen_at = row.last_seen_at.max(seen.last_seen_at);
+    row.liveness = seen.state.into();
+    row.liveness_reason.clone_from(&seen.reason);
+    row.gone_since = match seen.state {
+        LivenessState::Gone => row.gone_since.or(Some(now.0)),
+        LivenessState::Fresh | LivenessState::Stale => None,
+    };
+    ledger.put_agent(row);
+    if known != (row.liveness.clone(), row.liveness_reason.clone()) {
+        let data = json!({"state": row.liveness, "reason": row.liveness_reason});
+        ledger.agent_event(EventKind::AgentLiveness, agent, CRAWLER, data);
+    }
+    let retires = |since| source::retires(since, now);
+    if !braked && row.gone_since.is_some_and(retires) {
+        ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
+    }
+}
+
+/// How the host of a visit is to be treated from now on.
+fn manners(context: &Context, group: &Group, outcome: &Outcome) -> Manners {
+    let asked_for = outcome
+        .sources
+        .iter()
+        .filter_map(SourceOutcome::retry_after);
+    let asked_for = asked_for
+        .max()
+        .map_or(0, |seconds| i64::from(seconds) * SECOND);
+    if visit_is_exempt(context, group, outcome) {
+        return Manners {
+            spacing: asked_for,
+            network: Some(None),
+        };
+    }
+    let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
+    let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
+    Manners {
+        spacing: asked_for.max(SPACING),
+        network: spoken_to.map(|address| Some(block_of(address).to_string())),
+    }
+}
+
+fn visit_is_exempt(context: &Context, group: &Group, outcome: &Outcome) -> bool {
+    let addressed = outcome
+        .sources
+        .iter()
+        .flat_map(|result| &result.attempts)
+        .filter_map(|attempt| attempt.address);
+    let literal = group.domain_literal(outcome.domain_key);
+    addressed
+        .chain(literal)
+        .any(|address| is_exempt(context, address))
+}
+
+/// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
+pub(crate) fn after_write(context: &Context, touched: &Touched) {
+    touched.log();
+    context.changes.note(&touched.agents);
+    if let Some(seq) = touched.seq {
+        context.index.note(&touched.changed, seq);
+        context.wake.events.send_replace(seq);
+    }
+}
+
+/// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
+/// index of this process has it, so that whoever searches next finds it as it is now.
+pub(crate) async fn after_act(context: &Context, touched: &Touched) {
+    after_write(context, touched);
+    searchable(context, &[touched]).await;
+}
+
+/// Ends once the index of this process has every agent that was listed after one of these writes.
+pub(crate) async fn searchable(context: &Context, written: &[&Touched]) {
+    let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
+    let listing = written.iter().filter(lists);
+    if let Some(seq) = listing.filter_map(|touched| touched.seq).max() {
+        index_reaches(context, seq).await;
+    }
+}
+
+/// Holds the domains that have answered for others of a group, and the group's own, in the one order: whose they are is
+/// part of what is decided on what they gave, and whoever changes that holds them too.
+async fn hold_answering(write: &Write, group: &[Outcome]) -> Result<(), AppError> {
+    let results = group.iter().flat_map(|outcome| &outcome.sources);
+    let origins: BTreeSet<String> = results.filter_map(answered_elsewhere).collect();
+    if origins.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = origins
+        .iter()
+        .filter_map(|origin| Some(origin.split_once("://")?.1))
+        .collect();
+    let mut ids = coverage::domains_named(write, &names).await?;
+    ids.extend(group.iter().map(|outcome| outcome.domain_key));
+    coverage::domains_locked(write, &ids).await?;
+    Ok(())
+}
+
+/// The origin that has answered, where it is another one than was asked.
+fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
+    let answered = match &result.verdict {
+        Verdict::Fetched(fetched) => origin_of(&fetched.url),
+        Verdict::Catalog(fetched) => origin_of(&fetched.url),
+        Verdict::NotModified(_) | Verdict::Failed { .. } => return None,
+    };
+    let asked = &result.attempts.first()?.url;
+    Some(answered).filter(|answered| *answered != origin_of(asked))
+}
+
+/// An agent whose card cannot be fetched over valid TLS is not trusted for that any more, unless another of its
+/// sources still gives it.
+fn distrust(group: &mut Group, source: i64) {
+    let Some(agent) = group.agent_of_source(source) else {
+        return;
+    };
+    let still_given = group
+        .sources
+        .values()
+        .filter(|row| row.agent_id == Some(agent) && row.ended_at.is_none())
+        .any(|row| row.liveness == SourceState::Fresh);
+    if let Some(state) = group.agents.get_mut(&agent)
+        && !still_given
+    {
+        state.agent.tls = false;
+    }
+}

@@ -1,0 +1,346 @@
+//! Domains: what is registered, how it fares, and what may be asked of it.
+
+use crate::admission::covering::follow_coverage;
+use crate::crawl::ingest::after_act;
+use crate::crawl::ingest::after_write;
+use crate::domains::view::domain_view;
+use crate::domains::view::domain_views;
+use crate::ownership::dispute::has_part;
+use crate::ownership::settle::follow_proofs;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::caller::Account;
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::paging::PageRequest;
+use crate::paging::cut;
+use crate::paging::page_size;
+use crate::reviews::queue::check_reason;
+use crate::sight::Openness;
+use crate::sight::is_listed;
+use crate::sight::visible_to;
+use a2a_registry_api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ownership::Method;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{agent, domain, proof};
+use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
+
+/// Live domains by name: all for whoever sees everything, otherwise the caller's own.
+///
+/// # Errors
+/// `Unauthenticated` for anyone; `Invalid` for a foreign page token.
+pub async fn domain_list(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<DomainList, AppError> {
+    let account = caller.demand(Permission::Register)?;
+    let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
+    let size = page_size(page.page_size)?;
+    let after: Option<String> = match &page.page_token {
+        Some(token) => Some(context.signer.position("domains", caller, token)?),
+        None => None,
+    };
+    let mut rows =
+        domains::domain_page(&context.store, own, after.as_deref(), size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token("domains", caller, &last.name))
+        })
+        .flatten();
+    Ok(DomainList {
+        domains: domain_views(context, caller, rows).await?,
+        next_page_token,
+    })
+}
+
+/// One domain.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see.
+pub async fn domain_show(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+) -> Result<DomainView, AppError> {
+    let row = domain_visible(context, caller, domain).await?;
+    domain_view(context, caller, row.id).await
+}
+
+/// An admin's word for a domain: it counts as verified from now on.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin; `NotFound`.
+pub async fn domain_vouch(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    vouch: &Vouch,
+) -> Result<DomainView, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&vouch.reason)?;
+    let row = domain_visible(context, caller, domain).await?;
+    let now = context.now();
+    let (write, mut row, followers) = write_with_followers(context, &row).await?;
+    let named = match &vouch.account {
+        None => None,
+        Some(name) => Some(
+            accounts::account_by_name(&write, name)
+                .await?
+                .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?
+                .id,
+        ),
+    };
+    let standing = domains::proofs_of(&write, &[row.id]).await?;
+    let known = standing
+        .into_iter()
+        .find(|proof| proof.method == Method::Operator);
+    let is_news = known
+        .as_ref()
+        .is_none_or(|known| known.vouched_account != named);
+    match known {
+        Some(_) if !is_news => {}
+        Some(known) => {
+            write
+                .proof_update(&proof::Model {
+                    vouched_account: named,
+                    reason: Some(vouch.reason.clone()),
+                    ..known
+                })
+                .await?;
+        }
+        None => {
+            let word = operators_word(row.id, admin, vouch, named, now);
+            write.proof_insert(word).await?;
+        }
+    }
+    if is_news {
+        let mut ledger = Ledger::new(now, context.entropy.as_ref());
+        let data = json!({"reason": vouch.reason, "account": vouch.account});
+        ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
+        let changed = follow_proofs(
+            context,
+            &write,
+            &mut ledger,
+            &mut row,
+            &followers,
+            &admin.name,
+        )
+        .await?;
+        if !changed {
+            follow_coverage(context, &write, &mut ledger, &row).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_act(context, &touched).await;
+    }
+    domain_view(context, caller, row.id).await
+}
+
+/// Makes the next visit due at the earliest moment that politeness allows. While one waits, the
+/// answer is the same.
+///
+/// # Errors
+/// `NotFound` where the caller may not ask for it.
+pub async fn domain_recrawl(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    wish: &Recrawl,
+) -> Result<RecrawlAccepted, AppError> {
+    let seen = domain_visible(context, caller, domain).await?;
+    refuse_opted_out(&seen)?;
+    let now = context.now().0;
+    let write = context.store.write().await?;
+    let row = domain_locked(&write, &seen).await?;
+    let id = row.id;
+    let under_way = row.lease.is_some() && row.leased_until.is_some_and(|until| until > now);
+    let earliest = now.max(row.not_before);
+    let due = match row.visit_due_at {
+        // One that waits already stays where it is, so that asking again changes nothing.
+        Some(waiting) if !under_way => waiting.min(earliest),
+        _ => earliest,
+    };
+    let waits = match row.lease {
+        Some(_) => row.wanted_at.is_some(),
+        None => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
+    };
+    let more = wish.full && write.sources_want_full(id).await? > 0;
+    let accepted = RecrawlAccepted {
+        domain: row.name.clone(),
+        next_due: Timestamp(due),
+    };
+    // Whoever asks again and again writes nothing: one event a visit is the most that wishes come to.
+    if waits && !more {
+        write.commit().await?;
+        return Ok(accepted);
+    }
+    // A visit whose lease has run out may still end, as long as nobody else has made it.
+    if row.lease.is_some() {
+        write.domain_want(id, now).await?;
+    }
+    if !under_way {
+        write.domain_make_due(id, due).await?;
+    }
+    let actor = caller
+        .account
+        .as_ref()
+        .map_or("anyone", |account| account.name.as_str());
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    ledger.event(
+        EventKind::DomainRecrawl,
+        &row.name,
+        actor,
+        json!({"full": wish.full}),
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    context.wake.visits.notify_one();
+    Ok(accepted)
+}
+
+/// A domain as it stands now, held until the write ends: before its agents, in the order in which
+/// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
+pub(crate) async fn domain_locked(
+    write: &Write,
+    seen: &domain::Model,
+) -> Result<domain::Model, AppError> {
+    domains::domain_by_name(write, &seen.name)
+        .await?
+        .filter(|row| row.id == seen.id)
+        .ok_or_else(|| AppError::not_found("domain"))
+}
+
+/// A write that holds a domain as [`Context::domain_locked`] does, with the other domains of which a redirect to this one
+/// has brought something: what that stands for follows from whose this one is. All are taken in one order and before
+/// anything is appended, so that nobody waits in a circle.
+pub(crate) async fn write_with_followers(
+    context: &Context,
+    seen: &domain::Model,
+) -> Result<(Write, domain::Model, Vec<domain::Model>), AppError> {
+    let origin = format!("{}://{}", seen.scheme, seen.name);
+    loop {
+        let write = context.store.write().await?;
+        let mut ids = coverage::domains_answered_by(&write, &origin).await?;
+        ids.push(seen.id);
+        let mut followers = coverage::domains_locked(&write, &ids).await?;
+        let place = followers.iter().position(|row| row.id == seen.id);
+        let place = place.ok_or_else(|| AppError::not_found("domain"))?;
+        // Ingest holds a domain while it takes in what a redirect to it has brought, so that none comes from here on.
+        // One that came while this waited would now be taken out of turn.
+        let now = coverage::domains_answered_by(&write, &origin).await?;
+        if now.iter().all(|id| ids.contains(id)) {
+            let row = followers.remove(place);
+            return Ok((write, row, followers));
+        }
+    }
+}
+
+/// The row of a domain that the caller may see.
+pub(crate) async fn domain_visible(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+) -> Result<domain::Model, AppError> {
+    let missing = || AppError::not_found("domain");
+    let name = name.trim_end_matches('.').to_lowercase();
+    let row = domains::domain_by_name(&context.store, &name)
+        .await?
+        .ok_or_else(missing)?;
+    // While it has no owner, it is there for whoever registered it.
+    let keeper = row.owner_id.or(row.account_id);
+    if caller.may(Permission::SeeAll)
+        || caller.is(keeper)
+        || has_part(context, caller, &row).await?
+    {
+        return Ok(row);
+    }
+    let sources = domains::sources_of(&context.store, &[row.id]).await?;
+    let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
+    let registrants = coverage::registrants_of(&context.store, &ids).await?;
+    if registrants.iter().any(|one| caller.is(one.account_id)) {
+        return Ok(row);
+    }
+    let claims = ownership::challenges_of(&context.store, &[row.id]).await?;
+    if claims.iter().any(|claim| caller.is(Some(claim.account_id))) {
+        return Ok(row);
+    }
+    let labels = caller.labels();
+    let agents = agents::agents_of(&context.store, &[row.id]).await?;
+    let listed = listed_of(context, agents, &labels).await?;
+    if listed.is_empty() {
+        Err(missing())
+    } else {
+        Ok(row)
+    }
+}
+
+/// Those of some agents that are listed and visible to a caller with these labels.
+pub(crate) async fn listed_of(
+    context: &Context,
+    rows: Vec<agent::Model>,
+    labels: &[String],
+) -> Result<Vec<agent::Model>, AppError> {
+    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
+    let held: std::collections::HashSet<uuid::Uuid> = agents::holds_of(&context.store, &ids)
+        .await?
+        .into_iter()
+        .map(|row| row.agent_id)
+        .collect();
+    Ok(rows
+        .into_iter()
+        .filter(|row| is_listed(row, &[]) && !held.contains(&row.id))
+        .filter(|row| {
+            visible_to(row, Openness::Listed, &[])
+                .iter()
+                .any(|label| labels.contains(label))
+        })
+        .collect())
+}
+
+/// An admin's word for a domain, and for the sources of the account that it names.
+fn operators_word(
+    domain: i64,
+    admin: &Account,
+    vouch: &Vouch,
+    named: Option<Uuid>,
+    now: Timestamp,
+) -> proof::Model {
+    proof::Model {
+        id: 0,
+        domain_id: domain,
+        method: Method::Operator.into(),
+        actor: admin.name.clone(),
+        account_id: None,
+        place: None,
+        nonce: None,
+        reason: Some(vouch.reason.clone()),
+        proved_at: now.0,
+        held_at: now.0,
+        absent_since: None,
+        absent_looks: 0,
+        ended_at: None,
+        zone: None,
+        vouched_account: named,
+    }
+}
+
+/// A domain that wants not to be listed is not visited either.
+pub(crate) fn refuse_opted_out(row: &domain::Model) -> Result<(), AppError> {
+    if row.opted_out_by.is_none() {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::DomainDenied,
+        format!("{} has opted out of being listed.", row.name),
+    ))
+}

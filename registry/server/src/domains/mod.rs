@@ -1,0 +1,11 @@
+//! Domains: registering, what is shown of one, the acts on it, and taking back.
+
+pub mod acts;
+pub mod page;
+pub mod part;
+pub mod register;
+pub mod register_page;
+pub mod routes;
+pub mod standing;
+pub mod view;
+pub mod withdrawal;

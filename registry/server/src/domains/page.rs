@@ -1,0 +1,424 @@
+//! The page of one domain: what is asked of it, what came of it, and how to prove it.
+
+use crate::agents::views::agent_show;
+use crate::domains::acts::domain_show;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::ErrorKind;
+use crate::http::auth::Anyone;
+use crate::http::path::DomainRef;
+use crate::pages::frame::Frame;
+use crate::pages::moment::Moment;
+use crate::pages::text;
+use crate::pages::text::ADDRESS;
+use crate::pages::text::BLOCK;
+use crate::pages::text::LINE;
+use crate::pages::trust;
+use a2a_registry_api::{AttemptView as Attempt, DomainView, KnownValidators};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::Timestamp;
+
+/// How often a page that waits for the first visit reloads itself, every two seconds.
+const RELOADS: u32 = 20;
+/// The state of a source that was never asked.
+pub(crate) const NEW: &str = SourceState::New.as_str();
+/// Proofs, challenges, sources and agents on the page.
+const LIST: usize = 60;
+/// Requests of one source on the page, the newest ones.
+const ATTEMPTS: usize = 10;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "domain.html")]
+pub(crate) struct DomainPage {
+    frame: Frame,
+    domain: String,
+    meaning: &'static str,
+    registered: Moment,
+    generation: i64,
+    next_check: Option<Moment>,
+    proofs: Vec<ProofView>,
+    challenges: Vec<ChallengeView>,
+    no_challenge: Option<String>,
+    known_by: Option<KnownByView>,
+    checks: Vec<CheckView>,
+    sources: Vec<SourceView>,
+    agents: Vec<AgentView>,
+    more_agents: usize,
+    /// Why something of it is not listed, for those who may know.
+    not_listed: Vec<String>,
+    /// The first visit is under way.
+    waiting: bool,
+    /// Where the page answers a registration.
+    registered_now: Option<RegisteredNow>,
+}
+
+/// What whoever has just registered a domain is told beside it.
+struct RegisteredNow {
+    /// Nothing of what was named has been asked yet.
+    under_way: bool,
+    /// Where everybody sees the domain, once an agent of it is listed.
+    link: String,
+    /// Shows the rest to whoever registered it.
+    command: String,
+}
+
+/// The page for a domain that is not there or not to be seen, which look the same.
+#[derive(Template)]
+#[template(path = "nothing.html")]
+struct NothingPage {
+    frame: Frame,
+    domain: String,
+    waiting: bool,
+    command: String,
+}
+
+struct ProofView {
+    method: String,
+    since: Moment,
+    missing: Option<Moment>,
+    reason: Option<String>,
+}
+
+/// What another owner would be told by.
+struct KnownByView {
+    name_servers: Vec<String>,
+    tls_key: Option<String>,
+    card_keys: Vec<String>,
+    at: Moment,
+}
+
+struct ChallengeView {
+    method: String,
+    place: String,
+    content: String,
+    expires: Option<Moment>,
+}
+
+struct CheckView {
+    at: Moment,
+    outcome: String,
+    place: String,
+    detail: String,
+}
+
+struct SourceView {
+    url: String,
+    kind: &'static str,
+    /// Whether no proof of the domain covers it.
+    nominated: bool,
+    state: String,
+    tone: &'static str,
+    asked: bool,
+    /// The newest first.
+    attempts: Vec<AttemptView>,
+    uptime: Option<String>,
+    validators: Option<&'static str>,
+    next_due: Option<Moment>,
+}
+
+struct AttemptView {
+    at: Moment,
+    outcome: String,
+    status: Option<u16>,
+    /// How long it took, and what kept content had to do with it.
+    aside: String,
+    detail: String,
+}
+
+struct AgentView {
+    link: String,
+    name: String,
+    description: String,
+}
+
+/// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
+#[get("/domains/{domain}")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    Anyone(caller): Anyone,
+    DomainRef(domain): DomainRef,
+    request: HttpRequest,
+) -> HttpResponse {
+    let frame = Frame::new(context.config(), "domain");
+    let wait = waited(request.query_string());
+    match domain_show(&context, &caller, &domain).await {
+        Ok(view) => {
+            let names = names(&context, &caller, &view).await;
+            crate::pages::page(
+                StatusCode::OK,
+                &DomainPage::new(frame, &view, names, wait, context.now()),
+            )
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            let registry = context.config().public_url();
+            crate::pages::page(
+                StatusCode::NOT_FOUND,
+                &NothingPage::new(frame, &domain, wait, &registry),
+            )
+        }
+        Err(error) => crate::pages::problem(frame, error),
+    }
+}
+
+/// The page of a domain that this caller has just registered.
+pub(crate) async fn registered(
+    context: &Context,
+    caller: &Caller,
+    view: &DomainView,
+    under_way: bool,
+) -> HttpResponse {
+    let frame = Frame::new(context.config(), "register");
+    let names = names(context, caller, view).await;
+    let mut page = DomainPage::new(frame, view, names, None, context.now());
+    page.registered_now = Some(RegisteredNow {
+        under_way,
+        link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
+        command: show_command(&view.domain, &context.config().public_url()),
+    });
+    crate::pages::page(StatusCode::OK, &page)
+}
+
+/// The command that shows a domain to whoever registered it.
+fn show_command(domain: &str, registry: &str) -> String {
+    format!(
+        "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
+        crate::pages::quote::shell(domain),
+        crate::pages::quote::shell(registry)
+    )
+}
+
+/// Names and descriptions of the domain's agents that this caller may see, by id. They come from the
+/// database: the index may not have heard yet of an agent that a first visit has just found.
+async fn names(
+    context: &Context,
+    caller: &Caller,
+    view: &DomainView,
+) -> Vec<(String, String, String)> {
+    let mut names = Vec::new();
+    for id in view.agents.iter().take(LIST) {
+        let id = id.to_string();
+        if let Ok(agent) = agent_show(context, caller, &id).await {
+            let summary = agent.hit.summary;
+            names.push((id, summary.name, summary.description.unwrap_or_default()));
+        }
+    }
+    names
+}
+
+/// The number of reloads so far; `None` where the page does not wait.
+fn waited(query: &str) -> Option<u32> {
+    query.strip_prefix("wait=")?.parse().ok()
+}
+
+/// Lets the frame reload the page once more, unless it has done so often enough.
+fn reload(frame: &mut Frame, domain: &str, wait: Option<u32>) -> bool {
+    let Some(count) = wait.filter(|count| (1..=RELOADS).contains(count)) else {
+        return false;
+    };
+    frame.refresh = Some(format!(
+        "/domains/{}?wait={}",
+        text::segment(domain),
+        count + 1
+    ));
+    true
+}
+
+impl NothingPage {
+    fn new(mut frame: Frame, domain: &str, wait: Option<u32>, registry: &str) -> Self {
+        let waiting = reload(&mut frame, domain, wait);
+        Self {
+            frame,
+            domain: text::line(domain, LINE),
+            waiting,
+            command: show_command(domain, registry),
+        }
+    }
+}
+
+impl DomainPage {
+    /// The page of a domain as seen at `now`, with id, name and description of agents that may be found.
+    pub(crate) fn new(
+        mut frame: Frame,
+        view: &DomainView,
+        names: Vec<(String, String, String)>,
+        wait: Option<u32>,
+        now: Timestamp,
+    ) -> Self {
+        // What came of a visit is not for everybody to see, the state of a source is.
+        let under_way = view.sources.iter().any(|source| source.state == NEW);
+        let waiting =
+            (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
+        Self {
+            frame,
+            waiting,
+            registered_now: None,
+            domain: text::line(&view.domain, LINE),
+            meaning: trust::domain_meaning(&view.state),
+            registered: Moment::new(view.created_at, now),
+            generation: view.generation,
+            next_check: Moment::maybe(view.next_check, now),
+            proofs: view
+                .proofs
+                .iter()
+                .take(LIST)
+                .map(|proof| ProofView {
+                    method: text::line(&proof.method, LINE),
+                    since: Moment::new(proof.at, now),
+                    missing: Moment::maybe(proof.missing_since, now),
+                    reason: proof
+                        .reason
+                        .as_deref()
+                        .map(|reason| text::line(reason, BLOCK)),
+                })
+                .collect(),
+            known_by: view.known_by.as_ref().map(|known| {
+                let lines = |words: &[String]| {
+                    let shown = words.iter().take(LIST);
+                    shown.map(|word| text::line(word, ADDRESS)).collect()
+                };
+                KnownByView {
+                    name_servers: lines(&known.name_servers),
+                    tls_key: known.tls_key.as_deref().map(|key| text::line(key, LINE)),
+                    card_keys: lines(&known.card_keys),
+                    at: Moment::new(known.at, now),
+                }
+            }),
+            no_challenge: view
+                .no_challenge
+                .as_deref()
+                .map(|reason| text::line(reason, ADDRESS)),
+            challenges: view
+                .challenges
+                .iter()
+                .take(LIST)
+                .map(|challenge| {
+                    let place = challenge.name.as_ref().or(challenge.url.as_ref());
+                    let content = challenge.value.as_ref().or(challenge.body.as_ref());
+                    ChallengeView {
+                        method: text::line(&challenge.method, LINE),
+                        place: text::line(place.map_or("", |place| place), ADDRESS),
+                        content: text::line(content.map_or("", |content| content), BLOCK),
+                        expires: Moment::maybe(challenge.expires, now),
+                    }
+                })
+                .collect(),
+            not_listed: view
+                .not_listed
+                .iter()
+                .take(LIST)
+                .map(|reason| text::line(reason, BLOCK))
+                .collect(),
+            checks: view
+                .checks
+                .iter()
+                .take(LIST)
+                .map(|check| CheckView {
+                    at: Moment::new(check.at, now),
+                    outcome: text::line(&check.outcome, LINE),
+                    place: text::line(&check.place, ADDRESS),
+                    detail: text::line(&check.told(), BLOCK),
+                })
+                .collect(),
+            sources: view
+                .sources
+                .iter()
+                .take(LIST)
+                .map(|source| SourceView {
+                    url: text::line(&source.url, ADDRESS / 4),
+                    kind: match source.kind.as_str() {
+                        "well_known" => "well-known path",
+                        "url" => "card URL",
+                        "entry" => "card that a catalog names",
+                        "ard" => "agent catalog (ARD)",
+                        "ai_catalog" => "agent catalog (AI Catalog)",
+                        _ => "other",
+                    },
+                    nominated: source.coverage == Coverage::Nomination,
+                    asked: source.state != NEW,
+                    state: text::line(&source.state, LINE),
+                    tone: match source.state.as_str() {
+                        "fresh" => "good",
+                        "stale" => "warn",
+                        "gone" => "bad",
+                        _ => "plain",
+                    },
+                    attempts: source
+                        .last_attempt
+                        .iter()
+                        .chain(&source.attempts)
+                        .take(ATTEMPTS)
+                        .map(|attempt| AttemptView::new(attempt, now))
+                        .collect(),
+                    uptime: source.uptime(),
+                    validators: source.validators.and_then(validators),
+                    next_due: Moment::maybe(source.next_due, now),
+                })
+                .collect(),
+            more_agents: view.agents.len().saturating_sub(LIST),
+            agents: view
+                .agents
+                .iter()
+                .take(LIST)
+                .map(|id| {
+                    let id = id.to_string();
+                    let known = names.iter().find(|(other, ..)| *other == id);
+                    AgentView {
+                        link: format!("/agents/{id}/"),
+                        name: text::line(known.map_or(&id, |(_, name, _)| name), LINE),
+                        description: text::line(known.map_or("", |(_, _, text)| text), 200),
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+/// By what the next request can be conditional.
+const fn validators(known: KnownValidators) -> Option<&'static str> {
+    match (known.etag, known.last_modified) {
+        (true, true) => Some("ETag and Last-Modified"),
+        (true, false) => Some("ETag"),
+        (false, true) => Some("Last-Modified"),
+        (false, false) => None,
+    }
+}
+
+impl AttemptView {
+    fn new(attempt: &Attempt, now: Timestamp) -> Self {
+        Self {
+            at: Moment::new(attempt.at, now),
+            outcome: text::line(&attempt.outcome.replace('_', " "), LINE),
+            status: attempt.status,
+            aside: match &attempt.cache {
+                Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
+                None => format!("{} ms", attempt.elapsed_ms),
+            },
+            detail: text::line(&attempt.detail, 500),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_reloads_itself_so_often_and_no_more() {
+        assert_eq!(waited("wait=3"), Some(3));
+        for other in ["", "wait=", "wait=-1", "wait=1&x", "wait=99999999999"] {
+            assert_eq!(waited(other), None, "{other}");
+        }
+        let mut frame = Frame::new(&crate::config::Config::default(), "domain");
+        assert!(reload(&mut frame, "a.example:8443", Some(RELOADS)));
+        let last = format!("/domains/a.example:8443?wait={}", RELOADS + 1);
+        assert_eq!(frame.refresh.as_deref(), Some(last.as_str()));
+        assert!(!reload(&mut frame, "a.example", Some(RELOADS + 1)));
+        assert!(!reload(&mut frame, "a.example", Some(0)));
+    }
+}

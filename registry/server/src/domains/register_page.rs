@@ -1,0 +1,333 @@
+//! Registering by a form.
+//!
+//! The form carries its token itself and nothing here is kept in a cookie, so no other site can act with
+//! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
+//! so a form that another site sends is refused there as well.
+
+use crate::accounts::tokens::authenticate;
+use crate::domains::acts::domain_show;
+use crate::domains::register;
+use crate::events::log::event_signal;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+use tokio::time::timeout;
+use url::Url;
+
+use crate::caller::Caller;
+use crate::config::Config;
+use crate::config::Registration as Admission;
+use crate::context::Context;
+use crate::domains::page::NEW;
+use crate::error::AppError;
+use crate::http::auth::admit_registration;
+use crate::http::body::UnreadBody;
+use crate::http::problem::Problem;
+use crate::http::problems;
+use crate::http::problems::ProblemKind;
+use crate::pages::frame::Frame;
+use crate::pages::text;
+use a2a_registry_api::{DomainView, Registration, SourceView};
+
+/// How long the answer waits for what the first visit finds.
+const FIRST_VISIT: Duration = Duration::from_secs(3);
+/// How often it is looked for meanwhile: not every visit leaves an event.
+const LOOK: Duration = Duration::from_millis(250);
+/// Bytes of a form.
+const FORM: usize = 8 * 1024;
+/// Characters of a target that is shown again.
+const TARGET: usize = 2_000;
+
+/// What the form sends. It is never logged: there is a token in it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Form {
+    target: String,
+    token: String,
+    approve: Option<String>,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "register.html")]
+pub(crate) struct RegisterPage {
+    frame: Frame,
+    open: bool,
+    target: String,
+    approve: bool,
+    problem: Option<String>,
+}
+
+/// Shows the form.
+#[get("/register")]
+pub(crate) async fn blank(context: web::Data<Context>) -> HttpResponse {
+    let page = RegisterPage::new(context.config(), "", false, None);
+    crate::pages::page(StatusCode::OK, &page)
+}
+
+/// Registers what the form names, and answers with the domain: what proves it and what the first visit found.
+///
+/// The answer is the page itself and no address to go to: the domain may be nobody else's to see yet, and what
+/// shows it to the sender is in the form alone. Sending the form again registers nothing twice.
+#[post("/register")]
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> HttpResponse {
+    let mut form = Form::default();
+    let outcome = match read(&request, body, &context.config().public_url()).await {
+        Ok(sent) => {
+            form = sent;
+            register(&context, &request, &form).await
+        }
+        Err(problem) => Err(problem),
+    };
+    match outcome {
+        Ok((caller, view)) => {
+            let (view, under_way) = first_result(&context, &caller, view).await;
+            crate::domains::page::registered(&context, &caller, &view, under_way).await
+        }
+        Err(problem) => {
+            crate::pages::log(&problem);
+            let status = problem.kind().status;
+            let text = problem.to_string();
+            let approve = form.approve.is_some();
+            let page = RegisterPage::new(context.config(), &form.target, approve, Some(&text));
+            crate::pages::page(status, &page)
+        }
+    }
+}
+
+async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<Form, Problem> {
+    let refused = |kind: &'static ProblemKind, text: &str| Err(Problem::new(kind, text));
+    let authority = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str());
+    if !same_site(request.headers(), authority, ours) {
+        return refused(
+            &problems::FORBIDDEN,
+            "This form was sent from another site. Send it again from here.",
+        );
+    }
+    let bytes = body.read(FORM).await?;
+    if request.content_type() != "application/x-www-form-urlencoded" {
+        return refused(&problems::WRONG_MEDIA_TYPE, "This address takes a form.");
+    }
+    serde_html_form::from_bytes(&bytes)
+        .or_else(|_| refused(&problems::INVALID_REQUEST, "The form cannot be read."))
+}
+
+/// The domain once one of its new sources was asked, or after [`FIRST_VISIT`] and with the word that none was; as
+/// it was registered where the caller may not see it yet.
+async fn first_result(
+    context: &Context,
+    caller: &Caller,
+    registered: DomainView,
+) -> (DomainView, bool) {
+    let is_new = |source: &SourceView| source.state == NEW;
+    let new: Vec<String> = registered
+        .sources
+        .iter()
+        .filter(|source| is_new(source))
+        .map(|source| source.url.clone())
+        .collect();
+    let waits = |view: &DomainView| {
+        let mut sources = view.sources.iter();
+        !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
+    };
+    let mut signal = event_signal(context);
+    let mut view = registered;
+    let found = async {
+        while waits(&view) {
+            if let Ok(Err(_)) = timeout(LOOK, signal.changed()).await {
+                break;
+            }
+            if let Ok(newer) = domain_show(context, caller, &view.domain).await {
+                view = newer;
+            }
+        }
+    };
+    // Whether it was found in time, the domain says itself.
+    let _ = timeout(FIRST_VISIT, found).await;
+    let under_way = waits(&view);
+    (view, under_way)
+}
+
+async fn register(
+    context: &Context,
+    request: &HttpRequest,
+    form: &Form,
+) -> Result<(Caller, DomainView), Problem> {
+    let target = form.target.trim();
+    if target.is_empty() {
+        return Err(AppError::invalid("/target", "Name a domain or the URL of a card.").into());
+    }
+    let token = form.token.trim();
+    let caller = if token.is_empty() {
+        Caller::default()
+    } else {
+        authenticate(context, token).await?
+    };
+    if token.is_empty() && context.config().governance.registration == Admission::Token {
+        // The API's words are about a header, which a form does not have.
+        return Err(Problem::new(
+            &problems::UNAUTHENTICATED,
+            "Registering needs a token here: put it into the form.",
+        ));
+    }
+    let caller = admit_registration(request, caller)?;
+    let what = registration(target, form.approve.is_some());
+    let view = register::register(context, &caller, &what).await?;
+    Ok((caller, view))
+}
+
+/// What names a scheme is the URL of a card; anything else is a domain.
+fn registration(target: &str, approve: bool) -> Registration {
+    if target.contains("://") {
+        Registration {
+            card_url: Some(target.to_owned()),
+            approve,
+            ..Registration::default()
+        }
+    } else {
+        Registration {
+            domain: Some(target.to_owned()),
+            approve,
+            ..Registration::default()
+        }
+    }
+}
+
+/// Whether a page of ours sent this, as far as the browser tells. A client that tells nothing is no
+/// browser, and acts for nobody but itself.
+///
+/// Ours is what the request itself was sent to (`authority` with HTTP/2, `Host` before), and what the
+/// registry is called where a proxy stands before it.
+fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
+    let read = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    if let Some(site) = read("sec-fetch-site") {
+        return matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = read(ORIGIN.as_str()) else {
+        return true;
+    };
+    let Ok(origin) = Url::parse(origin) else {
+        return false;
+    };
+    let called = Url::parse(public_url).is_ok_and(|ours| ours.origin() == origin.origin());
+    let asked = authority
+        .or_else(|| read(HOST.as_str()))
+        .is_some_and(|host| {
+            Url::parse(&format!("{}://{host}", origin.scheme()))
+                .is_ok_and(|ours| ours.has_host() && ours.origin() == origin.origin())
+        });
+    called || asked
+}
+
+impl RegisterPage {
+    /// The form, with what was wrong with it and what was put in, the token excepted.
+    pub(crate) fn new(config: &Config, target: &str, approve: bool, problem: Option<&str>) -> Self {
+        Self {
+            frame: Frame::new(config, "register"),
+            open: config.governance.registration == Admission::Open,
+            target: target.chars().take(TARGET).collect(),
+            approve,
+            problem: problem.map(sentence),
+        }
+    }
+}
+
+/// What the guard and others say in passing, as a sentence of its own.
+fn sentence(words: &str) -> String {
+    let words = text::line(words, 1_000);
+    let mut characters = words.chars();
+    let begun: String = match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => words,
+    };
+    if begun.ends_with(['.', '!', '?', '…']) {
+        begun
+    } else {
+        begun + "."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::try_from(*name).unwrap(),
+                    HeaderValue::try_from(*value).unwrap(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_refused() {
+        let host = ("host", "registry.example:8080");
+        for good in [
+            &[host][..],
+            &[host, ("sec-fetch-site", "same-origin"), ("origin", "null")],
+            &[host, ("sec-fetch-site", "none")],
+            &[host, ("origin", "http://registry.example:8080")],
+            &[host, ("origin", "https://Registry.Example:8080")],
+            &[host, ("origin", "https://public.example")],
+            &[("origin", "https://public.example:443")],
+        ] {
+            assert!(
+                same_site(&headers(good), None, "https://public.example"),
+                "{good:?}"
+            );
+        }
+        for bad in [
+            &[host, ("sec-fetch-site", "cross-site")][..],
+            &[
+                host,
+                ("sec-fetch-site", "same-site"),
+                ("origin", "http://registry.example:8080"),
+            ],
+            &[host, ("origin", "https://evil.example")],
+            &[host, ("origin", "http://registry.example")],
+            &[host, ("origin", "null")],
+            &[("origin", "http://registry.example:8080")],
+        ] {
+            assert!(
+                !same_site(&headers(bad), None, "https://public.example"),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_is_a_card_and_a_name_is_a_domain() {
+        let named = registration("agents.example.com:8443", true);
+        assert_eq!(named.domain.as_deref(), Some("agents.example.com:8443"));
+        assert!(named.approve && named.card_url.is_none());
+        let address = registration("https://agents.example.com/card.json", false);
+        assert_eq!(
+            address.card_url.as_deref(),
+            Some("https://agents.example.com/card.json")
+        );
+        assert!(address.domain.is_none());
+    }
+}

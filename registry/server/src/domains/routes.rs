@@ -1,0 +1,337 @@
+//! Registering domains and looking after them.
+
+use crate::domains::acts as domains;
+use crate::domains::register::register;
+use crate::domains::withdrawal;
+use crate::ownership::generation;
+use crate::ownership::keys;
+use crate::ownership::owner;
+use crate::ownership::verify;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
+
+use crate::http::answer;
+use crate::http::auth::Administer;
+use crate::http::auth::Anyone;
+use crate::http::auth::AnyoneWriting;
+use crate::http::auth::Register;
+use crate::http::auth::Registrant;
+use crate::http::auth::Require;
+use crate::http::body::Body;
+use crate::http::body::OptionalBody;
+use crate::http::path::DomainRef;
+use crate::http::path::Kid;
+use crate::http::path::SourceRef;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+use a2a_registry_api::limits::{KeyName, PublicJwk};
+use a2a_registry_api::{
+    DomainList, DomainPatch, DomainView, NewGeneration, Recrawl, RecrawlAccepted, Registration,
+    Transfer, Verification, Vouch,
+};
+
+/// Register a domain, or one card by its URL
+///
+/// The first visit is under way when this is answered. A token is needed unless the registry is open.
+#[utoipa::path(
+    tag = "domains",
+    request_body = Registration,
+    security((), ("token" = [])),
+    responses(
+        (status = 202, description = "The domain, and what to place to prove it", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, the domain is on the list of denied \
+            domains (`domain-denied`), or a limit is reached (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 422, description = "The registry does not fetch from there; nothing was stored"),
+        (status = 429, description = "More changes without a token than are allowed in a minute"),
+    )
+)]
+#[post("/v1/domains")]
+pub async fn domain_register(
+    caller: Registrant,
+    registration: Body<Registration>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = register(&state.context, &caller.0, &registration.0).await?;
+    answer::json(StatusCode::ACCEPTED, &domain)
+}
+
+/// List domains by name
+///
+/// All for those who see everything, otherwise the caller's own.
+#[utoipa::path(
+    tag = "domains",
+    params(PageRequest),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of domains", body = DomainList))
+)]
+#[get("/v1/domains")]
+pub async fn domain_list(
+    caller: Require<Register>,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domains = domains::domain_list(&state.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &domains)
+}
+
+/// Show a domain
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The domain", body = DomainView,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
+    )
+)]
+#[get("/v1/domains/{domain}")]
+pub async fn domain_show(
+    request: HttpRequest,
+    caller: Anyone,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = domains::domain_show(&state.context, &caller.0, &domain.0).await?;
+    answer::resource(&request, &domain)
+}
+
+/// Vouch for a domain as its operator
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = Vouch,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+    )
+)]
+#[post("/v1/domains/{domain}:vouch")]
+pub async fn domain_vouch(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: Body<Vouch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = domains::domain_vouch(&state.context, &caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Look for the caller's proof of a domain now
+///
+/// For curators: for everybody's. The answer says what was looked for, where, and what was found instead.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "What was found, and the domain as it stands now", body = Verification),
+        (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
+        (status = 429, description = "Five checks have failed within an hour"),
+    )
+)]
+#[post("/v1/domains/{domain}:verify")]
+pub async fn domain_verify(
+    caller: Require<Register>,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = verify::domain_verify(&state.context, &caller, &domain.0).await?;
+    answer::json(StatusCode::OK, &found)
+}
+
+/// Give a domain to another account
+///
+/// For its owner and for curators. The other account has to place a proof of its own.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = Transfer,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
+)]
+#[post("/v1/domains/{domain}:transfer")]
+pub async fn domain_transfer(
+    caller: Require<Register>,
+    domain: DomainRef,
+    transfer: Body<Transfer>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = owner::domain_transfer(&state.context, &caller, &domain.0, &transfer.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Say that a domain has another owner now
+///
+/// Its proofs, challenges, keys and pins end, and every approval is asked for again.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = NewGeneration,
+    security(("token" = [])),
+    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+)]
+#[post("/v1/domains/{domain}:new-generation")]
+pub async fn domain_new_generation(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    why: Body<NewGeneration>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain =
+        generation::domain_new_generation(&state.context, &caller, &domain.0, &why.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Change how a domain is looked after
+///
+/// For its owner and for curators: its contact, and whether it is listed at all.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = DomainPatch,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
+    )
+)]
+#[patch("/v1/domains/{domain}")]
+pub async fn domain_patch(
+    caller: Require<Register>,
+    domain: DomainRef,
+    patch: Body<DomainPatch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = owner::domain_patch(&state.context, &caller, &domain.0, &patch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Name a key that signs the cards of a domain
+///
+/// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
+    ),
+    request_body = PublicJwk,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, or the domain has as many keys as it \
+            may (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
+)]
+#[put("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_enrol(
+    caller: Require<Register>,
+    domain: DomainRef,
+    kid: Kid,
+    jwk: Body<serde_json::Value>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = keys::key_enrol(&state.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Take a named key back
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
+    ),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "It counts no more"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
+)]
+#[delete("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    kid: Kid,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    keys::key_withdraw(&state.context, &caller, &domain.0, &kid.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Visit a domain at the earliest moment that politeness allows
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body(content = Option<Recrawl>, description = "May be left out"),
+    security((), ("token" = [])),
+    responses(
+        (status = 202, description = "When the visit is due", body = RecrawlAccepted),
+        (status = 429, description = "More changes without a token than are allowed in a minute"),
+    )
+)]
+#[post("/v1/domains/{domain}:recrawl")]
+pub async fn domain_recrawl(
+    caller: AnyoneWriting,
+    domain: DomainRef,
+    wish: OptionalBody<Recrawl>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let accepted = domains::domain_recrawl(&state.context, &caller.0, &domain.0, &wish.0).await?;
+    answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Delete a domain and retire its agents
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+    )
+)]
+#[delete("/v1/domains/{domain}")]
+pub async fn domain_delete(
+    caller: Require<Register>,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    withdrawal::domain_delete(&state.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Take back the caller's registration of a source
+///
+/// The source ends with its last registration, and not while it feeds an approved agent.
+#[utoipa::path(
+    tag = "domains",
+    params(
+        ("domain" = String, Path, description = "`host` or `host:port`"),
+        ("source" = String, Path, description = "The source's `id` in the domain"),
+    ),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The caller has registered it no more"),
+        (status = 409, description = "The source feeds an approved agent and nobody else has registered it, or the domain is disputed"),
+    )
+)]
+#[delete("/v1/domains/{domain}/sources/{source}")]
+pub async fn source_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    withdrawal::source_withdraw(&state.context, &caller, &domain.0, &source.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

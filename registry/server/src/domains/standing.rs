@@ -1,0 +1,289 @@
+//! Why a domain or an agent of it is not listed, in sentences that say what to do.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::is_provable;
+use crate::sources::is_catalog;
+use a2a_registry_domain::admission::{Facts, Obstacle, explain};
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
+use a2a_registry_domain::ownership::{DomainState, OptOut};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_store::entity::{agent, domain, hold, source, version};
+use a2a_registry_store::versions;
+
+/// Sentences of one domain.
+const MOST: usize = 60;
+
+/// Everything that keeps a domain and these of its sources and agents from being found.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn not_listed<'a>(
+    context: &Context,
+    row: &domain::Model,
+    sources: impl Iterator<Item = &'a source::Model>,
+    agents: &[agent::Model],
+    holds: &[hold::Model],
+) -> Result<Vec<String>, AppError> {
+    let state = row.state()?;
+    let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending;
+    let newest: Vec<Uuid> = agents
+        .iter()
+        .filter(pending)
+        .filter_map(|agent| agent.newest_version)
+        .collect();
+    let versions = versions::versions_by_ids(&context.store, &newest).await?;
+    let obstacles = |version: &version::Model| {
+        let standing = version.standing.known();
+        let facts = Facts {
+            domain: &row.name,
+            verified: state == DomainState::Verified,
+            change: None,
+            admitted: standing.is_some_and(Standing::is_admitted),
+            has_error: version.has_error,
+            signature_invalid: version.signature.may_be(SignatureState::Invalid),
+            person: None,
+        };
+        (version.agent_id, explain(&facts, &context.rules).1)
+    };
+    let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
+    Ok(sentences((row, state), sources, agents, holds, &obstacles))
+}
+
+fn sentences<'a>(
+    (row, state): (&domain::Model, DomainState),
+    sources: impl Iterator<Item = &'a source::Model>,
+    agents: &[agent::Model],
+    holds: &[hold::Model],
+    obstacles: &HashMap<Uuid, Vec<Obstacle>>,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(by) = &row.opted_out_by {
+        reasons.push(match by.known() {
+            Some(OptOut::Record) => {
+                "The domain opts out by its own TXT record (policy=none); remove it to be listed."
+                    .into()
+            }
+            Some(OptOut::Owner) => {
+                "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned()
+            }
+            None => format!(
+                "It has opted out in a way that only a later version of this registry knows ({}).",
+                by.text()
+            ),
+        });
+    }
+    for source in sources.filter(|source| source.domain_id == row.id) {
+        if is_catalog(source) {
+            // One that is not there is no fault; one that cannot be read hides the cards that it names.
+            if let Some(reason) = &source.liveness_reason {
+                reasons.push(format!(
+                    "The catalog at {} cannot be read: {reason}.",
+                    source.url
+                ));
+            }
+        } else if source.agent_id.is_none() {
+            reasons.push(match source.last_success_at {
+                _ if source.liveness == SourceState::New => {
+                    format!("{} was not asked yet.", source.url)
+                }
+                None => format!(
+                    "No card was found at {}: {}.",
+                    source.url,
+                    source
+                        .liveness_reason
+                        .as_deref()
+                        .unwrap_or("the last attempt says why")
+                ),
+                Some(_) => match &source.limit_met {
+                    Some(limit) => format!("{} feeds no agent: {limit}.", source.url),
+                    None => format!("{} is asked again before its card is shown.", source.url),
+                },
+            });
+        }
+    }
+    for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
+        let told = obstacles.get(&agent.id).map_or(&[][..], Vec::as_slice);
+        reasons.extend(of_agent((row, state), agent, holds, told));
+    }
+    reasons.truncate(MOST);
+    reasons
+}
+
+/// Why no proof of a domain holds, and what would let the rules decide. Before anybody is its owner, every account that has
+/// registered a nominated URL may become it.
+const fn unproved(state: DomainState, is_provable: bool, nominated: bool) -> &'static str {
+    match (state, nominated) {
+        (DomainState::OptedOut, _) => {
+            "the domain wants not to be listed, and nothing is decided until that ends"
+        }
+        (_, false) if !is_provable => {
+            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch`) lets \
+             the rules decide"
+        }
+        (_, true) if !is_provable => {
+            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch \
+             --account`) for an account that registered this URL lets the rules decide"
+        }
+        (DomainState::Lapsed, false) => {
+            "the domain's proof has lapsed, and a new one lets the rules decide"
+        }
+        (DomainState::Lapsed, true) => {
+            "the domain's proof has lapsed, and the rules decide once an account has proved it that registered this URL"
+        }
+        (DomainState::Disputed, false) => {
+            "two accounts claim the domain, and the rules decide once it is one's alone"
+        }
+        (DomainState::Disputed, true) => {
+            "two accounts claim the domain, and the rules decide once it is an account's alone that registered this URL"
+        }
+        (_, false) => "nobody has proved the domain yet, and a proof lets the rules decide",
+        (_, true) => {
+            "nobody has proved the domain yet, and the rules decide once an account has that registered this URL"
+        }
+    }
+}
+
+/// What keeps the rules from approving the first card of an agent of a domain in that state, and what would change that.
+fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
+    let is_unproved = obstacles.contains(&Obstacle::Unproved);
+    let nominated = obstacles.contains(&Obstacle::Nomination);
+    let told = |obstacle: &Obstacle| match obstacle {
+        Obstacle::Unproved => unproved(state, is_provable, nominated),
+        // Whoever an admin vouches for is no owner.
+        Obstacle::Nomination if !is_provable => {
+            "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
+             that registered it lets the rules decide, or it can be named in the domain's catalog"
+        }
+        Obstacle::Nomination => {
+            "somebody else than the domain's owner has named its URL, so the domain's proof does not cover it; the owner can \
+             register it too, or name it in the domain's catalog"
+        }
+        Obstacle::ErrorFinding => {
+            "its card has findings of severity error, which a corrected card ends"
+        }
+        Obstacle::InvalidSignature => "a signature of its card is invalid, which no rule admits",
+        Obstacle::Change => "it has changed too much for the rules to decide",
+    };
+    let told: Vec<&str> = obstacles
+        .iter()
+        .filter(|obstacle| !(is_unproved && **obstacle == Obstacle::Nomination))
+        .map(told)
+        .collect();
+    if told.is_empty() {
+        "a curator decides".into()
+    } else {
+        format!("a curator decides, because {}", told.join(", and because "))
+    }
+}
+
+fn of_agent(
+    (row, state): (&domain::Model, DomainState),
+    agent: &agent::Model,
+    holds: &[hold::Model],
+    obstacles: &[Obstacle],
+) -> Vec<String> {
+    let id = agent.id;
+    let mut reasons: Vec<String> = holds
+        .iter()
+        .filter(|hold| hold.agent_id == id)
+        .map(|hold| {
+            let kind = hold.hold.text();
+            format!("Agent {id} is withheld ({kind}): {}.", hold.reason)
+        })
+        .collect();
+    match agent.lifecycle.known() {
+        None => reasons.push(format!(
+            "Agent {id} is shown to nobody: only a later version of this registry knows where it stands ({}).",
+            agent.lifecycle.text()
+        )),
+        Some(Lifecycle::Pending) => reasons.push(format!(
+            "Agent {id} waits for its first approval: {}.",
+            waits_for(obstacles, state, is_provable(row))
+        )),
+        Some(Lifecycle::Rejected) => reasons.push(format!(
+            "Agent {id} was rejected; a changed card is looked at anew."
+        )),
+        Some(Lifecycle::Retired) => reasons.push(format!("Agent {id} has ended for good.")),
+        _ if agent.liveness == LivenessState::Gone => reasons.push(format!(
+            "Agent {id} is found only where gone agents are asked for: {}.",
+            agent
+                .liveness_reason
+                .as_deref()
+                .unwrap_or("its card cannot be reached")
+        )),
+        _ => {}
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_let_the_rules_decide_is_said_as_it_is() {
+        use DomainState::{Disputed, Lapsed, OptedOut, Unverified, Verified};
+        use Obstacle::{ErrorFinding, Nomination, Unproved};
+        let own = [Unproved].as_slice();
+        let nominated = [Unproved, Nomination].as_slice();
+        let beside = [Nomination, ErrorFinding].as_slice();
+        for (obstacles, state, is_provable, said, not_said) in [
+            (
+                own,
+                Unverified,
+                true,
+                "nobody has proved the domain yet, and a proof lets",
+                "URL",
+            ),
+            // Nobody is the owner yet, so nobody is somebody else.
+            (
+                nominated,
+                Unverified,
+                true,
+                "once an account has that registered this URL",
+                "owner",
+            ),
+            (own, Unverified, false, "cannot be proved", "nobody"),
+            (own, Lapsed, false, "`domain vouch`", "lapsed"),
+            (
+                nominated,
+                Unverified,
+                false,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, Lapsed, true, "proof has lapsed", "nobody"),
+            (
+                nominated,
+                Lapsed,
+                true,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, Disputed, true, "two accounts claim", "nobody"),
+            (
+                nominated,
+                Disputed,
+                true,
+                "that registered this URL",
+                "nobody",
+            ),
+            (own, OptedOut, true, "not to be listed", "proof"),
+            (beside, Verified, true, "the owner can", "nobody"),
+            (beside, Verified, false, "`domain vouch --account`", "owner"),
+            (beside, Verified, true, ", and because its card", "proved"),
+            (&[], Verified, true, "a curator decides", "because"),
+        ] {
+            let told = waits_for(obstacles, state, is_provable);
+            assert!(told.contains(said), "{obstacles:?}, {state}: {told}");
+            assert!(!told.contains(not_said), "{obstacles:?}, {state}: {told}");
+        }
+    }
+}

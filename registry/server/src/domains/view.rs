@@ -1,0 +1,479 @@
+//! How a domain is shown, to whom (model.md section 7).
+
+use crate::domains::acts::listed_of;
+use crate::domains::standing::not_listed;
+use crate::ownership::challenges::challenge_views;
+use crate::sources::source_name;
+use std::collections::HashMap;
+
+use a2a_crawler::AttemptOutcome;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::part::Agents;
+use crate::domains::part::Part;
+use crate::domains::part::Told;
+use crate::error::AppError;
+use crate::ownership::is_nobodys;
+use crate::ownership::is_party;
+use crate::ownership::owner_marks;
+use crate::ownership::why_no_challenge;
+use crate::sight::looks_after;
+use a2a_registry_api::{
+    AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
+    SourceView,
+};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::{
+    self, agent, attempt, domain, proof, proof_check, source, source_day,
+};
+use a2a_registry_store::{accounts, agents, crawl, domains, ownership};
+
+/// What a caller may see of a domain (model.md section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// State, proofs' method and time, liveness.
+    Outside,
+    /// Attempts too, without addresses.
+    Owner,
+    /// Everything.
+    Curator,
+}
+
+/// How a caller sees a domain.
+pub(crate) async fn domain_view(
+    context: &Context,
+    caller: &Caller,
+    id: i64,
+) -> Result<DomainView, AppError> {
+    let rows = domains::domains_by_ids(&context.store, &[id]).await?;
+    for row in &rows {
+        row.state()?;
+    }
+    let view = domain_views(context, caller, rows).await?.pop();
+    let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+    let sources = domains::sources_of(&context.store, &[id]).await?;
+    let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+    let names: HashMap<String, i64> = sources
+        .iter()
+        .map(|source| (source_name(context, source), source.id))
+        .collect();
+    let days = crawl::source_days_of(&context.store, &ids).await?;
+    for source in view
+        .sources
+        .iter_mut()
+        .filter(|one| one.state != SourceState::New.as_str())
+    {
+        let id = names.get(&source.id).copied();
+        let of_source = days.iter().filter(|day| Some(day.source_id) == id);
+        source.days.extend(of_source.map(day_view));
+    }
+    Ok(view)
+}
+
+/// How a caller sees these domains; one whose state is not known is left out, which is logged.
+pub(crate) async fn domain_views(
+    context: &Context,
+    caller: &Caller,
+    mut rows: Vec<domain::Model>,
+) -> Result<Vec<DomainView>, AppError> {
+    rows.retain(|row| {
+        let state = row.state();
+        state
+            .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
+            .is_ok()
+    });
+    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+    let sources = domains::sources_of(&context.store, &ids).await?;
+    let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+    let standings = Standings::load(&context.store, &rows, &sources).await?;
+    let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
+    for row in domains::attempts_of(&context.store, &source_ids).await? {
+        attempts.entry(row.source_id).or_default().push(row);
+    }
+    let proofs = domains::proofs_of(&context.store, &ids).await?;
+    let challenges = ownership::challenges_of(&context.store, &ids).await?;
+    let checks = ownership::checks_of(&context.store, &ids).await?;
+    let keys = ownership::enrolled_of(&context.store, &ids).await?;
+    let marks = ownership::owner_marks_of(&context.store, &ids).await?;
+    let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+    let owners = accounts::accounts_by_ids(&context.store, &owners).await?;
+    let all = agents::agents_of(&context.store, &ids).await?;
+    let listed = listed_of(context, all.clone(), &caller.labels()).await?;
+    let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
+    let known = Agents {
+        holds: agents::holds_of(&context.store, &agent_ids).await?,
+        listed,
+        all,
+    };
+    let mut views = Vec::with_capacity(rows.len());
+    for row in rows {
+        let sight = sight(caller, &row, &proofs, &marks);
+        let of_domain = |domain: i64| domain == row.id;
+        let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
+        if part.sees_all {
+            let own = known.all.iter();
+            let own = own.filter(|agent| agent.domain_id == row.id);
+            part.agents.extend(own.map(|agent| agent.id));
+        }
+        let shown: Vec<&agent::Model> = known
+            .all
+            .iter()
+            .filter(|agent| part.agents.contains(&agent.id))
+            .collect();
+        let told = part.told(caller, &row, &proofs);
+        views.push(DomainView {
+            state: match told {
+                Told::Everything => row.state.text().to_owned(),
+                Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
+            },
+            generation: match told {
+                Told::Everything => row.generation,
+                Told::Nothing { .. } => 1,
+            },
+            proofs: proofs
+                .iter()
+                .filter(|proof| of_domain(proof.domain_id) && told == Told::Everything)
+                .map(|proof| proof_view(proof, sight))
+                .collect(),
+            owner: owners
+                .iter()
+                .find(|account| row.owner_id == Some(account.id))
+                .filter(|_| sight != Sight::Outside)
+                .map(|account| account.name.clone()),
+            contact: row.contact.clone().filter(|_| sight != Sight::Outside),
+            known_by: marks
+                .iter()
+                .find(|marks| marks.domain_id == row.id && sight != Sight::Outside)
+                .map(known_by),
+            keys: keys
+                .iter()
+                .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
+                .map(|key| EnrolledKey {
+                    kid: key.kid.clone(),
+                    thumbprint: key.thumbprint.clone(),
+                    at: Timestamp(key.created_at),
+                })
+                .collect(),
+            challenges: challenges
+                .iter()
+                .filter(|challenge| challenge.domain_id == row.id)
+                .filter(|challenge| caller.is(Some(challenge.account_id)))
+                .flat_map(|challenge| challenge_views(context, &row.name, challenge))
+                .collect(),
+            checks: checks
+                .iter()
+                .filter(|check| check.domain_id == row.id)
+                // Whoever registered a domain first has no part in what others try.
+                .filter(|check| part.sees_all || caller.is(check.account_id))
+                .map(check_view)
+                .collect(),
+            next_check: row
+                .check_due_at
+                .filter(|_| told == Told::Everything)
+                .map(Timestamp),
+            no_challenge: caller.account.as_ref().and_then(|_| why_no_challenge(&row)),
+            sources: sources
+                .iter()
+                .filter(|source| of_domain(source.domain_id))
+                .filter_map(|source| {
+                    let attempts = attempts.remove(&source.id);
+                    let coverage = standings.of_source(source, sources.iter()).coverage();
+                    let view = part.source_view(source, attempts, sight, coverage)?;
+                    let id = source_name(context, source);
+                    Some(SourceView { id, ..view })
+                })
+                .collect(),
+            agents: shown.iter().map(|agent| agent.id).collect(),
+            complete: part.sees_all,
+            not_listed: if sight == Sight::Outside && part.own.is_empty() {
+                Vec::new()
+            } else {
+                let sources = sources.iter().filter(|source| part.sees(source));
+                let waiting: Vec<_> = shown.iter().copied().cloned().collect();
+                // Why one is withheld is for its owner and the curators.
+                let nobodys = is_nobodys(&row, &marks);
+                let told =
+                    |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
+                let told: Vec<Uuid> = waiting
+                    .iter()
+                    .filter(|one| told(one))
+                    .map(|one| one.id)
+                    .collect();
+                let mut holds = known.holds.clone();
+                holds.retain(|hold| told.contains(&hold.agent_id));
+                not_listed(context, &row, sources, &waiting, &holds).await?
+            },
+            created_at: Timestamp(match told {
+                Told::Everything => row.created_at,
+                Told::Nothing { since } => since.unwrap_or(context.now().0),
+            }),
+            domain: row.name,
+        });
+    }
+    Ok(views)
+}
+
+/// How much of a domain itself a caller sees, with these proofs and an owner's marks standing: in a dispute each party as
+/// much as the other, and who registered it as long as it is nobody's.
+pub(crate) fn sight(
+    caller: &Caller,
+    row: &domain::Model,
+    proofs: &[proof::Model],
+    marks: &[entity::owner_marks::Model],
+) -> Sight {
+    let registered = is_nobodys(row, marks) && caller.is(row.account_id);
+    if caller.may(Permission::SeeAll) {
+        Sight::Curator
+    } else if registered || keeps(caller, row, proofs) {
+        Sight::Owner
+    } else {
+        Sight::Outside
+    }
+}
+
+/// Whether the caller has proved a domain, alone or in dispute.
+pub(crate) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+    let party = caller.account.as_ref();
+    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
+    party || caller.is(row.owner_id)
+}
+
+fn check_view(row: &proof_check::Model) -> ProofCheck {
+    ProofCheck {
+        at: Timestamp(row.at),
+        method: row.method.text().to_owned(),
+        place: row.place.clone(),
+        outcome: row.outcome.text().to_owned(),
+        detail: row.detail.clone(),
+        wanted: row.wanted.clone(),
+        found: row
+            .found
+            .as_deref()
+            .and_then(|found| serde_json::from_str(found).ok())
+            .unwrap_or_default(),
+        aliased: row.aliased,
+    }
+}
+
+pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+    Proof {
+        method: row.method.text().to_owned(),
+        at: Timestamp(row.proved_at),
+        seen: Timestamp(row.held_at),
+        missing_since: row.absent_since.map(Timestamp),
+        reason: row.reason.clone().filter(|_| sight != Sight::Outside),
+    }
+}
+
+fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
+    let marks = owner_marks(row);
+    KnownBy {
+        name_servers: marks.name_servers.into_iter().collect(),
+        tls_key: marks.tls_key,
+        card_keys: marks.card_keys.into_iter().collect(),
+        at: Timestamp(row.seen_at),
+    }
+}
+
+fn day_view(row: &source_day::Model) -> SourceDay {
+    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
+    SourceDay {
+        day: at.date().to_string(),
+        looks: u32::try_from(row.looks).unwrap_or(0),
+        good: u32::try_from(row.good).unwrap_or(0),
+    }
+}
+
+/// A source as it is shown, to be named by [`Context::source_name`].
+pub(crate) fn source_view(
+    row: &source::Model,
+    attempts: Option<Vec<attempt::Model>>,
+    sight: Sight,
+) -> SourceView {
+    let mut attempts: Vec<AttemptView> = attempts
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| AttemptView {
+            at: Timestamp(row.at),
+            cache: cache_state(&row).map(str::to_owned),
+            elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
+            outcome: row.outcome,
+            status: row.status.and_then(|status| u16::try_from(status).ok()),
+            address: row.address.filter(|_| sight == Sight::Curator),
+            detail: row.detail,
+            url: row.url,
+        })
+        .collect();
+    if sight == Sight::Outside {
+        attempts.clear();
+    }
+    let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
+    SourceView {
+        id: String::new(),
+        url: row.url.clone(),
+        kind: row.kind.text().to_owned(),
+        state: row.liveness.text().to_owned(),
+        agent: None,
+        coverage: Coverage::Nomination,
+        own: false,
+        limit_met: row.limit_met.clone(),
+        last_attempt,
+        attempts,
+        next_due: Some(Timestamp(row.next_due_at)),
+        validators: (sight != Sight::Outside).then(|| known_validators(row)),
+        max_age: row
+            .max_age
+            .filter(|_| sight != Sight::Outside)
+            .and_then(|seconds| u32::try_from(seconds).ok()),
+        vary: row.vary.clone().filter(|_| sight != Sight::Outside),
+        days: Vec::new(),
+    }
+}
+
+/// What kept content had to do with an attempt.
+fn cache_state(row: &attempt::Model) -> Option<&'static str> {
+    match AttemptOutcome::from_name(&row.outcome)? {
+        AttemptOutcome::NotModified => Some("revalidated"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog => Some("whole"),
+        _ => None,
+    }
+}
+
+/// Validators count only together with the URL that gave them.
+fn known_validators(row: &source::Model) -> KnownValidators {
+    let usable = row.validator_url.is_some();
+    KnownValidators {
+        etag: usable && row.etag.is_some(),
+        last_modified: usable && row.last_modified.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use a2a_crawler::SystemClock;
+
+    use super::*;
+    use crate::accounts::tokens::authenticate;
+    use crate::config::Config;
+    use crate::domains::acts::domain_list;
+    use crate::domains::acts::domain_show;
+    use crate::error::ErrorKind;
+    use crate::paging::PageRequest;
+    use crate::sources::new_domain;
+    use crate::sources::new_source;
+    use a2a_registry_domain::ids::SystemEntropy;
+    use a2a_registry_domain::source::SourceKind;
+    use a2a_registry_store::Kept;
+
+    const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
+
+    fn source() -> source::Model {
+        let url = "https://a.example/card.json".to_owned();
+        source::Model {
+            validator_url: Some(url.clone()),
+            etag: Some("\"1\"".into()),
+            ..new_source(1, SourceKind::Url, url, Timestamp(0))
+        }
+    }
+
+    fn attempt(outcome: &str) -> attempt::Model {
+        attempt::Model {
+            source_id: 1,
+            place: 0,
+            number: 0,
+            at: 0,
+            url: "https://a.example/card.json".into(),
+            outcome: outcome.into(),
+            status: None,
+            address: Some("192.0.2.1".into()),
+            detail: "so it was".into(),
+            conditional: false,
+            elapsed_ms: 42,
+        }
+    }
+
+    #[test]
+    fn an_attempt_says_how_long_it_took_and_what_kept_content_had_to_do_with_it() {
+        for (outcome, conditional, cache) in [
+            ("not_modified", true, Some("revalidated")),
+            ("card", true, Some("replaced")),
+            ("card", false, Some("whole")),
+            ("catalog", false, Some("whole")),
+            ("timeout", true, None),
+            ("of another version", false, None),
+        ] {
+            let attempt = attempt::Model {
+                conditional,
+                ..attempt(outcome)
+            };
+            let view = source_view(&source(), Some(vec![attempt]), Sight::Owner);
+            let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
+            assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_domain_whose_state_is_not_known_costs_itself_only() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
+        let started = Context::build(config, clock, entropy, Some(ADMIN)).await;
+        let context = started.unwrap().context;
+        let caller = authenticate(&context, ADMIN).await.unwrap();
+        let row = |name| new_domain(name, "https", context.now());
+        let write = context.store.write().await.unwrap();
+        write.domain_insert(row("known.example")).await.unwrap();
+        let later = domain::Model {
+            state: Kept::Unknown("moonlit".into()),
+            ..row("later.example")
+        };
+        let later = write.domain_insert(later).await.unwrap();
+        write.commit().await.unwrap();
+
+        let error = domain_show(&context, &caller, &later.name)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let told = format!("domains.state of {} holds \"moonlit\"", later.id);
+        assert_eq!(error.internal, Some(told));
+        let page = PageRequest::default();
+        let listed = domain_list(&context, &caller, &page).await.unwrap();
+        let names = listed.domains.into_iter().map(|view| view.domain);
+        assert_eq!(names.collect::<Vec<_>>(), ["known.example"]);
+    }
+
+    #[test]
+    fn the_known_validators_are_told_to_those_who_see_attempts() {
+        let seen = |row: &source::Model, sight| source_view(row, None, sight).validators;
+        let known = |etag, last_modified| {
+            Some(KnownValidators {
+                etag,
+                last_modified,
+            })
+        };
+        let mut row = source();
+        assert_eq!(seen(&row, Sight::Outside), None);
+        assert_eq!(seen(&row, Sight::Owner), known(true, false));
+        row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
+        assert_eq!(seen(&row, Sight::Curator), known(true, true));
+        row.validator_url = None;
+        assert_eq!(
+            seen(&row, Sight::Owner),
+            known(false, false),
+            "they are not sent without the URL they came from"
+        );
+    }
+}

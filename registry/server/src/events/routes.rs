@@ -1,0 +1,263 @@
+//! What happened: as pages, or as a stream of server-sent events.
+
+use crate::accounts::tokens::authenticate;
+use crate::events::log as events;
+use crate::events::log::event_signal;
+use crate::events::log::events_after;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use bytes::Bytes;
+use futures::Stream;
+use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::http::answer;
+use crate::http::auth::Administer;
+use crate::http::auth::Require;
+use crate::http::auth::SeeAll;
+use crate::http::auth::bearer;
+use crate::http::envelope::Head;
+use crate::http::envelope::leave_untouched;
+use crate::http::problem::Problem;
+use crate::http::problems;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+use crate::paging::not_empty;
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{Event, EventList};
+use a2a_registry_domain::role::Permission;
+
+/// Events read at once for a stream.
+const BATCH: u32 = 100;
+/// How often a stream on which nothing happens makes sure that its token is still good.
+const CHECKED_EVERY: Duration = Duration::from_millis(500);
+/// After so many checks without an event a comment keeps the connection open: every 15 seconds.
+const SILENT_CHECKS: u32 = 30;
+
+/// Which events.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventQuery {
+    /// Only those after that place in the order; all where absent.
+    #[serde(deserialize_with = "not_empty")]
+    after: Option<i64>,
+    /// Entries on the page: 20, at most 100. Not for streams.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    page_size: Option<u32>,
+    /// The `next_page_token` of the page before. Not for streams.
+    page_token: Option<String>,
+}
+
+/// What happened, oldest first
+///
+/// With `Accept: text/event-stream` a stream that goes on for as long as the caller listens. It begins after
+/// `Last-Event-ID`, or after `after`.
+#[utoipa::path(
+    tag = "events",
+    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Where a stream goes on")),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of events, or a stream of them", content(
+        (EventList = "application/json"),
+        (String = "text/event-stream"),
+    )))
+)]
+#[get("/v1/events")]
+pub async fn event_list(
+    request: HttpRequest,
+    caller: Require<SeeAll>,
+    query: Query<EventQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let EventQuery {
+        after,
+        page_size,
+        page_token,
+    } = query.0;
+    // Only a stream goes on after it; what is no number is refused in any case.
+    let last = last_event_id(&request)?;
+    if !wants_stream(&request) {
+        let page = PageRequest {
+            page_size,
+            page_token,
+        };
+        let events = events::event_list(&state.context, &caller, after, &page).await?;
+        return answer::json(StatusCode::OK, &events);
+    }
+    for (given, pointer) in [
+        (page_size.is_some(), "/page_size"),
+        (page_token.is_some(), "/page_token"),
+    ] {
+        if given {
+            return Err(Problem::invalid(
+                pointer,
+                "A stream has no pages; leave this out.",
+            ));
+        }
+    }
+    let position = last.or(after).unwrap_or(0);
+    stream(&request, caller.0, position, &state)
+}
+
+/// Build the search index anew
+#[utoipa::path(
+    tag = "operation",
+    security(("token" = [])),
+    responses((status = 202, description = "It will be built; until then the present one answers"))
+)]
+#[post("/v1/reindex")]
+pub async fn reindex(
+    caller: Require<Administer>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    events::reindex(&state.context, &caller).await?;
+    Ok(HttpResponse::Accepted().finish())
+}
+
+fn wants_stream(request: &HttpRequest) -> bool {
+    let accept = request.headers().get(header::ACCEPT);
+    accept
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream"))
+}
+
+fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
+    let Some(id) = request.headers().get("last-event-id") else {
+        return Ok(None);
+    };
+    let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    id.map(Some).ok_or_else(|| {
+        Problem::new(
+            &problems::INVALID_REQUEST,
+            "`Last-Event-ID` is not the number of an event.",
+        )
+    })
+}
+
+fn stream(
+    request: &HttpRequest,
+    caller: Caller,
+    position: i64,
+    state: &web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let mut answer = HttpResponse::Ok();
+    answer
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    if Head::asked(request) {
+        return Ok(answer.finish());
+    }
+    let permit = Arc::clone(&state.streams)
+        .try_acquire_owned()
+        .map_err(|_| {
+            Problem::new(
+                &problems::UNAVAILABLE,
+                "As many event streams are open as the registry allows; try again, or read pages.",
+            )
+            .retry_after(30)
+        })?;
+    let feed = Feed {
+        context: Arc::clone(&state.context),
+        caller,
+        token: bearer(request)?.map(str::to_owned),
+        position,
+        signal: event_signal(&state.context),
+        shutdown: state.shutdown.clone(),
+        begun: false,
+        _permit: permit,
+    };
+    let mut answer = answer.streaming(feed.into_stream());
+    // A compressor would hold events back until it has enough of them.
+    leave_untouched(answer.headers_mut());
+    Ok(answer)
+}
+
+/// One open stream.
+struct Feed {
+    context: Arc<Context>,
+    caller: Caller,
+    token: Option<String>,
+    position: i64,
+    signal: watch::Receiver<i64>,
+    shutdown: CancellationToken,
+    begun: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Feed {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures::stream::unfold(self, |mut feed| async move {
+            let shutdown = feed.shutdown.clone();
+            let part = shutdown.run_until_cancelled(feed.next()).await.flatten()?;
+            Some((Ok(part), feed))
+        })
+    }
+
+    /// The next part of the stream; `None` where it ends. A client comes back with `Last-Event-ID`.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.begun {
+            self.begun = true;
+            // Sent at once, so that the caller sees that it is heard.
+            return Some(Bytes::from_static(b"retry: 3000\n\n"));
+        }
+        // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
+        self.signal.borrow_and_update();
+        loop {
+            let events = events_after(&self.context, &self.caller, self.position, BATCH).await;
+            let events = events
+                .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
+                .ok()?;
+            // After reading and before sending: what is read while a token ends is not sent any more.
+            self.authenticate_again().await?;
+            if let Some(last) = events.last() {
+                self.position = last.seq;
+                return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
+            }
+            if !self.something_happens().await? {
+                return Some(Bytes::from_static(b": nothing new\n\n"));
+            }
+        }
+    }
+
+    /// Waits until something may have happened, or says that nothing did for a while; `None` where the stream ends.
+    async fn something_happens(&mut self) -> Option<bool> {
+        for _ in 0..SILENT_CHECKS {
+            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
+                Ok(Ok(())) => return Some(true),
+                Ok(Err(_)) => return None,
+                Err(_) => self.authenticate_again().await?,
+            }
+        }
+        Some(false)
+    }
+
+    /// A token that was revoked or has expired ends the stream too, and so does an account that may no longer see
+    /// everything.
+    async fn authenticate_again(&mut self) -> Option<()> {
+        if let Some(token) = &self.token {
+            self.caller = authenticate(&self.context, token).await.ok()?;
+        }
+        self.caller.demand(Permission::SeeAll).ok()?;
+        Some(())
+    }
+}
+
+/// One event as the stream carries it. JSON holds no line break of its own.
+fn frame(event: &Event) -> String {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, event.kind)
+}

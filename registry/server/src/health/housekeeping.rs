@@ -1,0 +1,42 @@
+//! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
+
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::error::AppError;
+use a2a_registry_domain::timestamp::DAY;
+use a2a_registry_store::crawl::DAYS_PER_SOURCE;
+use a2a_registry_store::versions::BODIES_AT_ONCE;
+
+/// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
+pub const BODY_RETENTION: i64 = 90 * DAY;
+
+/// What is kept ready and asked for by nobody goes after this; a process that is idle gives its memory back.
+pub(crate) const KEPT_UNUSED: Duration = Duration::from_secs(300);
+
+/// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
+/// used.
+pub fn forget_ended(context: &Context) {
+    context.searches.forget_ended();
+    context.cards.forget_ended();
+    context.meanings.forget_ended();
+}
+
+/// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
+///
+/// # Errors
+/// Where the database fails; nothing is dropped then.
+pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
+    let now = context.now();
+    let write = context.store.write().await?;
+    let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
+    let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+    write
+        .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
+        .await?;
+    write.commit().await?;
+    if dropped > 0 {
+        tracing::info!(dropped, "bytes of agents that ended long ago were dropped");
+    }
+    Ok(dropped == BODIES_AT_ONCE)
+}

@@ -1,0 +1,138 @@
+//! Whether this process lives, whether it is ready, and what it has counted.
+
+use crate::crawl::leasing::crawl_braked_since;
+use crate::events::log::event_signal;
+use crate::health::readiness::readiness;
+use crate::search::listed_agents;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, get, web};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::error::AppError;
+use crate::health::readiness::Readiness;
+use crate::http::answer;
+use crate::http::problem::Problem;
+use crate::http::problem::ProblemDocument;
+use crate::http::problems;
+use crate::http::state::State;
+use crate::metrics::Standing;
+
+/// Whether this process lives
+#[utoipa::path(
+    tag = "operation",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain"))
+)]
+#[get("/livez")]
+pub async fn livez() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body("ok\n")
+}
+
+/// A problem document that says which checks fail.
+#[derive(Debug, Serialize, ToSchema)]
+struct NotReady {
+    #[serde(flatten)]
+    problem: ProblemDocument,
+    #[serde(flatten)]
+    readiness: Readiness,
+}
+
+/// Whether this process should be sent requests
+///
+/// 503 is a problem document with the same members beside its own.
+#[utoipa::path(
+    tag = "operation",
+    responses(
+        (status = 200, description = "It should", body = Readiness),
+        (status = 503, description = "It should not: a problem document with the same members beside its own",
+         body = NotReady, content_type = "application/problem+json"),
+    )
+)]
+#[get("/readyz")]
+pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    let mut readiness = readiness(&state.context).await;
+    // From here on new connections are refused; those that still ask shall go elsewhere.
+    readiness.ready &= !state.shutdown.is_cancelled();
+    if readiness.ready {
+        return answer::json(StatusCode::OK, &readiness);
+    }
+    let failing = readiness.checks.iter().filter(|check| !check.ok);
+    let names: Vec<&str> = failing.map(|check| check.name.as_str()).collect();
+    let detail = if names.is_empty() {
+        "The process is shutting down.".to_owned()
+    } else {
+        format!("Not in order: {}.", names.join(", "))
+    };
+    match serde_json::to_value(&readiness) {
+        Ok(Value::Object(members)) => Err(Problem::new(&problems::NOT_READY, detail)
+            .with_members(members)
+            .retry_after(5)),
+        _ => Err(AppError::internal("readiness is no object").into()),
+    }
+}
+
+/// What this process has counted, for Prometheus
+///
+/// Where the configuration gives the metrics a port of their own (`server.metrics_listen`), this is 404.
+#[utoipa::path(
+    tag = "operation",
+    responses(
+        (status = 200, description = "OpenMetrics text", body = String,
+         content_type = "application/openmetrics-text"),
+        (status = 404, description = "The metrics have a port of their own"),
+    )
+)]
+#[get("/metrics")]
+pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    match state.context.config().server.metrics_listen {
+        None => metrics_text(state).await,
+        Some(_) => no_metrics().await,
+    }
+}
+
+/// What answers where there are no metrics.
+///
+/// # Errors
+/// `not-found`, always.
+pub async fn no_metrics() -> Result<HttpResponse, Problem> {
+    Err(AppError::not_found("address").into())
+}
+
+/// What this process has counted.
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+    let index = state.context.index();
+    let applied_seq = index.applied_seq();
+    let appended = *event_signal(&state.context).borrow();
+    let open = state
+        .context
+        .config()
+        .limits
+        .streams
+        .saturating_sub(state.streams.available_permits());
+    let text = state.metrics.text(Standing {
+        applied_seq,
+        index_lag: appended.saturating_sub(applied_seq).max(0),
+        agents: listed_agents(&state.context).await,
+        streams: i64::try_from(open).unwrap_or(i64::MAX),
+        crawl_braked: crawl_braked_since(&state.context).is_some(),
+    });
+    let text = text.map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body(text))
+}

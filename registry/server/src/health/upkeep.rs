@@ -1,0 +1,86 @@
+//! Work in the background: what an older build has derived is derived again, and what is to be kept no longer goes.
+
+use crate::crawl::derivation::derive_again;
+use crate::health::housekeeping::forget_ended;
+use crate::health::housekeeping::housekeep;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+
+/// How long to wait after a failure.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// How often to look for what is to be kept no longer.
+const HOUSEKEEPING: Duration = Duration::from_secs(3600);
+
+/// How often memory is given back that nothing is kept in any more.
+const GIVING_BACK: Duration = Duration::from_secs(60);
+
+/// Derives everything old again, page by page, and then keeps house; gives memory back all the while.
+pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        let derived = async {
+            derive(&context, &cancel).await;
+            keep_house(&context, &cancel).await;
+        };
+        // Deriving may take long, or fail for as long as something is in its way.
+        tokio::join!(derived, give_back(&context, &cancel));
+    })
+}
+
+/// Derives again what an older build has derived, and judges again what other keys were found for.
+async fn derive(context: &Context, cancel: &CancellationToken) {
+    let mut done = 0;
+    while !cancel.is_cancelled() {
+        match derive_again(context).await {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "deriving cards again failed");
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
+            }
+        }
+    }
+    if done > 0 {
+        tracing::info!(versions = done, "cards were derived again");
+    }
+}
+
+async fn give_back(context: &Context, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(GIVING_BACK) => forget_ended(context),
+        }
+    }
+}
+
+async fn keep_house(context: &Context, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        let pause = match housekeep(context).await {
+            Ok(true) => continue,
+            Ok(false) => HOUSEKEEPING,
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "housekeeping failed");
+                PAUSE
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(pause) => {}
+            () = context.wake.derive.notified() => {}
+        }
+        // What another process has marked and not got to is found too, at the latest with the next round.
+        derive(context, cancel).await;
+    }
+}

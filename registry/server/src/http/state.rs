@@ -1,0 +1,34 @@
+//! What handlers share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::writes;
+use crate::context::Context;
+use crate::metrics::Metrics;
+
+/// What handlers share; one for all workers of a process.
+#[derive(Debug)]
+pub struct State {
+    pub(crate) context: Arc<Context>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) writes: writes::Writes,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl State {
+    /// What handlers share. Event streams end when `shutdown` is cancelled.
+    pub fn new(context: Arc<Context>, metrics: Arc<Metrics>, shutdown: CancellationToken) -> Self {
+        let streams = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
+        Self {
+            writes: writes::Writes::new(&context),
+            streams: Arc::new(Semaphore::new(streams)),
+            context,
+            metrics,
+            shutdown,
+        }
+    }
+}

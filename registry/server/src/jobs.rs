@@ -1,0 +1,159 @@
+//! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
+
+use crate::crawl::outage::resume_outage;
+use crate::ownership::verify::reach_out;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_crawler::AttemptOutcome;
+use a2a_crawler::dns::{HickoryResolver, Resolver};
+use a2a_crawler::fetch::FetchLimits;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::crawl::job as crawl;
+use crate::events::listen;
+use crate::health::upkeep;
+use crate::meaning::job as embed;
+use crate::ownership::job as prove;
+use crate::search::follow;
+use crate::start::StartError;
+
+pub use crawl::{frontier, sink};
+pub use embed::{Embedders, Models};
+
+/// What is told of every request the crawler makes.
+pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+
+/// What to run, and with what.
+pub struct JobOptions {
+    /// Whether this process crawls.
+    pub crawl: bool,
+    /// Why the index is to be built anew before anything else, where it is.
+    pub rebuild: Option<String>,
+    /// Told of every request the crawler makes.
+    pub on_outcome: OnOutcome,
+    /// How names are resolved; the system's configuration where `None`.
+    pub resolver: Option<Arc<dyn Resolver>>,
+    /// The models that searches go by.
+    pub models: Models,
+}
+
+impl std::fmt::Debug for JobOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobOptions")
+            .field("crawl", &self.crawl)
+            .field("rebuild", &self.rebuild)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for JobOptions {
+    fn default() -> Self {
+        Self {
+            crawl: true,
+            rebuild: None,
+            on_outcome: Arc::new(|_| ()),
+            resolver: None,
+            models: Models::None,
+        }
+    }
+}
+
+/// The jobs of one process.
+#[derive(Debug)]
+pub struct Jobs {
+    crawling: CancellationToken,
+    following: CancellationToken,
+    crawl: Option<JoinHandle<()>>,
+    prove: Option<JoinHandle<()>>,
+    follow: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    listen: JoinHandle<()>,
+    embed: Option<JoinHandle<()>>,
+}
+
+/// How long the crawler may take to give back its leases, and the index to commit.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Starts every job.
+///
+/// # Errors
+/// Where the crawler cannot be made: a certificate that cannot be read, no resolver configuration.
+pub fn start(context: &Arc<Context>, options: JobOptions) -> Result<Jobs, StartError> {
+    let crawling = CancellationToken::new();
+    let following = CancellationToken::new();
+    let resolver: Arc<dyn Resolver> = match options.resolver {
+        Some(resolver) => resolver,
+        None => Arc::new(
+            HickoryResolver::from_system(FetchLimits::default().dns)
+                .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
+        ),
+    };
+    let embedding_resolver = Arc::clone(&resolver);
+    let fetcher = Arc::new(crawl::fetcher(context, Arc::clone(&resolver))?);
+    reach_out(context, Arc::clone(&fetcher));
+    let (crawl, prove) = if options.crawl {
+        resume_outage(context);
+        let prove = prove::start(context, &resolver, &crawling);
+        let crawl = crawl::start(
+            context,
+            fetcher,
+            resolver,
+            options.on_outcome,
+            crawling.clone(),
+        );
+        (Some(crawl), Some(prove))
+    } else {
+        (None, None)
+    };
+    Ok(Jobs {
+        crawl,
+        prove,
+        follow: follow::start(context, options.rebuild, following.clone()),
+        upkeep: upkeep::start(context, following.clone()),
+        listen: listen::start(context, following.clone()),
+        embed: embed::start(context, options.models, &embedding_resolver, &following),
+        crawling,
+        following,
+    })
+}
+
+impl Jobs {
+    /// Stops leasing at once; what is under way goes on until [`Jobs::stop`].
+    pub fn stop_crawling(&self) {
+        self.crawling.cancel();
+    }
+
+    /// Ends every job in order: fetches are broken off and their leases given back, then the index
+    /// commits what it has applied.
+    pub async fn stop(self) {
+        self.crawling.cancel();
+        if let Some(crawl) = self.crawl {
+            finish("crawler", crawl).await;
+        }
+        if let Some(prove) = self.prove {
+            finish("prover", prove).await;
+        }
+        self.following.cancel();
+        finish("index", self.follow).await;
+        finish("upkeep", self.upkeep).await;
+        finish("listener", self.listen).await;
+        if let Some(embed) = self.embed {
+            finish("encoder", embed).await;
+        }
+    }
+}
+
+async fn finish(name: &str, task: JoinHandle<()>) {
+    let abort = task.abort_handle();
+    match tokio::time::timeout(PATIENCE, task).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, name, "a job ended badly"),
+        Err(_) => {
+            abort.abort();
+            tracing::warn!(name, "a job did not end in time and was broken off");
+        }
+    }
+}

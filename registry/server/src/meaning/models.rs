@@ -1,0 +1,113 @@
+//! Which models searches go by, as the configuration and the data folder say.
+
+use crate::meaning::embedding::model_before;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use a2a_crawler::dns::Resolver;
+
+use crate::context::Context;
+use crate::meaning::job::Embedders;
+use a2a_registry_embed::{
+    Embedder, EncoderOptions, Endpoint, InstalledModel, OpenError, current, installed,
+};
+
+/// The word for no model at all.
+const OFF: &str = "off";
+
+/// Opens the model that is wanted, and the one that served before where that is another one and still there; nothing
+/// where no model is wanted. An endpoint comes before an installed model.
+///
+/// # Errors
+/// In one sentence, where it cannot be opened (now).
+pub(crate) async fn configured(
+    context: &Context,
+    resolver: &Arc<dyn Resolver>,
+) -> Result<Option<Embedders>, String> {
+    let config = context.config();
+    let wanted: Arc<dyn Embedder> = if config.embedding.url.is_empty() {
+        match wanted_model(context)? {
+            Some(model) => open(model).await?,
+            None => return Ok(None),
+        }
+    } else {
+        let options = config.embedding.endpoint()?;
+        let opened = Endpoint::open(&options, Arc::clone(resolver), context.clock()).await;
+        Arc::new(opened.map_err(|error| match error {
+            OpenError::Configuration(text) => format!("embedding.{text}"),
+            OpenError::Trial(_) => error.to_string(),
+        })?)
+    };
+    let former = match former(context, &wanted.model().id).await {
+        Ok(former) => former,
+        Err(error) => {
+            tracing::warn!(
+                error,
+                "the model before cannot serve until the new one does"
+            );
+            None
+        }
+    };
+    Ok(Some(Embedders { wanted, former }))
+}
+
+/// The folder of the installed model that is in use; nothing where another one than an installed model is wanted, or none,
+/// or it cannot be told now.
+pub(crate) fn in_use(context: &Context) -> Option<PathBuf> {
+    let config = context.config();
+    if !config.embedding.url.is_empty() || !config.search.model.is_empty() {
+        return None;
+    }
+    let model = current(&config.store.data_dir).ok()??;
+    Some(model.folder)
+}
+
+/// The installed model that is configured, or the current one.
+fn wanted_model(context: &Context) -> Result<Option<InstalledModel>, String> {
+    let data_dir = &context.config().store.data_dir;
+    let text = |error: a2a_registry_embed::ModelError| error.to_string();
+    match context.config().search.model.as_str() {
+        OFF => Ok(None),
+        "" => current(data_dir).map_err(text),
+        name => {
+            let all = installed(data_dir).map_err(text)?;
+            let found = all.into_iter().find(|model| is_called(model, name));
+            found.map(Some).ok_or_else(|| {
+                format!("search.model: no model {name:?} is installed; `a2a-registry model status` lists what is")
+            })
+        }
+    }
+}
+
+/// Whether an installed model is meant by its folder or its id.
+fn is_called(model: &InstalledModel, name: &str) -> bool {
+    let folder = model
+        .folder
+        .file_name()
+        .is_some_and(|folder| folder == name);
+    folder || model.about.as_ref().is_some_and(|about| about.id == name)
+}
+
+/// The model that searches have gone by until now, where that is another one whose files are still there.
+async fn former(context: &Context, wanted: &str) -> Result<Option<Arc<dyn Embedder>>, String> {
+    let Some(id) = model_before(context, wanted)
+        .await
+        .map_err(|error| error.public)?
+    else {
+        return Ok(None);
+    };
+    let all = installed(&context.config().store.data_dir).map_err(|error| error.to_string())?;
+    match all.into_iter().find(|model| is_called(model, &id)) {
+        Some(model) => open(model).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Opens a model where that may block.
+async fn open(model: InstalledModel) -> Result<Arc<dyn Embedder>, String> {
+    let opened = tokio::task::spawn_blocking(move || model.open(EncoderOptions::default())).await;
+    let encoder = opened
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())?;
+    Ok(Arc::new(encoder))
+}

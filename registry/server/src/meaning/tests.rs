@@ -1,0 +1,67 @@
+//! What of an agent is turned into vectors.
+
+use crate::meaning::texts::digest;
+use crate::meaning::texts::texts;
+use a2a_registry_search::vectors::MAX_VECTORS;
+use a2a_registry_search::{Document, SkillText};
+
+fn skill(name: &str) -> SkillText {
+    SkillText {
+        name: name.into(),
+        description: "Books a seat.".into(),
+        tags: vec!["travel".into(), "air".into()],
+        examples: vec!["Two to Tokyo?".into(), "  ".into()],
+        ..SkillText::default()
+    }
+}
+
+#[test]
+fn a_card_and_each_of_its_first_skills_are_texts() {
+    let document = Document {
+        name: "Wings".into(),
+        description: "Flies people".into(),
+        tags: vec!["air".into(), "travel".into()],
+        skills: (0..30)
+            .map(|number| skill(&format!("Skill {number}")))
+            .collect(),
+        ..Document::default()
+    };
+    let texts = texts(&document);
+    assert_eq!(texts.len(), MAX_VECTORS);
+    assert_eq!(texts[0], "Wings. Flies people. air, travel");
+    assert_eq!(
+        texts[1],
+        "Skill 0. Books a seat. travel, air. Two to Tokyo?"
+    );
+}
+
+#[test]
+fn a_long_text_is_cut_between_characters() {
+    let document = Document {
+        description: "ä".repeat(20_000),
+        ..Document::default()
+    };
+    let texts = texts(&document);
+    assert_eq!(texts[0].chars().count(), 8_000);
+}
+
+#[test]
+fn other_texts_have_another_digest() {
+    let of = |texts: &[&str]| {
+        digest(
+            &texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+    let others = [
+        of(&["a", "bc"]),
+        of(&["abc"]),
+        of(&["ab", "c", ""]),
+        of(&[]),
+    ];
+    assert!(!others.contains(&of(&["ab", "c"])));
+    assert_eq!(of(&["ab", "c"]).len(), 64);
+}

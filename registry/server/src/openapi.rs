@@ -1,0 +1,152 @@
+//! The `OpenAPI` document, made from the handlers, and a page to browse it that needs nothing from outside.
+
+mod answers;
+mod examples;
+
+use std::sync::{Arc, LazyLock};
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use bytes::Bytes;
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_actix_web::AppExt;
+
+use crate::config::LimitsConfig;
+use crate::error::AppError;
+use crate::http::answer;
+use crate::http::operations;
+use crate::http::problem::MemberError;
+use crate::http::problem::Problem;
+use crate::http::problem::ProblemDocument;
+use crate::http::state::State;
+use crate::routes;
+
+/// Swagger UI sets styles from script and carries its pictures with it.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(|| build(&LimitsConfig::default()));
+static TEXT: LazyLock<String> = LazyLock::new(|| text(&DOCUMENT));
+
+/// The `OpenAPI` 3.1 document of this API.
+pub fn document() -> &'static OpenApi {
+    &DOCUMENT
+}
+
+/// The document as text: pretty, and the same at every call of one build.
+pub fn openapi_document() -> String {
+    TEXT.clone()
+}
+
+/// The document as a registry with these limits serves it.
+pub fn served_document(limits: &LimitsConfig) -> Bytes {
+    if limits.query_chars == LimitsConfig::default().query_chars {
+        Bytes::from_static(TEXT.as_bytes())
+    } else {
+        text(&build(limits)).into()
+    }
+}
+
+fn text(document: &OpenApi) -> String {
+    let text = document.to_pretty_json().unwrap_or_default();
+    format!("{text}\n")
+}
+
+fn build(limits: &LimitsConfig) -> OpenApi {
+    let (_, mut document) = actix_web::App::new()
+        .into_utoipa_app()
+        .configure(routes::api)
+        .split_for_parts();
+    document.info = InfoBuilder::new()
+        .title("a2a-registry")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "A curated registry of A2A agent cards. Lists take `page_size` and `page_token` and answer \
+             `next_page_token`. Every failure is a problem document (RFC 9457). `HEAD` works wherever \
+             `GET` does, and `OPTIONS` answers with `Allow`.",
+        ))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .build();
+    let components = document.components.get_or_insert_default();
+    components.schemas.insert(
+        ProblemDocument::name().into_owned(),
+        ProblemDocument::schema(),
+    );
+    components
+        .schemas
+        .insert(MemberError::name().into_owned(), MemberError::schema());
+    components.security_schemes.insert(
+        "token".into(),
+        SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
+    );
+    answers::complete(&mut document);
+    examples::place(&mut document);
+    state_limits(&mut document, limits);
+    document
+}
+
+/// Writes the limits that the operator sets.
+fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && parameter.name == "q"
+                    && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+                {
+                    schema.max_length = Some(limits.query_chars);
+                }
+            }
+        }
+    }
+}
+
+/// The document itself.
+#[get("/openapi.json")]
+pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
+    answer::bytes(
+        actix_web::http::StatusCode::OK,
+        served_document(&state.context.config().limits),
+    )
+}
+
+/// The browsable page is a folder, which its address has to say.
+#[get("/docs")]
+pub async fn docs_folder() -> HttpResponse {
+    HttpResponse::PermanentRedirect()
+        .insert_header((header::LOCATION, "docs/"))
+        .finish()
+}
+
+/// The browsable page and its files, which are part of the binary.
+///
+/// # Errors
+/// `not-found`.
+#[get("/docs/{file:.*}")]
+pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
+        let config = utoipa_swagger_ui::Config::from("../openapi.json");
+        Arc::new(
+            config
+                .validator_url("none")
+                .deep_linking(true)
+                .display_operation_id(true),
+        )
+    });
+    let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
+    let file = file.map_err(|error| AppError::internal(error.to_string()))?;
+    let file = file.ok_or_else(|| AppError::not_found("address"))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, file.content_type))
+        .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))
+        .insert_header((
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("max-age=3600"),
+        ))
+        .body(Bytes::from(file.bytes.into_owned())))
+}

@@ -1,0 +1,245 @@
+//! What was taken in before it was known who stands behind a source: who registered it, and what follows for its agents
+//! (model.md section 4).
+//!
+//! Done once at a start, domain by domain; a start that breaks off does the rest the next time. Afterwards only sources of
+//! which nobody is known to have registered them are looked at, as a process of an older release adds them.
+
+use crate::admission::covering::cover_agent;
+use crate::crawl::ingest::after_write;
+use crate::reviews::queue::state_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::admission::coverage::origin_of;
+use crate::admission::covering::Covering;
+use crate::commit::ledger::AgentState;
+use crate::commit::ledger::Ledger;
+use crate::commit::ledger::SYSTEM;
+use crate::commit::ledger::Touched;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::sources::slot_of;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_store::entity::{
+    agent, domain, event, source, source_registrant, version_source, withdrawn_urn,
+};
+use a2a_registry_store::{Write, accounts, agents, coverage, domains, events, settings};
+
+/// The setting that says that every domain was looked at.
+const DONE: &str = "sources_attributed";
+/// Domains looked at in one transaction.
+const PAGE: u64 = 200;
+
+/// Attributes what nobody is known to have registered, and decides on its agents anew.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn attribute_sources(context: &Context) -> Result<(), AppError> {
+    let done = settings::setting_get(&context.store, DONE).await?.is_some();
+    let mut after = 0;
+    loop {
+        let ids = coverage::domains_walk(&context.store, after, done, PAGE).await?;
+        let Some(last) = ids.last() else { break };
+        after = *last;
+        let write = context.store.write().await?;
+        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+        for row in coverage::domains_locked(&write, &ids).await? {
+            attribute(context, &write, &mut ledger, &row).await?;
+        }
+        let touched: Touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_write(context, &touched);
+    }
+    if !done {
+        let write = context.store.write().await?;
+        write.setting_put(DONE, "1").await?;
+        write.commit().await?;
+    }
+    Ok(())
+}
+
+async fn attribute(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+) -> Result<(), AppError> {
+    let agents = agents::agents_of(write, &[row.id]).await?;
+    let sources = domains::sources_of(write, &[row.id]).await?;
+    name_registrants(write, row, &sources).await?;
+    name_givers(write, row, &agents, &sources).await?;
+    // What has answered in the end was not kept: it shows once all is fetched whole.
+    write.sources_want_full(row.id).await?;
+    let once_owners = coverage::accounts_that_proved(write, row.id).await?;
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents {
+        let mut state = state_of(write, agent.id).await?;
+        // Of one that nothing feeds any more nobody can tell who placed it, and its name is not taken on suspicion.
+        let is_fed = covering.is_fed(agent.id);
+        if is_fed && !covering.was_ever_covered(agent.id, &once_owners) {
+            withdraw_urn(write, ledger, row, &mut state).await?;
+        }
+        cover_agent(context, write, ledger, &mut covering, &mut state).await?;
+        submitter(&covering, &mut state);
+        ledger.put_agent(&state.agent);
+    }
+    Ok(())
+}
+
+/// Lets an agent's submitter be who registered its source.
+fn submitter(covering: &Covering<'_>, state: &mut AgentState) {
+    if let Some(first) = covering.first_account(state.agent.id) {
+        state.agent.submitter = Some(first);
+    }
+}
+
+/// Takes the name back that an agent got through a domain whose proof never covered it.
+async fn withdraw_urn(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    let Some(urn) = state.agent.urn.take() else {
+        return Ok(());
+    };
+    write
+        .urn_withdraw(withdrawn_urn::Model {
+            urn: urn.clone(),
+            domain: row.name.clone(),
+            agent_id: state.agent.id,
+            at: ledger.now().0,
+        })
+        .await?;
+    ledger.touch(state);
+    let data = json!({"urn": null, "withdrawn": urn});
+    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    Ok(())
+}
+
+/// Keeps who has registered the sources of a domain: whoever the events name, and the domain's own account otherwise.
+async fn name_registrants(
+    write: &Write,
+    row: &domain::Model,
+    sources: &[source::Model],
+) -> Result<(), AppError> {
+    let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
+    let known: BTreeSet<i64> = coverage::registrants_of(write, &ids)
+        .await?
+        .into_iter()
+        .map(|known| known.source_id)
+        .collect();
+    let unknown = |source: &&source::Model| {
+        !known.contains(&source.id)
+            && source
+                .kind
+                .known()
+                .is_some_and(|kind| kind != SourceKind::Entry)
+    };
+    let sources: Vec<&source::Model> = sources.iter().filter(unknown).collect();
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let told = events::registrations_of(write, &row.name).await?;
+    let told: Vec<&event::Model> = told
+        .iter()
+        .filter(|event| event.at >= row.created_at)
+        .collect();
+    let mut by_name = BTreeMap::new();
+    for event in &told {
+        if !by_name.contains_key(&event.actor) {
+            let account = accounts::account_by_name(write, &event.actor).await?;
+            by_name.insert(event.actor.clone(), account);
+        }
+    }
+    let first: Vec<Uuid> = row.account_id.into_iter().collect();
+    let first = accounts::accounts_by_ids(write, &first).await?.pop();
+    for source in sources {
+        let tells = |event: &&&event::Model| tells_of(event, source);
+        let mut registrants: Vec<_> = told
+            .iter()
+            .filter(tells)
+            .map(|event| (by_name.get(&event.actor).cloned().flatten(), event.at))
+            .collect();
+        if registrants.is_empty() {
+            registrants.push((first.clone(), source.created_at));
+        }
+        for (account, at) in registrants {
+            write
+                .registrant_add(source_registrant::Model {
+                    id: 0,
+                    source_id: source.id,
+                    account_id: account.as_ref().map(|account| account.id),
+                    network: match account {
+                        Some(_) => None,
+                        None => row.nominated_from.clone(),
+                    },
+                    role: account.map(|account| account.role),
+                    registered_at: at,
+                })
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an event says who registered a source. One of a bare domain names the first of what that has added.
+fn tells_of(event: &event::Model, source: &source::Model) -> bool {
+    let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+    let text = |member: &str| data.get(member).and_then(Value::as_str).unwrap_or_default();
+    let kind: Option<SourceKind> = text("kind").parse().ok();
+    let of_domain = |kind: SourceKind| kind == SourceKind::WellKnown || kind.is_catalog();
+    match kind {
+        Some(kind) if of_domain(kind) => {
+            source.kind.known().is_some_and(of_domain)
+                && origin_of(text("url")) == origin_of(&source.url)
+        }
+        _ => text("url") == source.url,
+    }
+}
+
+/// Keeps which sources gave the versions that are shown: what all of an agent's sources say together is its newest, and
+/// an older one came from the source whose slot it is.
+async fn name_givers(
+    write: &Write,
+    row: &domain::Model,
+    agents: &[agent::Model],
+    sources: &[source::Model],
+) -> Result<(), AppError> {
+    let shown: Vec<Uuid> = agents
+        .iter()
+        .flat_map(|agent| [agent.newest_version, agent.approved_version])
+        .flatten()
+        .collect();
+    let known: BTreeSet<Uuid> = coverage::version_sources_of(write, &shown)
+        .await?
+        .into_iter()
+        .map(|gave| gave.version_id)
+        .collect();
+    let mut gave = Vec::new();
+    for agent in agents {
+        let feeding = sources
+            .iter()
+            .filter(|source| source.agent_id == Some(agent.id));
+        for source in feeding {
+            let newest = agent.newest_version;
+            let own_slot = slot_of(row, source) == agent.slot;
+            let older = agent
+                .approved_version
+                .filter(|approved| own_slot && Some(*approved) != newest);
+            for version in newest.into_iter().chain(older) {
+                if !known.contains(&version) {
+                    gave.push(version_source::Model {
+                        version_id: version,
+                        source_id: source.id,
+                        answered_by: origin_of(&source.url),
+                    });
+                }
+            }
+        }
+    }
+    Ok(write.version_sources_put(gave).await?)
+}

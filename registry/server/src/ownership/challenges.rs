@@ -1,0 +1,189 @@
+//! What an account is to place to prove a domain.
+
+use crate::agents::diff::owner_extension;
+use a2a_card::AgentCard;
+use a2a_crawler::challenge::standing::Policy;
+use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
+use url::Url;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use a2a_registry_api::Challenge;
+use a2a_registry_domain::ownership::CHALLENGE_LASTS;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{challenge, domain};
+use a2a_registry_store::{Write, ownership};
+
+/// Whether a domain can be proved at all: a host name on port 443 (model.md section 4).
+pub(crate) fn is_provable(row: &domain::Model) -> bool {
+    row.scheme == "https"
+        && !row.name.contains(':')
+        && row.name.parse::<std::net::IpAddr>().is_err()
+}
+
+/// Why nobody gets anything to place on a domain, where that is so, and what to do instead.
+pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
+    if is_provable(row) {
+        return None;
+    }
+    Some(format!(
+        "{} cannot be proved: a proof is a record or a file of a host name on port 443, over https. Publish the card on \
+         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`.",
+        row.name
+    ))
+}
+
+/// Gives an account something new to place on a domain.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn challenge(
+    context: &Context,
+    write: &Write,
+    domain: i64,
+    account: Uuid,
+) -> Result<(), AppError> {
+    let mut random = [0; 32];
+    context.entropy.fill(&mut random);
+    let row = challenge::Model {
+        id: 0,
+        domain_id: domain,
+        account_id: account,
+        nonce: Nonce::from_bytes(&random).as_str().into(),
+        expires_at: context.now().plus(CHALLENGE_LASTS).0,
+    };
+    Ok(write.challenge_put(row).await?)
+}
+
+/// Gives an account something to place on a domain where it has nothing that can still be proved with.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn challenge_where_none(
+    context: &Context,
+    write: &Write,
+    domain: i64,
+    account: Uuid,
+) -> Result<(), AppError> {
+    let now = context.now().0;
+    let known = ownership::challenges_of(write, &[domain]).await?;
+    let open = known
+        .iter()
+        .any(|known| known.account_id == account && known.expires_at > now);
+    if open {
+        return Ok(());
+    }
+    challenge(context, write, domain, account).await
+}
+
+/// An account's URI, as records and cards name it.
+pub(crate) fn account_uri(context: &Context, account: Uuid) -> String {
+    format!("{}/accounts/{account}", context.config.public_url())
+}
+
+/// The account that a card names in the owner extension (model.md section 4); it need not exist.
+pub(crate) fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
+    let uri = owner_extension(context);
+    let extension = card
+        .capabilities
+        .extensions
+        .iter()
+        .find(|extension| extension.uri == uri)?;
+    let account = extension.params.as_ref()?.get("account")?.as_str()?;
+    let id: Uuid = account.rsplit('/').next()?.parse().ok()?;
+    (account_uri(context, id) == account).then_some(id)
+}
+
+/// The host by which records name this registry, with `:port` where it has one.
+pub fn registry_host(context: &Context) -> String {
+    let url = context.config.public_url();
+    let host = Url::parse(&url).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        })
+    });
+    host.unwrap_or(url)
+}
+
+/// What an account is to place, ready to be copied; any one of them suffices. The standing record first,
+/// because it needs no renewal.
+pub(crate) fn challenge_views(
+    context: &Context,
+    host: &str,
+    row: &challenge::Model,
+) -> Vec<Challenge> {
+    let Ok(nonce) = Nonce::parse(&row.nonce) else {
+        return Vec::new();
+    };
+    let uri = account_uri(context, row.account_id);
+    let expected = Expected {
+        account: &uri,
+        nonce: &nonce,
+    };
+    let expires = Timestamp(row.expires_at);
+    let record = |name: String, value: String, expires| Challenge {
+        method: "dns".into(),
+        name: Some(name),
+        url: None,
+        value: Some(value),
+        body: None,
+        expires,
+    };
+    let standing = standing_record(&registry_host(context), &uri, Policy::Exact, None);
+    let [plain, _] = expected.one_off_names(host);
+    let mut views = vec![
+        record(standing_name(host), standing, None),
+        record(
+            plain,
+            expected.one_off_record(expires.into()),
+            Some(expires),
+        ),
+    ];
+    if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+        views.push(Challenge {
+            method: "http".into(),
+            name: None,
+            url: Some(expected.file_url(&origin).into()),
+            value: None,
+            body: Some(expected.file()),
+            expires: Some(expires),
+        });
+    }
+    views
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::host_of;
+    use crate::sources::new_domain;
+
+    #[test]
+    fn a_name_server_is_asked_for_names_whatever_their_port_and_for_no_address() {
+        for (name, host) in [
+            ("a.example", Some("a.example")),
+            ("a.example:8443", Some("a.example")),
+            ("localhost.example", Some("localhost.example")),
+            ("localhost", None),
+            ("localhost:8080", None),
+            ("agents.localhost", None),
+            ("127.0.0.1", None),
+            ("127.0.0.1:8080", None),
+            ("[::1]", None),
+            ("[::1]:8080", None),
+            ("[2001:db8::1]", None),
+        ] {
+            assert_eq!(host_of(name), host, "{name}");
+            let row = new_domain(name, "https", Timestamp(7));
+            assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
+        }
+        let provable = |name, scheme| is_provable(&new_domain(name, scheme, Timestamp(0)));
+        assert!(provable("a.example", "https"));
+        assert!(!provable("a.example", "http"));
+        assert!(!provable("a.example:8443", "https"));
+        assert!(!provable("127.0.0.1", "https"));
+    }
+}

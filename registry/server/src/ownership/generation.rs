@@ -1,0 +1,108 @@
+//! Another owner of a domain: a new generation, of which nothing that went before is true.
+
+use crate::admission::covering::cover_agent;
+use crate::admission::rules::ask_again;
+use crate::crawl::ingest::after_act;
+use crate::domains::acts::domain_visible;
+use crate::domains::acts::write_with_followers;
+use crate::domains::view::domain_view;
+use crate::ownership::settle::follow_redirects;
+use crate::reviews::queue::state_of;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::covering::Covering;
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::ledger::Touched;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::reviews::queue::check_reason;
+use a2a_registry_api::{DomainView, NewGeneration};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{Write, agents, domains, ownership};
+
+/// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
+/// asked for again.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
+pub async fn domain_new_generation(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    why: &NewGeneration,
+) -> Result<DomainView, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&why.reason)?;
+    let seen = domain_visible(context, caller, domain).await?;
+    let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    let why = (admin.name.as_str(), why.reason.as_str());
+    let touched = begin_generation(context, &write, &mut row, &followers, why, &[]).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    context.wake.checks.notify_one();
+    domain_view(context, caller, row.id).await
+}
+
+/// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
+/// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
+/// are then.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn begin_generation(
+    context: &Context,
+    write: &Write,
+    row: &mut domain::Model,
+    followers: &[domain::Model],
+    (actor, reason): (&str, &str),
+    newcomers: &[Uuid],
+) -> Result<Touched, AppError> {
+    let now = context.now();
+    for mut proof in domains::proofs_of(write, &[row.id]).await? {
+        proof.ended_at = Some(now.0);
+        write.proof_update(&proof).await?;
+    }
+    for challenge in ownership::challenges_of(write, &[row.id]).await? {
+        if !newcomers.contains(&challenge.account_id) {
+            write.challenge_end(row.id, challenge.account_id).await?;
+        }
+    }
+    for key in ownership::enrolled_of(write, &[row.id]).await? {
+        write.key_withdraw(row.id, &key.kid).await?;
+    }
+    write.owner_marks_end(row.id).await?;
+    write.sources_approve_as_nobody(row.id).await?;
+    row.generation += 1;
+    row.generation_since = now.0;
+    row.state = DomainState::Unverified.into();
+    row.owner_id = None;
+    row.dns_proved = false;
+    row.contact = None;
+    row.lapsed_at = None;
+    row.check_due_at = row.check_due_at.map(|_| now.0);
+    write.domain_update(row).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let data = json!({"generation": row.generation, "reason": reason});
+    ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
+    let mut covering = Covering::load(write, row).await?;
+    for agent in agents::agents_of(write, &[row.id]).await? {
+        let mut state = state_of(write, agent.id).await?;
+        state.agent.pins.clear();
+        state.agent.owner_id = state.agent.claimed_by;
+        for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
+            ledger.lift(&mut state, hold, actor, "a new generation began");
+        }
+        ledger.touch(&mut state);
+        cover_agent(context, write, &mut ledger, &mut covering, &mut state).await?;
+        ask_again(context, write, &mut ledger, &mut state, actor).await?;
+    }
+    drop(covering);
+    follow_redirects(context, write, &mut ledger, followers).await?;
+    ledger.write(write).await
+}

@@ -1,0 +1,151 @@
+//! The keys that a domain's owner names for its cards.
+
+use crate::crawl::derivation::derive_again;
+use crate::crawl::ingest::after_act;
+use crate::domains::acts::domain_locked;
+use crate::domains::acts::domain_visible;
+use crate::domains::view::domain_view;
+use crate::ownership::dispute::may_keep;
+use serde_json::{Value, json};
+
+use crate::caller::Account;
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use a2a_registry_api::DomainView;
+use a2a_registry_api::limits::MAX_KID;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_store::entity::{domain, enrolled_key};
+use a2a_registry_store::{Write, agents, ownership};
+
+/// Keys named for one domain.
+const MAX_ENROLLED: usize = 20;
+
+/// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where
+/// their keys lie, and stand one step higher (design, invariant 9).
+///
+/// # Errors
+/// As [`Context::domain_patch`]; `Invalid` for what is no public key; `LimitReached`.
+pub async fn key_enrol(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    kid: &str,
+    jwk: &Value,
+) -> Result<DomainView, AppError> {
+    let seen = domain_visible(context, caller, domain).await?;
+    let account = may_keep(context, caller, &seen).await?;
+    let (jwk, thumbprint) = public_key(kid, jwk)?;
+    let write = context.store.write().await?;
+    let row = domain_locked(&write, &seen).await?;
+    let known = ownership::enrolled_of(&write, &[row.id]).await?;
+    if known.len() >= MAX_ENROLLED && known.iter().all(|key| key.kid != kid) {
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!(
+                "{} has {MAX_ENROLLED} keys, as many as it may; withdraw one first.",
+                row.name
+            ),
+        ));
+    }
+    let now = context.now();
+    write
+        .key_enrol(enrolled_key::Model {
+            id: 0,
+            domain_id: row.id,
+            kid: kid.to_owned(),
+            thumbprint: thumbprint.clone(),
+            jwk,
+            actor: account.name.clone(),
+            created_at: now.0,
+        })
+        .await?;
+    let data = json!({"key_enrolled": kid, "thumbprint": thumbprint});
+    keys_have_changed(context, write, &row, account, data).await?;
+    domain_view(context, caller, row.id).await
+}
+
+/// Takes a named key back.
+///
+/// # Errors
+/// As [`Context::key_enrol`]; `NotFound` where there is no such key.
+pub async fn key_withdraw(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    kid: &str,
+) -> Result<(), AppError> {
+    let seen = domain_visible(context, caller, domain).await?;
+    let account = may_keep(context, caller, &seen).await?;
+    let write = context.store.write().await?;
+    let row = domain_locked(&write, &seen).await?;
+    if !write.key_withdraw(row.id, kid).await? {
+        return Err(AppError::not_found("key"));
+    }
+    let data = json!({"key_withdrawn": kid});
+    keys_have_changed(context, write, &row, account, data).await
+}
+
+/// Tells of it, shows every agent of the domain anew, judges the kept versions of their cards anew, and has the
+/// cards fetched whole.
+async fn keys_have_changed(
+    context: &Context,
+    write: Write,
+    row: &domain::Model,
+    account: &Account,
+    data: Value,
+) -> Result<(), AppError> {
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
+    let agents: Vec<_> = agents::agents_of(&write, &[row.id]).await?;
+    let agents: Vec<_> = agents.into_iter().map(|agent| agent.id).collect();
+    for agent in &agents {
+        let data = json!({"domain_keys": true});
+        ledger.agent_event(EventKind::AgentUpdated, *agent, &account.name, data);
+    }
+    let marked = write.versions_judge_anew(&agents, None).await?;
+    write.sources_want_full(row.id).await?;
+    if row.opted_out_by.is_none() {
+        write
+            .domain_make_due(row.id, context.now().0.max(row.not_before))
+            .await?;
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    context.wake.visits.notify_one();
+    if marked > 0 {
+        // Most domains have few versions: their verdicts are those of the new keys once this answers.
+        if let Err(error) = derive_again(context).await {
+            tracing::warn!(%error, "versions are judged anew later");
+        }
+        context.wake.derive.notify_one();
+    }
+    Ok(())
+}
+
+/// A public key as it is kept, under that name, and its thumbprint.
+fn public_key(kid: &str, jwk: &Value) -> Result<(String, String), AppError> {
+    let wrong = |detail: &str| AppError::invalid("", detail);
+    if kid.is_empty() || kid.len() > MAX_KID || kid.chars().any(char::is_control) {
+        return Err(wrong("A key's name has 1 to 200 characters."));
+    }
+    let mut jwk = jwk
+        .as_object()
+        .cloned()
+        .ok_or_else(|| wrong("A key is one public key as a JWK (RFC 7517)."))?;
+    jwk.insert("kid".into(), kid.into());
+    let set = json!({"keys": [jwk]}).to_string();
+    let thumbprint = a2a_card::KeySet::from_jwks(set.as_bytes())
+        .ok()
+        .and_then(|set| set.thumbprints().next().map(str::to_owned));
+    let thumbprint = thumbprint.ok_or_else(|| {
+        wrong(
+            "This is no public key to verify with: Ed25519, P-256, P-384, or RSA of 2048 bits at least, as a \
+             JWK without its private members.",
+        )
+    })?;
+    Ok((Value::Object(jwk).to_string(), thumbprint))
+}

@@ -1,0 +1,86 @@
+//! The files that pages load: a sheet, a script and an icon, held in the program itself.
+
+use std::fmt::Write as _;
+
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Header as _, IfNoneMatch,
+};
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use rust_embed::{Embed, EmbeddedFile};
+
+use crate::error::AppError;
+use crate::http::problem::Problem;
+
+#[derive(Embed)]
+#[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
+struct Static;
+
+/// The address of a file, with the beginning of its hash: another content has another address, so that
+/// browsers may keep what they have.
+pub(crate) fn address(name: &str) -> String {
+    match Static::get(name) {
+        Some(file) => format!("/static/{name}?v={}", tag(&file)),
+        None => format!("/static/{name}"),
+    }
+}
+
+/// A file.
+///
+/// # Errors
+/// `not-found`.
+#[get("/static/{name}")]
+pub(crate) async fn show(
+    request: HttpRequest,
+    name: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let file = Static::get(&name).ok_or_else(|| AppError::not_found("file"))?;
+    let tag = tag(&file);
+    let lasting = request.query_string() == format!("v={tag}");
+    let caching = if lasting {
+        "public, max-age=31536000, immutable"
+    } else {
+        "public, no-cache"
+    };
+    let entity = EntityTag::new_strong(tag);
+    let known = match IfNoneMatch::parse(&request) {
+        Ok(IfNoneMatch::Any) => true,
+        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|other| other.weak_eq(&entity)),
+        Err(_) => false,
+    };
+    let mut response = if known {
+        HttpResponse::NotModified()
+    } else {
+        HttpResponse::Ok()
+    };
+    response
+        .insert_header(ETag(entity))
+        .insert_header((CACHE_CONTROL, caching));
+    if known {
+        return Ok(response.finish());
+    }
+    Ok(response
+        .insert_header((CONTENT_TYPE, content_type(&name)))
+        .body(file.data.into_owned()))
+}
+
+/// The types of what is here, each with its character set.
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The first 16 hex digits of the content's SHA-256.
+fn tag(file: &EmbeddedFile) -> String {
+    file.metadata
+        .sha256_hash()
+        .iter()
+        .take(8)
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

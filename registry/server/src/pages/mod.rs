@@ -1,0 +1,80 @@
+//! Pages for people: rendered here, whole without script, from the templates in `web/templates`.
+//!
+//! Everything a page shows goes through [`text`] first and is escaped by the template; nothing is handed
+//! to a template as ready markup.
+
+pub mod assets;
+pub mod crawler;
+pub mod frame;
+pub mod moment;
+pub mod quote;
+pub mod text;
+pub mod trust;
+
+#[cfg(test)]
+mod tests;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, ContentType, RETRY_AFTER};
+use askama::Template;
+
+use crate::error::AppError;
+use crate::http::problem::Problem;
+use frame::Frame;
+
+/// A page that says what went wrong.
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    frame: Frame,
+    status: u16,
+    title: &'static str,
+    detail: String,
+}
+
+/// Renders a page. Pages show what is true now and to this caller, so nobody keeps them.
+pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    match template.render() {
+        Ok(body) => HttpResponse::build(status)
+            .insert_header(ContentType::html())
+            .insert_header((CACHE_CONTROL, "private, no-cache"))
+            .body(body),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be rendered");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// The page for a failure.
+pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
+    let detail = text::line(&error.public, text::BLOCK);
+    let retry_after = error.retry_after;
+    let problem = Problem::from(error);
+    log(&problem);
+    let kind = problem.kind();
+    let template = ProblemPage {
+        frame,
+        status: kind.status.as_u16(),
+        title: kind.title,
+        detail,
+    };
+    let mut response = page(kind.status, &template);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Logs what only the log may know, since no problem document is made that would do it.
+pub(crate) fn log(problem: &Problem) {
+    let Some(internal) = problem.internal() else {
+        return;
+    };
+    if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(internal, "{problem}");
+    } else {
+        tracing::warn!(internal, "{problem}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Moments as people read them.
+
+use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
+
+/// A moment in three forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// RFC 3339.
+    pub exact: String,
+    /// `2026-01-31 12:00 UTC`.
+    pub shown: String,
+    /// `5 minutes ago`, `in 2 hours`.
+    pub distance: String,
+}
+
+impl Moment {
+    /// A moment as seen from `now`.
+    pub fn new(moment: Timestamp, now: Timestamp) -> Self {
+        let exact = moment.to_rfc3339();
+        let shown = match (exact.get(..10), exact.get(11..16)) {
+            (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
+            _ => exact.clone(),
+        };
+        Self {
+            distance: distance(moment.0.saturating_sub(now.0)),
+            exact,
+            shown,
+        }
+    }
+
+    /// The same where there may be none.
+    pub fn maybe(moment: Option<Timestamp>, now: Timestamp) -> Option<Self> {
+        moment.map(|moment| Self::new(moment, now))
+    }
+}
+
+/// How far off, in the largest unit of which there is at least one.
+fn distance(microseconds: i64) -> String {
+    let size = microseconds.saturating_abs();
+    let (unit, name) = match size {
+        _ if size >= DAY => (DAY, "day"),
+        _ if size >= HOUR => (HOUR, "hour"),
+        _ if size >= MINUTE => (MINUTE, "minute"),
+        _ if size >= SECOND => (SECOND, "second"),
+        _ => return "just now".to_owned(),
+    };
+    let count = size / unit;
+    let plural = if count == 1 { "" } else { "s" };
+    if microseconds < 0 {
+        format!("{count} {name}{plural} ago")
+    } else {
+        format!("in {count} {name}{plural}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_by_the_clock_and_by_its_distance() {
+        let now = Timestamp(1_767_225_600_000_000);
+        let moment = Moment::new(now.plus(-90 * SECOND), now);
+        assert_eq!(moment.shown, "2025-12-31 23:58 UTC");
+        assert_eq!(moment.distance, "1 minute ago");
+        assert_eq!(distance(3 * DAY + HOUR), "in 3 days");
+        assert_eq!(distance(-SECOND + 1), "just now");
+        assert!(distance(i64::MIN).ends_with("days ago"));
+    }
+}

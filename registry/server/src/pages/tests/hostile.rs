@@ -1,0 +1,307 @@
+//! A card's text stays text, whatever it says.
+
+use actix_web::http::StatusCode;
+use askama::Template;
+
+use crate::agents::page::AgentPage;
+use crate::agents::page::Material;
+use crate::config::Config;
+use crate::domains::page::DomainPage;
+use crate::domains::register_page::RegisterPage;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::pages::frame::Frame;
+use crate::pages::tests::markup::Page;
+use crate::pages::tests::markup::split;
+use crate::pages::tests::samples;
+use crate::pages::tests::samples::HOSTILE;
+use crate::pages::tests::samples::NOW;
+use crate::pages::tests::samples::REGISTRY;
+use crate::pages::text::is_hidden;
+use crate::search::page::SearchPage;
+use crate::search::query::SearchQuery;
+
+/// Every element our templates write.
+const ELEMENTS: [&str; 55] = [
+    "html", "head", "meta", "title", "link", "script", "body", "a", "p", "strong", "b", "code",
+    "header", "div", "img", "span", "nav", "main", "footer", "article", "section", "h1", "h2",
+    "h3", "ul", "ol", "li", "form", "label", "input", "button", "small", "bdi", "mark", "aside",
+    "details", "summary", "pre", "time", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
+    "td", "br", "i", "em", "hr", "abbr", "kbd", "samp",
+];
+
+/// Every attribute our templates write.
+const ATTRIBUTES: [&str; 42] = [
+    "lang",
+    "charset",
+    "name",
+    "content",
+    "http-equiv",
+    "rel",
+    "href",
+    "type",
+    "src",
+    "defer",
+    "class",
+    "id",
+    "role",
+    "alt",
+    "width",
+    "height",
+    "dir",
+    "title",
+    "action",
+    "method",
+    "for",
+    "value",
+    "maxlength",
+    "autocomplete",
+    "placeholder",
+    "hidden",
+    "tabindex",
+    "datetime",
+    "checked",
+    "scope",
+    "required",
+    "inputmode",
+    "autocapitalize",
+    "spellcheck",
+    "aria-label",
+    "aria-current",
+    "aria-hidden",
+    "aria-describedby",
+    "aria-live",
+    "open",
+    "colspan",
+    "headers",
+];
+
+fn frame() -> Frame {
+    Frame::new(&Config::default(), "search")
+}
+
+pub fn hostile_agent(text: &str) -> AgentPage {
+    let mut agent = samples::agent(samples::card(&samples::hostile(text)), text);
+    agent.holds = vec![samples::hold(text)];
+    agent.security.push(text.into());
+    agent.decision.by = text.into();
+    agent.decision.rules = vec![text.into()];
+    let summary = &mut agent.hit.summary;
+    summary.urn = Some(text.into());
+    summary.domain = text.into();
+    summary.labels.insert(text.into(), text.into());
+    summary.trust.level = Some(text.into());
+    summary.trust.domain = text.into();
+    summary.trust.signature = text.into();
+    summary.liveness.reason = Some(text.into());
+    summary.card_digest = text.into();
+    let mut versions = samples::versions(text);
+    versions.versions[0].digest = text.into();
+    versions.versions[0].wire_family = text.into();
+    let mut findings = samples::findings(text);
+    findings.findings[0].rule = text.into();
+    findings.findings[0].pointer = text.into();
+    findings.findings[0].severity = text.into();
+    let material = Material {
+        agent,
+        versions: Ok(versions),
+        findings: Some(findings),
+    };
+    AgentPage::new(frame(), material, REGISTRY, NOW)
+}
+
+/// A query with that text everywhere, as far as an address may be long.
+fn hostile_query(text: &str) -> SearchQuery {
+    let text: String = text.chars().take(150).collect();
+    SearchQuery {
+        q: Some(text.clone()),
+        tag: vec![text.clone()],
+        provider: vec![text.clone()],
+        trust: Some(text.clone()),
+        sort: Some(text.clone()),
+        page_token: Some(text),
+        ..SearchQuery::default()
+    }
+}
+
+fn hostile_search(text: &str) -> SearchPage {
+    let query = hostile_query(text);
+    let card = samples::card(&samples::hostile(text));
+    let mut hit = samples::hit(&card, 1, "<script>");
+    hit.summary.domain = text.into();
+    let mut list = samples::list(vec![hit], 1);
+    for facet in list.facets.values_mut() {
+        facet.values[0].value = text.into();
+    }
+    list.next_page_token = Some(text.into());
+    list.hints.push(a2a_registry_api::Hint {
+        kind: text.into(),
+        text: text.into(),
+        hidden: None,
+    });
+    list.hints.push(a2a_registry_api::Hint {
+        kind: "filter".into(),
+        text: text.into(),
+        hidden: Some(1),
+    });
+    SearchPage::new(frame(), &query, Ok(list), REGISTRY).1
+}
+
+fn hostile_domain(text: &str) -> DomainPage {
+    let mut view = samples::domain(text);
+    view.domain = text.into();
+    view.state = text.into();
+    view.proofs[0].method = text.into();
+    view.challenges[0].method = text.into();
+    view.challenges[0].name = Some(text.into());
+    view.sources[0].url = text.into();
+    view.sources[0].kind = text.into();
+    view.sources[0].state = text.into();
+    let last = view.sources[0].last_attempt.as_mut().unwrap();
+    last.outcome = text.into();
+    last.cache = Some(text.into());
+    view.sources[1].last_attempt = None;
+    let names = vec![(view.agents[0].to_string(), text.into(), text.into())];
+    DomainPage::new(frame(), &view, names, Some(1), NOW)
+}
+
+/// All pages with that text wherever a text goes.
+fn pages(text: &str) -> Vec<(&'static str, String)> {
+    let failed = AppError::new(ErrorKind::Unavailable, text);
+    let nothing = samples::list(Vec::new(), 0);
+    let query = hostile_query(text);
+    let search = |answer| SearchPage::new(frame(), &query, answer, text).1;
+    let empty = SearchPage::new(frame(), &SearchQuery::default(), Ok(nothing.clone()), text);
+    vec![
+        ("agent", hostile_agent(text).render().unwrap()),
+        ("search", hostile_search(text).render().unwrap()),
+        ("nothing found", search(Ok(nothing)).render().unwrap()),
+        ("failed search", search(Err(failed)).render().unwrap()),
+        ("empty", empty.1.render().unwrap()),
+        ("domain", hostile_domain(text).render().unwrap()),
+        (
+            "register",
+            RegisterPage::new(&Config::default(), text, true, Some(text))
+                .render()
+                .unwrap(),
+        ),
+    ]
+}
+
+fn check(name: &str, page: &Page) {
+    for tag in &page.tags {
+        assert!(ELEMENTS.contains(&tag.name.as_str()), "{name}: {tag:?}");
+        for (attribute, value) in &tag.attributes {
+            assert!(ATTRIBUTES.contains(&attribute.as_str()), "{name}: {tag:?}");
+            let address = matches!(attribute.as_str(), "href" | "src" | "action");
+            let ours = value.starts_with(['/', '#']) && !value.starts_with("//");
+            let web = value.starts_with("https://") || value.starts_with("http://");
+            assert!(!address || ours || web, "{name}: {tag:?}");
+            if address && web {
+                assert_eq!(
+                    tag.get("rel"),
+                    Some("nofollow noopener noreferrer"),
+                    "{name}: {tag:?}"
+                );
+            }
+        }
+    }
+    let scripts = page.tags.iter().filter(|tag| tag.name == "script").count();
+    assert_eq!(scripts, 1, "{name}");
+}
+
+#[test]
+fn hostile_text_stays_text_on_every_page() {
+    for (name, html) in pages(HOSTILE) {
+        let page = split(&html);
+        check(name, &page);
+        // The text itself is there to be read.
+        let shown = page.text.contains("<script>alert(1)</script>")
+            || page
+                .tags
+                .iter()
+                .any(|tag| tag.get("value").is_some_and(|v| v.contains("<script>")));
+        assert!(shown || name == "empty", "{name}: the text is missing");
+    }
+}
+
+#[test]
+fn nothing_on_a_page_is_hidden_from_its_reader() {
+    for (name, html) in pages(HOSTILE) {
+        let page = split(&html);
+        // What a visitor has typed goes back into the input as it was.
+        let inputs = page.tags.iter().filter(|tag| tag.name != "input");
+        let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
+        for text in attributes.chain([&page.text]) {
+            let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
+            assert_eq!(hidden, None, "{name}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_needs_an_address_of_the_web() {
+    let page = split(&hostile_agent(HOSTILE).render().unwrap());
+    let links: Vec<&str> = page.tags.iter().filter_map(|tag| tag.get("href")).collect();
+    assert!(
+        !links
+            .iter()
+            .any(|link| link.to_lowercase().contains("javascript:") && !link.starts_with('/'))
+    );
+    let good = samples::agent(samples::card(&samples::travel()), "");
+    let versions = Ok(samples::versions(""));
+    let material = Material {
+        agent: good,
+        versions,
+        findings: None,
+    };
+    let page = split(
+        &AgentPage::new(frame(), material, REGISTRY, NOW)
+            .render()
+            .unwrap(),
+    );
+    let outside = page
+        .tags
+        .iter()
+        .find(|tag| tag.get("href") == Some("https://northwind.example/"));
+    assert_eq!(
+        outside.and_then(|tag| tag.get("rel")),
+        Some("nofollow noopener noreferrer")
+    );
+}
+
+#[test]
+fn a_page_has_a_bounded_length_whatever_is_on_it() {
+    let long = format!("<&'\"\u{202e}{}", "\u{202e}x".repeat(2_000));
+    for (name, html) in pages(&long) {
+        check(name, &split(&html));
+        assert!(html.len() < 1_000_000, "{name}: {} bytes", html.len());
+    }
+    let mut document = samples::travel();
+    let skill = document["skills"][0].clone();
+    document["skills"] = vec![skill; 2_000].into();
+    let interface = document["supportedInterfaces"][0].clone();
+    document["supportedInterfaces"] = vec![interface; 2_000].into();
+    let agent = samples::agent(samples::card(&document), "");
+    let material = Material {
+        agent,
+        versions: Ok(samples::versions("")),
+        findings: None,
+    };
+    let html = AgentPage::new(frame(), material, REGISTRY, NOW)
+        .render()
+        .unwrap();
+    assert!(html.len() < 200_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_failed_search_says_so_and_with_the_right_status() {
+    let error = AppError::invalid("/q", "q has at most 512 characters");
+    let (status, page) = SearchPage::new(frame(), &SearchQuery::default(), Err(error), REGISTRY);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(
+        page.render()
+            .unwrap()
+            .contains("q has at most 512 characters")
+    );
+}

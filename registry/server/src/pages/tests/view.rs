@@ -1,0 +1,295 @@
+//! What is on the pages of agents that mean well.
+
+use askama::Template;
+
+use crate::agents::page::AgentPage;
+use crate::agents::page::Material;
+use crate::config::Config;
+use crate::domains::page::DomainPage;
+use crate::domains::register_page::RegisterPage;
+use crate::pages::frame::Frame;
+use crate::pages::tests::markup::Page;
+use crate::pages::tests::markup::split;
+use crate::pages::tests::samples;
+use crate::pages::tests::samples::NOW;
+use crate::pages::tests::samples::REGISTRY;
+use crate::search::page::SearchPage;
+use crate::search::query::SearchQuery;
+
+fn frame(here: &'static str) -> Frame {
+    Frame::new(&Config::default(), here)
+}
+
+fn query(address: &str) -> SearchQuery {
+    serde_html_form::from_str(address).unwrap()
+}
+
+fn found(address: &str) -> String {
+    let query = query(address);
+    let word = query.q.clone().unwrap_or_default();
+    let travel = samples::card(&samples::travel());
+    let mut weather = samples::hit(&samples::card(&samples::weather()), 2, &word);
+    weather.summary.domain = "weather.example.org".into();
+    weather.summary.trust.level = None;
+    weather.summary.liveness.state = a2a_registry_domain::lifecycle::LivenessState::Stale;
+    let list = samples::list(vec![samples::hit(&travel, 1, &word), weather], 1247);
+    SearchPage::new(frame("search"), &query, Ok(list), REGISTRY)
+        .1
+        .render()
+        .unwrap()
+}
+
+fn agent(document: &serde_json::Value) -> String {
+    let agent = samples::agent(
+        samples::card(document),
+        "Looked at with the travel team; scopes are fine.",
+    );
+    let material = Material {
+        agent,
+        versions: Ok(samples::versions("")),
+        findings: Some(samples::findings(
+            "Give the skill at least one tag, so that it is found by it.",
+        )),
+    };
+    AgentPage::new(frame("agent"), material, REGISTRY, NOW)
+        .render()
+        .unwrap()
+}
+
+fn domain() -> String {
+    let view = samples::domain("The card has not changed since the last look.");
+    let names = vec![(
+        view.agents[0].to_string(),
+        "Northwind Travel Desk".to_owned(),
+        "Plans trips from the first idea to the boarding pass.".to_owned(),
+    )];
+    DomainPage::new(frame("domain"), &view, names, None, NOW)
+        .render()
+        .unwrap()
+}
+
+fn links(page: &Page) -> Vec<&str> {
+    page.tags
+        .iter()
+        .filter(|tag| tag.name == "a")
+        .filter_map(|tag| tag.get("href"))
+        .collect()
+}
+
+#[test]
+fn a_facet_puts_its_filter_in_and_takes_it_out() {
+    let html = found("q=flights&tag=travel&page_token=old");
+    let page = split(&html);
+    let links = links(&page);
+    assert!(
+        links.contains(&"/?q=flights&tag=travel&tag=weather"),
+        "{links:?}"
+    );
+    assert!(
+        links.contains(&"/?q=flights"),
+        "the chosen tag goes out again: {links:?}"
+    );
+    assert!(
+        links.contains(&"/?q=flights&tag=travel&binding=HTTP%2BJSON"),
+        "{links:?}"
+    );
+    assert!(
+        links.contains(&"/?q=flights&tag=travel&trust=L1"),
+        "{links:?}"
+    );
+    assert!(
+        links.contains(&"/?q=flights&tag=travel&page_token=eyJ2IjoxfQ.c2lnbmF0dXJl"),
+        "{links:?}"
+    );
+    assert!(
+        !links.iter().any(|link| link.contains("trust=none")),
+        "none is no filter"
+    );
+    let hidden: Vec<_> = page
+        .tags
+        .iter()
+        .filter(|tag| tag.get("type") == Some("hidden"))
+        .collect();
+    assert_eq!(hidden.len(), 1, "the form carries the filter, not the page");
+    assert_eq!(hidden[0].get("value"), Some("travel"));
+}
+
+#[test]
+fn what_matched_is_marked() {
+    let html = found("q=flights");
+    assert!(
+        html.contains("Book <mark>flights</mark>"),
+        "in the skill's name"
+    );
+    assert!(
+        html.contains("finds and books <mark>flights</mark>"),
+        "in the description"
+    );
+    assert!(html.contains("1\u{202f}247"), "with the exact total");
+}
+
+#[test]
+fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it() {
+    let nothing = || Ok(samples::list(Vec::new(), 0));
+    let render = |address: &str| {
+        SearchPage::new(frame("search"), &query(address), nothing(), REGISTRY)
+            .1
+            .render()
+            .unwrap()
+    };
+    let empty = split(&render(""));
+    assert!(
+        empty.code[0].starts_with("a2a-registry register agents.example.com"),
+        "{:?}",
+        empty.code
+    );
+    assert!(
+        empty.code[1].contains("'https://registry.example.com/v1/domains'"),
+        "{:?}",
+        empty.code
+    );
+    let unlucky = split(&render("q=x&tag=a&auth=oauth2"));
+    let links = links(&unlucky);
+    for wider in ["/?q=x&tag=a", "/?q=x&auth=oauth2", "/?q=x"] {
+        assert!(links.contains(&wider), "{wider}: {links:?}");
+    }
+}
+
+#[test]
+fn an_agent_page_shows_everything_with_its_reason() {
+    let page = split(&agent(&samples::travel()));
+    for wanted in [
+        "Send a bearer token (JWT).",
+        "Send an API key in the header `X-Api-Key`.",
+        "Streams its answers",
+        "grpc.northwind.example:443",
+        "maria, who was also the submitter",
+        "Looked at with the travel team",
+        "4 minutes ago",
+        "in 26 minutes",
+        "Find me a flight from Berlin to Lisbon on Friday",
+        "skill.tags.empty",
+        "https://registry.example.com/agents/",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}");
+    }
+}
+
+#[test]
+fn everything_is_approved_here_stands_on_every_page() {
+    let mut config = Config::default();
+    config.governance.approve_all = true;
+    let html = RegisterPage::new(&config, "", false, None)
+        .render()
+        .unwrap();
+    assert!(html.contains("Everything is approved here."));
+    let quiet = RegisterPage::new(&Config::default(), "", false, None)
+        .render()
+        .unwrap();
+    assert!(!quiet.contains("Everything is approved here."));
+}
+
+#[test]
+fn a_form_that_failed_keeps_its_input_but_not_the_token() {
+    let html = RegisterPage::new(
+        &Config::default(),
+        "10.0.0.1",
+        true,
+        Some("The address is private."),
+    )
+    .render()
+    .unwrap();
+    let page = split(&html);
+    let input = |id: &str| {
+        page.tags
+            .iter()
+            .find(|tag| tag.get("id") == Some(id))
+            .unwrap()
+    };
+    assert_eq!(input("target").get("value"), Some("10.0.0.1"));
+    assert_eq!(input("token").get("value"), None);
+    assert_eq!(input("token").get("autocomplete"), Some("off"));
+    assert!(input("approve").get("checked").is_some());
+    assert!(page.text.contains("The address is private."));
+}
+
+#[test]
+fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
+    let page = split(&domain());
+    for wanted in [
+        "not modified",
+        "HTTP 304",
+        "Not asked yet.",
+        "Proved by operator",
+        "agent catalog (ARD)",
+        "absent",
+        "Northwind Travel Desk",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}");
+    }
+}
+
+#[test]
+fn a_domain_page_shows_ten_attempts_of_a_source_and_how_it_fared_for_days() {
+    let page = split(&domain());
+    for wanted in [
+        "generation 1.",
+        "Last asked 4 minutes ago: not modified (HTTP 304), 180 ms, revalidated.",
+        "Before 1 hour ago: timeout, 10001 ms.",
+        "97.5 % of 40 looks on 1 day succeeded, of the last 90 days.",
+        "It is asked conditionally, by ETag.",
+        "in 5 hours",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    assert_eq!(page.text.matches("timeout").count(), 9, "{}", page.text);
+}
+
+/// Writes pages to a folder, to be looked at in a browser:
+/// `A2A_PAGES=/tmp/pages cargo test -p a2a-registry pages_to_look_at -- --ignored`.
+#[test]
+#[ignore = "writes files to look at"]
+fn pages_to_look_at() {
+    let folder = std::path::PathBuf::from(std::env::var("A2A_PAGES").unwrap());
+    let mut banner = Config::default();
+    banner.governance.approve_all = true;
+    let empty = SearchPage::new(
+        Frame::new(&banner, "search"),
+        &SearchQuery::default(),
+        Ok(samples::list(Vec::new(), 0)),
+        REGISTRY,
+    );
+    let unlucky = SearchPage::new(
+        frame("search"),
+        &query("q=flihgts&tag=travel&protocol_version=1.0"),
+        Ok(samples::list(Vec::new(), 0)),
+        REGISTRY,
+    );
+    let refused =
+        "The address 10.0.0.1 is in a private network; allow it with [crawler] allow_networks.";
+    let pages = [
+        ("search", found("q=flights&tag=travel")),
+        ("list", found("")),
+        ("empty", empty.1.render().unwrap()),
+        ("unlucky", unlucky.1.render().unwrap()),
+        ("agent", agent(&samples::travel())),
+        ("agent03", agent(&samples::weather())),
+        (
+            "hostile",
+            crate::pages::tests::hostile::hostile_agent(samples::HOSTILE)
+                .render()
+                .unwrap(),
+        ),
+        ("domain", domain()),
+        (
+            "register",
+            RegisterPage::new(&banner, "10.0.0.1", true, Some(refused))
+                .render()
+                .unwrap(),
+        ),
+    ];
+    for (name, html) in pages {
+        let local = html.replace("/static/", "static/");
+        std::fs::write(folder.join(format!("{name}.html")), local).unwrap();
+    }
+}

@@ -1,0 +1,186 @@
+//! Pages of lists: how much a caller asks for, and tokens that say where the next page begins.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::IntoParams;
+
+use crate::caller::Caller;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
+
+/// Which page of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PageRequest {
+    /// Entries on the page: 20, at most 100.
+    #[serde(default, deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    pub page_size: Option<u32>,
+    /// The `next_page_token` of the page before.
+    #[serde(default)]
+    pub page_token: Option<String>,
+}
+
+/// Reads a parameter that is no text where it is given: an empty one is a mistake, and not the same as none.
+///
+/// # Errors
+/// Where the text is no such value.
+pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    parameter: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(parameter).map(Some)
+}
+
+/// The page size asked for, within its bounds.
+///
+/// # Errors
+/// `Invalid` for 0 or more than 100.
+pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
+    match asked {
+        None => Ok(DEFAULT_PAGE as usize),
+        Some(size) if (1..=MAX_PAGE).contains(&size) => Ok(size as usize),
+        Some(_) => Err(AppError::invalid(
+            "/page_size",
+            "page_size must be between 1 and 100",
+        )),
+    }
+}
+
+/// Signs page tokens with a key that is kept in the database, so that every replica understands them
+/// and nobody can make one up.
+#[derive(Debug)]
+pub(crate) struct Signer(hmac::Key);
+
+impl Signer {
+    /// A signer with that key.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// A token for a position in the list that `query` and the caller describe.
+    pub(crate) fn token(
+        &self,
+        query: &str,
+        caller: &Caller,
+        position: &impl Serialize,
+    ) -> Option<String> {
+        let position = serde_json::to_vec(position).ok()?;
+        let tag = self.tag(query, caller, &position);
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        Some(format!(
+            "{}.{}",
+            encode(&position),
+            encode(&tag.as_ref()[..16])
+        ))
+    }
+
+    /// The position a token stands for.
+    ///
+    /// # Errors
+    /// `Invalid` for a token that is broken, or was given for another query or to another caller.
+    pub(crate) fn position<T: DeserializeOwned>(
+        &self,
+        query: &str,
+        caller: &Caller,
+        token: &str,
+    ) -> Result<T, AppError> {
+        self.read(query, caller, token).ok_or_else(|| AppError {
+            members: vec![("/page_token".into(), "not a token of this list".into())],
+            ..AppError::new(
+                ErrorKind::Invalid,
+                "The page token does not belong to this query and caller; begin again without one.",
+            )
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self, query: &str, caller: &Caller, token: &str) -> Option<T> {
+        let (position, tag) = token.split_once('.')?;
+        let position = URL_SAFE_NO_PAD.decode(position).ok()?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        let expected = self.tag(query, caller, &position);
+        // Both sides are tags of ours, so that comparing them again under the key is in constant time.
+        let same = hmac::sign(&self.0, &tag).as_ref()
+            == hmac::sign(&self.0, &expected.as_ref()[..16]).as_ref();
+        if !same {
+            return None;
+        }
+        serde_json::from_slice(&position).ok()
+    }
+
+    /// A number that stands for these texts, the same in every replica.
+    pub(crate) fn number(&self, texts: &[&str]) -> u64 {
+        let mut context = hmac::Context::with_key(&self.0);
+        for text in texts {
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        let tag = context.sign();
+        let first = tag.as_ref().first_chunk();
+        first.copied().map_or(0, u64::from_be_bytes)
+    }
+
+    fn tag(&self, query: &str, caller: &Caller, position: &[u8]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.0);
+        let account = caller
+            .account
+            .as_ref()
+            .map(|account| account.id.to_string());
+        for part in [
+            query.as_bytes(),
+            account.unwrap_or_default().as_bytes(),
+            position,
+        ] {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        context.sign()
+    }
+}
+
+/// Takes one page from rows that were asked for with one more than the page holds; says whether
+/// another follows.
+pub(crate) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
+    let more = rows.len() > size;
+    rows.truncate(size);
+    more
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_token_belongs_to_its_query_and_key() {
+        let signer = Signer::new(b"0123456789abcdef0123456789abcdef");
+        let caller = Caller::default();
+        let token = signer.token("agents?q=x", &caller, &("name", 7)).unwrap();
+        let read = |signer: &Signer, query: &str, token: &str| {
+            signer.position::<(String, i64)>(query, &caller, token).ok()
+        };
+        assert_eq!(
+            read(&signer, "agents?q=x", &token),
+            Some(("name".into(), 7))
+        );
+        assert_eq!(read(&signer, "agents?q=y", &token), None);
+        assert_eq!(
+            read(&Signer::new(b"another key"), "agents?q=x", &token),
+            None
+        );
+        for broken in [
+            "",
+            ".",
+            "a.b",
+            &token[..token.len() - 2],
+            &format!("x{token}"),
+        ] {
+            assert_eq!(read(&signer, "agents?q=x", broken), None, "{broken}");
+        }
+    }
+}

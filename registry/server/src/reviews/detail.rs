@@ -1,0 +1,109 @@
+//! A review with everything that a decision needs, so that nobody decides on what they have not seen.
+
+use crate::agents::diff::diff_of;
+use crate::agents::views::findings_of;
+use crate::agents::views::key_binding;
+use a2a_card::{AgentCard, auth_labels, security_sentences};
+use uuid::Uuid;
+
+use crate::agents::documents::interfaces;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::view::proof_view;
+use crate::domains::view::sight;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use a2a_registry_api::{DomainProofs, Review, ReviewDetail};
+use a2a_registry_store::entity::{agent, review};
+use a2a_registry_store::{accounts, agents, domains, ownership, versions};
+
+/// What a review is about, in full.
+///
+/// # Errors
+/// Where the database fails, or what is kept is broken.
+pub(crate) async fn review_detail(
+    context: &Context,
+    caller: &Caller,
+    row: &review::Model,
+    review: Review,
+) -> Result<ReviewDetail, AppError> {
+    let ids: Vec<Uuid> = row
+        .previous_version
+        .into_iter()
+        .chain([row.version_id])
+        .collect();
+    let mut found = versions::versions_by_ids(&context.store, &ids).await?;
+    let mut take = |id: Uuid| {
+        let place = found.iter().position(|version| version.id == id)?;
+        Some(found.swap_remove(place))
+    };
+    let about = take(row.version_id);
+    let before = row.previous_version.and_then(take);
+    let agent = agents::agents_by_ids(&context.store, &[row.agent_id]).await?;
+    let Some((agent, about)) = agent.into_iter().next().zip(about) else {
+        return Ok(ReviewDetail {
+            review,
+            card_text: None,
+            interfaces: Vec::new(),
+            auth: Vec::new(),
+            security: Vec::new(),
+            findings: Vec::new(),
+            diff: None,
+            domain_proofs: DomainProofs::default(),
+        });
+    };
+    let binding = key_binding(context, agent.domain_id).await?;
+    let diff = match &before {
+        Some(before) => match diff_of(context, &agent, before, &about, &binding).await {
+            Ok(diff) => Some(diff),
+            // Bytes of long ago may be dropped; the rest still tells enough.
+            Err(error) if error.kind == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
+        AppError::internal(format!(
+            "the model of version {} is broken: {error}",
+            about.id
+        ))
+    })?;
+    let bytes = versions::body_by_digest(&context.store, &about.digest).await?;
+    Ok(ReviewDetail {
+        review,
+        card_text: bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        interfaces: interfaces(&card),
+        auth: auth_labels(&card),
+        security: security_sentences(&card),
+        findings: findings_of(context, &agent, about)?.findings,
+        diff,
+        domain_proofs: domain_proofs(context, caller, &agent).await?,
+    })
+}
+
+async fn domain_proofs(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+) -> Result<DomainProofs, AppError> {
+    let ids = [agent.domain_id];
+    let Some(row) = domains::domains_by_ids(&context.store, &ids).await?.pop() else {
+        return Ok(DomainProofs::default());
+    };
+    let sight = sight(caller, &row, &[], &[]);
+    let owner: Vec<Uuid> = row.owner_id.into_iter().collect();
+    let owner = accounts::accounts_by_ids(&context.store, &owner)
+        .await?
+        .pop();
+    let proofs = domains::proofs_of(&context.store, &ids).await?;
+    let keys = ownership::enrolled_of(&context.store, &ids).await?;
+    Ok(DomainProofs {
+        state: row.state()?.to_string(),
+        owner: owner.map(|account| account.name),
+        proofs: proofs
+            .iter()
+            .map(|proof| proof_view(proof, sight))
+            .collect(),
+        enrolled_keys: keys.into_iter().map(|key| key.kid).collect(),
+    })
+}

@@ -1,0 +1,266 @@
+//! The curators' queue.
+
+use crate::crawl::ingest::after_act;
+use crate::reviews::detail::review_detail;
+use uuid::Uuid;
+
+use crate::caller::Account;
+use crate::caller::Caller;
+use crate::commit::ledger::AgentState;
+use crate::commit::ledger::Decider;
+use crate::commit::ledger::Ledger;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::error::ErrorKind;
+use crate::paging::PageRequest;
+use crate::paging::cut;
+use crate::paging::page_size;
+use crate::signatures::KeyBinding;
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
+use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::review;
+use a2a_registry_store::{Handle, StoreError, Write, agents, domains, reviews, versions};
+
+/// Which way a review is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Approve,
+    Reject,
+}
+
+/// Reviews, oldest first; those in one state where one is named.
+///
+/// # Errors
+/// `Forbidden` for whoever does not curate.
+pub async fn review_list(
+    context: &Context,
+    caller: &Caller,
+    state: Option<ReviewState>,
+    page: &PageRequest,
+) -> Result<ReviewList, AppError> {
+    caller.demand(Permission::Curate)?;
+    let size = page_size(page.page_size)?;
+    let query = format!("reviews {state:?}");
+    let after: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position(&query, caller, token)?),
+        None => None,
+    };
+    let mut rows = reviews::review_page(&context.store, state, after, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token(&query, caller, &last.id))
+        })
+        .flatten();
+    Ok(ReviewList {
+        reviews: views(&context.store, rows).await?,
+        next_page_token,
+    })
+}
+
+/// One review, with everything that a decision needs.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub async fn review_show(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<ReviewDetail, AppError> {
+    caller.demand(Permission::Curate)?;
+    let row = review_row(context, id).await?;
+    let review = review_view(context, row.clone()).await?;
+    review_detail(context, caller, &row, review).await
+}
+
+async fn review_row(context: &Context, id: Uuid) -> Result<review::Model, AppError> {
+    let row = reviews::review_by_id(&context.store, id).await?;
+    row.ok_or_else(missing)
+}
+
+async fn review_view(context: &Context, row: review::Model) -> Result<Review, AppError> {
+    row.state()?;
+    row.change_class()?;
+    let mut views = views(&context.store, vec![row]).await?;
+    views.pop().ok_or_else(missing)
+}
+
+/// Approves the content in question: it is served once this answers.
+///
+/// # Errors
+/// `Conflict` where the digest is another one than the review's, or the review is closed.
+pub async fn review_approve(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(context, caller, id, decision, Way::Approve).await
+}
+
+/// Rejects the content in question.
+///
+/// # Errors
+/// As [`Context::review_approve`].
+pub async fn review_reject(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(context, caller, id, decision, Way::Reject).await
+}
+
+async fn review_decide(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+    way: Way,
+) -> Result<Review, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    check_reason(&decision.reason)?;
+    let write = context.store.write().await?;
+    let question = reviews::review_by_id(&write, id)
+        .await?
+        .ok_or_else(missing)?;
+    if question.state != ReviewState::Open {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This review is {}; only an open one can be decided.",
+                question.state.text()
+            ),
+        ));
+    }
+    let key = versions::version_keys(&write, &[question.version_id])
+        .await?
+        .pop()
+        .ok_or_else(missing)?;
+    if key.digest != decision.digest {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This review is about {}, not about the digest given.",
+                key.digest
+            ),
+        ));
+    }
+    let mut state = state_of(&write, question.agent_id).await?;
+    // From here on the agent is locked: whoever decided first has been seen.
+    if state.open_review.as_ref().map(|open| open.id) != Some(id) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "This review has just been closed; only an open one can be decided.",
+        ));
+    }
+    let class = question.change_class()?;
+    let by = person(account, &state, &decision.reason);
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    match way {
+        Way::Approve => ledger.approve(&mut state, &key, class, &by),
+        Way::Reject => ledger.reject(&mut state, &key, &by),
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    review_view(context, review_row(context, id).await?).await
+}
+
+/// An agent with what stands around it, inside a write.
+pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {
+    let row = agents::agents_by_ids(write, &[agent])
+        .await?
+        .pop()
+        .ok_or_else(|| AppError::not_found("agent"))?;
+    let holds = agents::holds_of(write, &[agent]).await?;
+    let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
+    Ok(AgentState {
+        agent: row,
+        // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
+        holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
+        open_review,
+    })
+}
+
+/// A person's decision, and whether that person had submitted the agent.
+pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Decider {
+    Decider {
+        actor: account.name.clone(),
+        rule: Rule::Person,
+        reason: Some(reason.to_owned()),
+        self_approved: state.agent.submitter == Some(account.id),
+    }
+}
+
+/// A reason is what makes a decision understandable later: it must say something, and not too much.
+pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
+    let length = reason.trim().chars().count();
+    if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        "/reason",
+        format!("a reason of 1 to {MAX_REASON} characters is needed, without U+0000"),
+    ))
+}
+
+fn missing() -> AppError {
+    AppError::not_found("review")
+}
+
+/// Reviews as they are shown; one of which this build does not know how it stands is left out, which is logged.
+async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>, AppError> {
+    let version_ids: Vec<Uuid> = rows
+        .iter()
+        .flat_map(|row| [Some(row.version_id), row.previous_version])
+        .flatten()
+        .collect();
+    let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
+    let found = versions::versions_by_ids(on, &version_ids).await?;
+    let owners = agents::agents_by_ids(on, &agent_ids).await?;
+    let domain_ids: Vec<i64> = owners.iter().map(|owner| owner.domain_id).collect();
+    let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
+    let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
+    let version = |id: Uuid| found.iter().find(|row| row.id == id);
+    let view = |row: review::Model| -> Result<Review, StoreError> {
+        let about = version(row.version_id);
+        let name = about
+            .and_then(|about| serde_json::from_str::<serde_json::Value>(&about.model).ok())
+            .and_then(|card| card.get("name")?.as_str().map(str::to_owned));
+        let owner = owners.iter().find(|owner| owner.id == row.agent_id);
+        let binding = owner.and_then(|owner| bindings.get(&owner.domain_id));
+        Ok(Review {
+            signature_verdict: binding.unwrap_or(&KeyBinding::default()).verdict(about),
+            id: row.id,
+            agent: row.agent_id,
+            name: name.unwrap_or_default(),
+            domain: owner.map(|owner| owner.domain.clone()).unwrap_or_default(),
+            coverage: match about {
+                Some(about) => about.standing()?.coverage(),
+                None => Coverage::Nomination,
+            },
+            digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
+            previous: row
+                .previous_version
+                .and_then(version)
+                .map(|row| row.digest.clone()),
+            change_class: row.change_class()?,
+            state: row.state()?,
+            submitter: row.submitter,
+            deciders: row.decider.into_iter().collect(),
+            reason: row.reason,
+            created_at: Timestamp(row.created_at),
+            decided_at: row.decided_at.map(Timestamp),
+        })
+    };
+    let told = |error: &StoreError| tracing::error!(%error, "a review is left out");
+    let views = rows.into_iter().map(|row| view(row).inspect_err(told));
+    Ok(views.filter_map(Result::ok).collect())
+}

@@ -1,0 +1,131 @@
+//! The curators' queue.
+
+use crate::reviews::queue as reviews;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::http::answer;
+use crate::http::auth::Curate;
+use crate::http::auth::Require;
+use crate::http::body::Body;
+use crate::http::path::ReviewId;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+use crate::paging::not_empty;
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
+use a2a_registry_domain::review::ReviewState;
+
+/// Which reviews.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReviewQuery {
+    /// Only those that stand there; all where absent.
+    #[param(inline)]
+    #[serde(deserialize_with = "not_empty")]
+    state: Option<ReviewState>,
+    /// Entries on the page: 20, at most 100.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    page_size: Option<u32>,
+    /// The `next_page_token` of the page before.
+    page_token: Option<String>,
+}
+
+/// List reviews, oldest first
+#[utoipa::path(
+    tag = "reviews",
+    params(ReviewQuery),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of reviews", body = ReviewList))
+)]
+#[get("/v1/reviews")]
+pub async fn review_list(
+    caller: Require<Curate>,
+    query: Query<ReviewQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let ReviewQuery {
+        state: wanted,
+        page_size,
+        page_token,
+    } = query.0;
+    let page = PageRequest {
+        page_size,
+        page_token,
+    };
+    let reviews = reviews::review_list(&state.context, &caller, wanted, &page).await?;
+    answer::json(StatusCode::OK, &reviews)
+}
+
+/// Show a review
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The review, with everything that a decision needs", body = ReviewDetail,
+         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 304, description = "The caller has this already",
+         headers(("ETag" = String, description = "Changes with the answer"))),
+    )
+)]
+#[get("/v1/reviews/{review}")]
+pub async fn review_show(
+    request: HttpRequest,
+    caller: Require<Curate>,
+    review: ReviewId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = reviews::review_show(&state.context, &caller, review.0).await?;
+    answer::resource(&request, &review)
+}
+
+/// Approve the content a review is about
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    request_body = ReviewDecision,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The review as it stands now", body = Review),
+        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+    )
+)]
+#[post("/v1/reviews/{review}:approve")]
+pub async fn review_approve(
+    caller: Require<Curate>,
+    review: ReviewId,
+    decision: Body<ReviewDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = reviews::review_approve(&state.context, &caller, review.0, &decision.0).await?;
+    answer::json(StatusCode::OK, &review)
+}
+
+/// Reject the content a review is about
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    request_body = ReviewDecision,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The review as it stands now", body = Review),
+        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+    )
+)]
+#[post("/v1/reviews/{review}:reject")]
+pub async fn review_reject(
+    caller: Require<Curate>,
+    review: ReviewId,
+    decision: Body<ReviewDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = reviews::review_reject(&state.context, &caller, review.0, &decision.0).await?;
+    answer::json(StatusCode::OK, &review)
+}

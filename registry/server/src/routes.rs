@@ -1,0 +1,99 @@
+//! Every route, once. The router takes the first that fits, so fixed words and verbs stand before the
+//! identifiers that would swallow them; what is asked most often stands first, because it looks at one after the other.
+
+use actix_web::web;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use crate::accounts::routes as tokens;
+use crate::agents::{card_routes as cards, page as agent_page, routes as agents};
+use crate::domains::{page as domain_page, register_page, routes as domains};
+use crate::events::routes as events;
+use crate::health::routes as health;
+use crate::http::{allowed, problem_pages};
+use crate::openapi;
+use crate::pages::{assets, crawler};
+use crate::reviews::routes as reviews;
+use crate::search::{page as search_page, routes as search};
+
+/// The operations of the API, which make up the `OpenAPI` document.
+pub fn api(routes: &mut ServiceConfig<'_>) {
+    routes
+        .service(cards::agent_card)
+        .service(search::agent_search)
+        .service(cards::agent_card_well_known)
+        .service(cards::agent_card_well_known_0_2)
+        .service(search::agent_suggest)
+        .service(search::agent_lookup)
+        .service(agents::agent_suspend)
+        .service(agents::agent_resume)
+        .service(agents::agent_deprecate)
+        .service(agents::agent_undeprecate)
+        .service(agents::agent_retire)
+        .service(agents::agent_versions)
+        .service(agents::agent_diff)
+        .service(agents::agent_findings)
+        .service(agents::agent_show)
+        .service(agents::agent_patch);
+    routes
+        .service(domains::domain_register)
+        .service(domains::domain_list)
+        .service(domains::domain_vouch)
+        .service(domains::domain_recrawl)
+        .service(domains::domain_verify)
+        .service(domains::domain_transfer)
+        .service(domains::domain_new_generation)
+        .service(domains::key_enrol)
+        .service(domains::key_withdraw)
+        .service(domains::source_withdraw)
+        .service(domains::domain_show)
+        .service(domains::domain_patch)
+        .service(domains::domain_delete);
+    routes
+        .service(reviews::review_list)
+        .service(reviews::review_approve)
+        .service(reviews::review_reject)
+        .service(reviews::review_show)
+        .service(events::event_list)
+        .service(events::reindex)
+        .service(tokens::token_create)
+        .service(tokens::token_list)
+        .service(tokens::token_revoke)
+        .service(health::livez)
+        .service(health::readyz)
+        .service(health::metrics);
+}
+
+/// Everything else: documents, pages, and what answers where nothing else does.
+pub fn rest(routes: &mut web::ServiceConfig) {
+    routes
+        .service(openapi::openapi_json)
+        .service(openapi::docs_folder)
+        .service(openapi::docs)
+        .service(problem_pages::problem_page)
+        // The pages for people.
+        .service(search_page::show)
+        .service(agent_page::show)
+        .service(agent_page::without_slash)
+        .service(register_page::blank)
+        .service(register_page::submit)
+        .service(domain_page::show)
+        .service(crawler::show)
+        .service(assets::show)
+        .default_service(web::to(allowed::unrouted));
+}
+
+/// Addresses outside of the `OpenAPI` document, with their methods.
+pub const PLAIN_ROUTES: &[(&str, &str)] = &[
+    ("/openapi.json", "GET"),
+    ("/docs", "GET"),
+    ("/docs/{file:.*}", "GET"),
+    ("/problems/{slug}", "GET"),
+    ("/", "GET"),
+    ("/agents/{agent}", "GET"),
+    ("/agents/{agent}/", "GET"),
+    ("/register", "GET"),
+    ("/register", "POST"),
+    ("/domains/{domain}", "GET"),
+    ("/crawler", "GET"),
+    ("/static/{name}", "GET"),
+];

@@ -1,0 +1,331 @@
+//! Keeps the index up with the events, and has it built anew where it must be.
+
+use crate::events::log::event_signal;
+use crate::search::indexing::index_anew;
+use crate::search::indexing::index_examined;
+use crate::search::indexing::index_next;
+use crate::search::indexing::index_verified;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::search::indexing::IndexingError;
+use a2a_registry_domain::timestamp::{HOUR, MINUTE};
+
+/// How often the database is asked for events of other processes where nothing has called.
+const POLL: Duration = Duration::from_millis(500);
+/// How long to wait after a failure.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long to wait at most after a rebuild that failed. Each one that fails reads every agent for nothing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// How often the index is asked whether it can be read, where nobody asks for readiness.
+const EXAMINED: i64 = MINUTE;
+/// After a rebuild for damage the next one waits for so long, and twice as long each time up to an hour: what a
+/// rebuild does not mend must not keep the process busy.
+const REBUILT_AGAIN: i64 = MINUTE;
+
+/// Starts to follow; builds the index anew first where `rebuild` says why.
+pub(crate) fn start(
+    context: &Arc<Context>,
+    rebuild: Option<String>,
+    cancel: CancellationToken,
+) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    context.wake.following.store(true, Ordering::Release);
+    tokio::spawn(async move {
+        follow(&context, rebuild, &cancel).await;
+        context.wake.following.store(false, Ordering::Release);
+    })
+}
+
+async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &CancellationToken) {
+    let mut rebuilds = Rebuilds {
+        wanted: rebuild,
+        ..Rebuilds::default()
+    };
+    let mut signal = event_signal(context);
+    let mut examined = context.now();
+    if rebuilds.wanted.is_none() {
+        let context = Arc::clone(context);
+        // Beside everything else: it reads every file of the index.
+        let cancel = cancel.clone();
+        tokio::spawn(async move { index_verified(&context, move || cancel.is_cancelled()).await });
+    }
+    while !cancel.is_cancelled() {
+        let damage = context.index().damage();
+        // Of damage that is known already `Patience` decides, and no search hurries it.
+        let damage_is_news = damage.is_none();
+        if let Some(reason) = rebuilds.next(damage, context.now().0, context.uptime()) {
+            build_anew(context, reason, &mut rebuilds, cancel).await;
+            continue;
+        }
+        let calm = catch_up(context, &mut rebuilds, cancel).await;
+        if rebuilds.is_due(context.uptime()) {
+            continue;
+        }
+        let now = context.now();
+        if now.0.saturating_sub(examined.0).abs() >= EXAMINED {
+            examined = now;
+            index_examined(&context).await;
+        }
+        let pause = if calm { POLL } else { PAUSE };
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = context.wake.reindex.notified() => rebuilds.asked(),
+            () = context.wake.damage.notified(), if calm && damage_is_news => {}
+            _ = signal.changed(), if calm => {}
+            () = context.wake.foreign.notified(), if calm => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Why the index is to be built anew, and when.
+#[derive(Debug, Default)]
+struct Rebuilds {
+    wanted: Option<String>,
+    patience: Patience,
+    /// How long to wait after one that failed, and until when.
+    wait: Duration,
+    not_before: Duration,
+}
+
+impl Rebuilds {
+    /// Why to begin one now, where that is so. `now` is by the clock, `uptime` goes on evenly.
+    fn next(&mut self, damage: Option<String>, now: i64, uptime: Duration) -> Option<String> {
+        if self.wanted.is_none() && damage.is_some() && self.patience.allows(now) {
+            self.wanted = damage;
+        }
+        self.is_due(uptime).then(|| self.wanted.take()).flatten()
+    }
+
+    /// Whether one is wanted and may begin.
+    fn is_due(&self, uptime: Duration) -> bool {
+        self.wanted.is_some() && uptime >= self.not_before
+    }
+
+    /// An admin wants one, and may have mended what was in the way.
+    fn asked(&mut self) {
+        self.wanted = Some("an admin asked for it".into());
+        self.not_before = Duration::ZERO;
+    }
+
+    /// One has failed and is still wanted, ever later: what was in its way mostly stays there for a while.
+    fn failed(&mut self, reason: String, uptime: Duration) {
+        self.wanted = Some(reason);
+        self.wait = (2 * self.wait).clamp(PAUSE, LONGEST_PAUSE);
+        self.not_before = uptime + self.wait;
+    }
+
+    fn done(&mut self) {
+        self.wait = Duration::ZERO;
+    }
+}
+
+/// When a damaged index may be built anew.
+#[derive(Debug, Default)]
+struct Patience {
+    last: Option<i64>,
+    wait: i64,
+}
+
+impl Patience {
+    /// Whether it may be now; that counts as a rebuild.
+    fn allows(&mut self, now: i64) -> bool {
+        // The clock may have been set back meanwhile.
+        let since = self.last.map(|last| now.saturating_sub(last).abs());
+        let wait = match since {
+            Some(since) if since < self.wait => return false,
+            Some(since) if since < 2 * self.wait => (2 * self.wait).min(HOUR),
+            _ => REBUILT_AGAIN,
+        };
+        (self.last, self.wait) = (Some(now), wait);
+        true
+    }
+}
+
+/// Applies events until there are none left; says whether all went well.
+async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &CancellationToken) -> bool {
+    loop {
+        match index_next(context).await {
+            Ok(true) if !cancel.is_cancelled() => {}
+            Ok(_) => return true,
+            Err(IndexingError::Broken(reason)) => {
+                rebuilds.wanted.get_or_insert(reason);
+                return false;
+            }
+            Err(IndexingError::Failed(error)) => {
+                tracing::error!(error, "the search index does not follow");
+                return false;
+            }
+        }
+    }
+}
+
+/// Builds the index anew; where that fails it is wanted again.
+async fn build_anew(
+    context: &Context,
+    reason: String,
+    rebuilds: &mut Rebuilds,
+    cancel: &CancellationToken,
+) {
+    tracing::info!(reason, "building the search index anew");
+    match index_anew(context, || cancel.is_cancelled()).await {
+        Ok(Some(agents)) => {
+            tracing::info!(agents, "the search index is built");
+            rebuilds.done();
+        }
+        Ok(None) => {}
+        Err(error) => {
+            tracing::error!(%error, "the search index could not be built");
+            rebuilds.failed(reason, context.uptime());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_crawler::SystemClock;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::config::Config;
+    use a2a_registry_domain::event::EventKind;
+    use a2a_registry_domain::ids::SystemEntropy;
+    use a2a_registry_store::events::NewEvent;
+
+    /// Generous: it only matters when something is broken.
+    const DEADLINE: Duration = Duration::from_secs(60);
+
+    async fn registry() -> (tempfile::TempDir, Arc<Context>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let entropy = Arc::new(SystemEntropy::default());
+        let started = Context::build(config, Arc::new(SystemClock), entropy, None);
+        (folder, started.await.unwrap().context)
+    }
+
+    /// Another process appends an event, which is to be followed.
+    async fn is_followed(context: &Context, applied: &mut watch::Receiver<i64>) {
+        let event = NewEvent {
+            at: context.now(),
+            kind: EventKind::DomainRegistered,
+            subject: "a test".into(),
+            agent_id: None,
+            actor: "another process".into(),
+            data: serde_json::json!({}),
+        };
+        let write = context.store.write().await.unwrap();
+        let seq = write.events_append(vec![event]).await.unwrap().unwrap();
+        write.commit().await.unwrap();
+        let followed = applied.wait_for(|applied| *applied >= seq);
+        tokio::time::timeout(DEADLINE, followed)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_rebuild_that_fails_keeps_no_event_waiting() {
+        let (_folder, context) = registry().await;
+        let mut applied = context.wake.applied.subscribe();
+        let built = context.index().rebuilt();
+        // Two at a time cannot be.
+        let in_the_way = context.index().begin_rebuild().unwrap();
+        let cancel = CancellationToken::new();
+        let following = start(&context, Some("a test".into()), cancel.clone());
+        is_followed(&context, &mut applied).await;
+        drop(in_the_way);
+        context.wake.reindex.notify_one();
+        let rebuilt = applied.wait_for(|_| context.index().rebuilt() == built + 1);
+        tokio::time::timeout(DEADLINE, rebuilt)
+            .await
+            .unwrap()
+            .unwrap();
+        cancel.cancel();
+        following.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn damage_is_mended_once_however_often_it_is_told_of() {
+        let (_folder, context) = registry().await;
+        let mut applied = context.wake.applied.subscribe();
+        let built = context.index().rebuilt();
+        let cancel = CancellationToken::new();
+        let following = start(&context, None, cancel.clone());
+        context.index().report_damage("a test".into(), built);
+        context.wake.damage.notify_one();
+        let rebuilt = applied.wait_for(|_| context.index().rebuilt() == built + 1);
+        tokio::time::timeout(DEADLINE, rebuilt)
+            .await
+            .unwrap()
+            .unwrap();
+        // Whoever searched before the rebuild ended may tell of it still.
+        context.wake.damage.notify_one();
+        is_followed(&context, &mut applied).await;
+        is_followed(&context, &mut applied).await;
+        assert_eq!(context.index().rebuilt(), built + 1);
+        cancel.cancel();
+        following.await.unwrap();
+    }
+
+    #[test]
+    fn rebuilds_for_damage_come_ever_less_often() {
+        let mut patience = Patience::default();
+        let mut begun = Vec::new();
+        for minute in 0..300 {
+            if patience.allows(minute * MINUTE) {
+                begun.push(minute);
+            }
+        }
+        assert_eq!(begun, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+        // After a long time without, the next one comes at once, and so does one after the clock was set back.
+        assert!(patience.allows(1_000 * MINUTE) && patience.allows(1_001 * MINUTE));
+        assert!(patience.allows(0));
+    }
+
+    #[test]
+    fn what_fails_is_tried_ever_less_often_and_at_once_when_an_admin_asks() {
+        let mut rebuilds = Rebuilds {
+            wanted: Some("there is none".into()),
+            ..Rebuilds::default()
+        };
+        let mut begun = Vec::new();
+        for second in 0..700 {
+            let uptime = Duration::from_secs(second);
+            if let Some(reason) = rebuilds.next(None, 0, uptime) {
+                begun.push(second);
+                rebuilds.failed(reason, uptime);
+            }
+        }
+        assert_eq!(begun, [0, 2, 6, 14, 30, 62, 126, 254, 510]);
+        let uptime = Duration::from_secs(700);
+        assert!(!rebuilds.is_due(uptime), "other work is done meanwhile");
+        rebuilds.asked();
+        assert!(rebuilds.next(None, 0, uptime).is_some());
+        // After one that succeeds the next failure begins with the shortest pause.
+        rebuilds.done();
+        rebuilds.failed("again".into(), uptime);
+        assert!(rebuilds.is_due(uptime + PAUSE));
+    }
+
+    #[test]
+    fn an_admin_does_not_wait_with_damage() {
+        let mut rebuilds = Rebuilds::default();
+        let damage = || Some("a file is missing".to_owned());
+        let next = |rebuilds: &mut Rebuilds| rebuilds.next(damage(), 0, Duration::ZERO);
+        assert_eq!(next(&mut rebuilds), damage());
+        assert_eq!(next(&mut rebuilds), None);
+        rebuilds.asked();
+        assert_ne!(next(&mut rebuilds), None);
+        assert_eq!(next(&mut rebuilds), None);
+    }
+}

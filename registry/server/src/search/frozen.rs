@@ -1,0 +1,208 @@
+//! Orders that first pages have shown, held for the pages behind them.
+
+use crate::search::run;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::search::Last;
+use crate::search::Mode;
+use crate::search::Position;
+use crate::search::by_words_at_least;
+use crate::search::query::SearchQuery;
+use crate::search::render::list;
+use a2a_registry_search::{
+    FrozenOrder, FrozenPlace, IndexError, OrderState, SearchAnswer, SearchRequest,
+};
+
+/// Ids of a relevance order that are frozen with its first page.
+const FROZEN: usize = 1000;
+
+/// The order a first page has shown.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    order: Mutex<Held>,
+    total: u64,
+    /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
+    pub(crate) mode: Mode,
+}
+
+/// An order as it is held: to be worked out when a second page is asked for, then as places.
+#[derive(Debug)]
+enum Held {
+    Unread(Arc<FrozenOrder>),
+    Read(Arc<[FrozenPlace]>),
+}
+
+impl Frozen {
+    /// The first [`FROZEN`] places. Two callers at once may both work them out, and find the same.
+    fn places(&self) -> Result<Arc<[FrozenPlace]>, IndexError> {
+        let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = match &*held() {
+            Held::Read(places) => return Ok(Arc::clone(places)),
+            Held::Unread(order) => Arc::clone(order),
+        };
+        let places: Arc<[FrozenPlace]> = unread.places(FROZEN)?.into();
+        *held() = Held::Read(Arc::clone(&places));
+        Ok(places)
+    }
+
+    /// How many hits the order gives.
+    fn len(&self) -> usize {
+        usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
+    }
+}
+
+/// The frozen order that a page goes on in. Another process may have given the page before, or this one have
+/// forgotten the order: it is found again as long as nothing has happened since.
+pub(crate) async fn frozen_at(
+    context: &Context,
+    caller: &Caller,
+    canonical: &str,
+    request: &SearchRequest,
+    position: &Position,
+) -> Result<Option<(Arc<Frozen>, usize)>, AppError> {
+    let Some((key, offset)) = position.frozen else {
+        return Ok(None);
+    };
+    let order = match context.searches.frozen.get(&key) {
+        Some(order) => Some(order),
+        None => found_again(context, key, caller, canonical, request, position.mode).await?,
+    };
+    Ok(order
+        .filter(|order| offset < order.len())
+        .map(|order| (order, offset)))
+}
+
+/// The order of this key, where the state of this process is the one it was of.
+async fn found_again(
+    context: &Context,
+    key: u64,
+    caller: &Caller,
+    canonical: &str,
+    request: &SearchRequest,
+    mode: Mode,
+) -> Result<Option<Arc<Frozen>>, AppError> {
+    let meaning = request.meaning.clone().filter(|_| mode != Mode::Lexical);
+    let first = SearchRequest {
+        limit: 1,
+        freeze: true,
+        explain: false,
+        facets: Vec::new(),
+        meaning,
+        ..request.clone()
+    };
+    let meaning = first.meaning.clone();
+    let now = run(context, move |index| index.order_state(meaning.as_ref())).await?;
+    if order_key(context, caller, canonical, mode, now) != key {
+        return Ok(None);
+    }
+    let (answer, mode) = run(context, move |index| {
+        by_words_at_least(index, first.clone())
+    })
+    .await?;
+    let again = freeze(context, caller, canonical, &answer, mode);
+    Ok(again
+        .filter(|(again, _)| *again == key)
+        .map(|(_, order)| order))
+}
+
+/// Keeps the order of a first page, where there is one to keep, under a key that every process gives it.
+pub(crate) fn freeze(
+    context: &Context,
+    caller: &Caller,
+    canonical: &str,
+    answer: &SearchAnswer,
+    mode: Mode,
+) -> Option<(u64, Arc<Frozen>)> {
+    let order = Arc::clone(answer.frozen.as_ref()?);
+    let key = order_key(context, caller, canonical, mode, order.state());
+    let frozen = Arc::new(Frozen {
+        order: Mutex::new(Held::Unread(order)),
+        total: answer.total,
+        mode,
+    });
+    context.searches.frozen.insert(key, Arc::clone(&frozen));
+    Some((key, frozen))
+}
+
+/// The key of the order that a search has for a caller in a state of the index.
+fn order_key(
+    context: &Context,
+    caller: &Caller,
+    canonical: &str,
+    mode: Mode,
+    state: OrderState,
+) -> u64 {
+    let labels = caller.labels().join(" ");
+    context
+        .signer
+        .number(&[canonical, &labels, mode.as_str(), &state.to_string()])
+}
+
+/// A page of a frozen order.
+pub(crate) async fn frozen_page(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+    canonical: &str,
+    mut request: SearchRequest,
+    order: &Arc<Frozen>,
+    offset: usize,
+) -> Result<Bytes, AppError> {
+    let key = query
+        .page_token
+        .as_ref()
+        .and_then(|token| {
+            context
+                .signer
+                .position::<Position>(canonical, caller, token)
+                .ok()
+        })
+        .and_then(|position| position.frozen)
+        .map_or(0, |(key, _)| key);
+    let counted = !request.facets.is_empty();
+    let mode = order.mode;
+    if mode == Mode::Lexical {
+        request.meaning = None;
+    }
+    let held = Arc::clone(order);
+    let (mut answer, places, end) = run(context, move |index| {
+        let places = held.places()?;
+        let end = (offset + request.limit).min(places.len());
+        let page = places.get(offset..end).unwrap_or_default();
+        let hits = index.fetch(page, offset, &request)?;
+        let mut answer = SearchAnswer {
+            hits,
+            ..SearchAnswer::default()
+        };
+        if counted {
+            let counting = SearchRequest {
+                limit: 0,
+                ..request.clone()
+            };
+            answer.facets = index.search(&counting)?.facets;
+        }
+        Ok((answer, Arc::clone(&places), end))
+    })
+    .await?;
+    answer.total = order.total;
+    let more = order.total > end as u64;
+    // The whole page may have been hidden since; the order still says where the next one begins.
+    let position = match answer.hits.last() {
+        Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
+        None => places.get(end.wrapping_sub(1)).map(|place| Position {
+            frozen: Some((key, end)),
+            last: Last::Score(0.0),
+            mode,
+            id: place.id,
+        }),
+    };
+    let next = position
+        .filter(|_| more)
+        .and_then(|position| context.signer.token(canonical, caller, &position));
+    Ok(list(&answer, query.order(), mode, next))
+}

@@ -1,0 +1,384 @@
+//! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
+
+pub mod follow;
+pub mod frozen;
+pub mod indexing;
+pub mod page;
+pub mod query;
+pub mod render;
+pub mod routes;
+
+use crate::health::readiness::demand_database;
+use crate::search::frozen::freeze;
+use crate::search::frozen::frozen_at;
+use crate::search::frozen::frozen_page;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::health::housekeeping::KEPT_UNUSED;
+use crate::meaning::Mode;
+use crate::paging::page_size;
+use crate::search::frozen::Frozen;
+use crate::search::query::LookupQuery;
+use crate::search::query::SearchQuery;
+use crate::search::query::SuggestQuery;
+use crate::search::render::hit;
+use crate::search::render::list;
+use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
+use a2a_registry_search::{
+    Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
+};
+
+/// How long an order stays frozen.
+const FROZEN_FOR: Duration = Duration::from_secs(300);
+/// Frozen orders kept at once; fewer where they hold what was near, which takes more memory.
+const FROZEN_ORDERS: u64 = 2000;
+/// For how many orders by words one stands that holds what was near.
+const NEAR_WEIGHT: u32 = 4;
+/// What an entry of a cache takes beside its key and its value, roughly.
+const ENTRY_BYTES: usize = 256;
+/// Searches that may wait for a thread; beyond that the answer is 503.
+const QUEUE: usize = 256;
+/// Completions of a prefix.
+const SUGGESTIONS: usize = 10;
+/// Agents behind one address.
+const LOOKUPS: usize = 20;
+
+/// Answers kept ready, orders kept frozen, and the pool that searches run in.
+#[derive(Debug)]
+pub(crate) struct SearchCache {
+    /// By query, labels, index generation and overlay: an entry can only age out, never be wrong.
+    answers: Cache<String, Bytes>,
+    frozen: Cache<u64, Arc<Frozen>>,
+    pool: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// The frozen order, and how far into it.
+    frozen: Option<(u64, usize)>,
+    /// The last hit shown, for going on without a frozen order.
+    last: Last,
+    /// What the scores of that order are of.
+    mode: Mode,
+    id: Uuid,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Last {
+    Score(f32),
+    Name(String),
+    Time(i64),
+}
+
+impl SearchCache {
+    /// Gives back what has ended: without any search nobody else would.
+    pub(crate) fn forget_ended(&self) {
+        self.answers.run_pending_tasks();
+        self.frozen.run_pending_tasks();
+    }
+
+    /// A cache of that many megabytes, and a pool of as many threads as there are cores.
+    pub(crate) fn new(megabytes: u64) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            answers: Cache::builder()
+                .max_capacity(megabytes * 1024 * 1024)
+                .weigher(|key: &String, answer: &Bytes| {
+                    u32::try_from(key.capacity() + answer.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
+                })
+                .time_to_idle(KEPT_UNUSED)
+                .build(),
+            frozen: Cache::builder()
+                .max_capacity(FROZEN_ORDERS)
+                .weigher(|_, order: &Arc<Frozen>| match order.mode {
+                    Mode::Lexical => 1,
+                    Mode::Hybrid | Mode::Semantic => NEAR_WEIGHT,
+                })
+                .time_to_live(FROZEN_FOR)
+                .build(),
+            pool: Arc::new(Semaphore::new(cores)),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// Searches as asked, or by words alone where the vectors of agents cannot be read; answers by what it was.
+fn by_words_at_least(
+    index: &Index,
+    mut request: SearchRequest,
+) -> Result<(SearchAnswer, Mode), IndexError> {
+    match index.search(&request) {
+        Err(IndexError::Vectors(error)) => {
+            tracing::warn!(%error, "a search goes by words alone");
+            request.meaning = None;
+            // A place among scores of words and meaning is none among scores of words.
+            request.after = None;
+        }
+        answer => return Ok((answer?, Mode::of(&request))),
+    }
+    Ok((index.search(&request)?, Mode::Lexical))
+}
+
+/// Searches and lists agents; the answer is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
+///
+/// # Errors
+/// `Invalid` for a parameter that does not fit; `Unavailable` while the index is away, the queue is
+/// full, or the database has been silent for too long.
+pub async fn search(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<Bytes, AppError> {
+    demand_database(context)?;
+    let labels = caller.labels();
+    let canonical = query.canonical();
+    let asked = query.mode(context.meanings.serves())?;
+    let meant = match &query.q {
+        Some(text) if text.chars().count() <= context.config.limits.query_chars => {
+            context.meanings.of(text, asked).await
+        }
+        _ => None,
+    };
+    // An answer by words alone, for want of a model or of its word in time, is none by meaning.
+    let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
+    let key = format!(
+        "{canonical} {:?} {:?} {} {} {} {} {:?}",
+        query.page_size,
+        query.page_token,
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+        mode.as_str(),
+        meant.as_ref().map(|meant| meant.version),
+    );
+    if let Some(answer) = context.searches.answers.get(&key) {
+        return Ok(answer);
+    }
+    let size = page_size(query.page_size)?;
+    let mut request = query.request(caller, &context.config.limits)?;
+    request.meaning = meant.map(|meant| meant.meaning);
+    let position: Option<Position> = match &query.page_token {
+        Some(token) => Some(context.signer.position(&canonical, caller, token)?),
+        None => None,
+    };
+    let frozen = match &position {
+        Some(position) => frozen_at(context, caller, &canonical, &request, position).await?,
+        None => None,
+    };
+    request.limit = size;
+    match (&position, frozen) {
+        (Some(_), Some((order, offset))) => {
+            let answer =
+                frozen_page(context, caller, query, &canonical, request, &order, offset).await?;
+            context.searches.answers.insert(key, answer.clone());
+            Ok(answer)
+        }
+        _ => {
+            let (answer, by) =
+                live_page(context, caller, query, &canonical, request, position).await?;
+            // What had to do without the vectors of agents is not kept: the next search may have them again.
+            if by == mode || mode == Mode::Lexical {
+                context.searches.answers.insert(key, answer.clone());
+            }
+            Ok(answer)
+        }
+    }
+}
+
+/// Whether a search asks for meaning, by its mode or because the registry has a model.
+pub fn asks_meaning(context: &Context, query: &SearchQuery) -> bool {
+    let mode = query.mode(context.meanings.serves());
+    let text = query.q.as_deref().and_then(asked_text);
+    text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
+}
+
+/// A page straight from the index: the first one, or one after a position; and by what it was found.
+async fn live_page(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+    canonical: &str,
+    mut request: SearchRequest,
+    position: Option<Position>,
+) -> Result<(Bytes, Mode), AppError> {
+    // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
+    // meaning for which there is no meaning any more begins anew.
+    let began = position.as_ref().map(|position| position.mode);
+    if began == Some(Mode::Lexical) {
+        request.meaning = None;
+    }
+    let asked = Mode::of(&request);
+    let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
+    let resumed = by_relevance && position.is_some();
+    let goes_on = began.is_none_or(|began| began == asked);
+    request.after = position.filter(|_| goes_on).map(Position::into_sort);
+    if by_relevance && !resumed {
+        request.freeze = true;
+    }
+    let (answer, mode) = run(context, move |index| {
+        by_words_at_least(index, request.clone())
+    })
+    .await?;
+    let more = answer.more;
+    let frozen = freeze(context, caller, canonical, &answer, mode);
+    let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
+    let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
+        context.signer.token(
+            canonical,
+            caller,
+            &Position::of(&last.position, frozen, mode),
+        )
+    });
+    let order = if resumed { "resumed" } else { query.order() };
+    Ok((list(&answer, order, mode, next), mode))
+}
+
+/// How many agents anybody finds, as far as the index says; 0 while it is away.
+pub async fn listed_agents(context: &Context) -> i64 {
+    let counted = run(context, |index| {
+        index.listed_agents(&Caller::default().labels())
+    })
+    .await;
+    counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
+}
+
+/// Completes a prefix over names, skills and tags.
+///
+/// # Errors
+/// As [`Context::search`].
+pub async fn suggest(
+    context: &Context,
+    caller: &Caller,
+    query: &SuggestQuery,
+) -> Result<Suggestions, AppError> {
+    demand_database(context)?;
+    crate::search::query::check_length("/q", &query.q, context.config.limits.query_chars)?;
+    let (prefix, labels) = (query.q.clone(), caller.labels());
+    let found = run(context, move |index| {
+        index.suggest(&prefix, &labels, SUGGESTIONS)
+    })
+    .await?;
+    Ok(Suggestions {
+        suggestions: found
+            .into_iter()
+            .map(|one| SuggestionView {
+                text: one.text,
+                kind: one.kind.as_str().into(),
+                count: one.count,
+            })
+            .collect(),
+    })
+}
+
+/// The agents behind an address, host, URN or digest.
+///
+/// # Errors
+/// `Invalid` unless exactly one is given; `NotFound` where there is none.
+pub async fn lookup(
+    context: &Context,
+    caller: &Caller,
+    query: &LookupQuery,
+) -> Result<Lookup, AppError> {
+    demand_database(context)?;
+    let (key, labels) = (query.key()?, caller.labels());
+    let rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
+    if rows.is_empty() {
+        return Err(AppError::not_found("agent"));
+    }
+    let agents = rows
+        .iter()
+        .map(|row| {
+            serde_json::from_slice(&hit(row))
+                .map_err(|error| AppError::internal(format!("a kept hit is broken: {error}")))
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Lookup { agents })
+}
+
+/// Runs a search on a thread of the bounded pool.
+async fn run<T: Send + 'static>(
+    context: &Context,
+    search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
+) -> Result<T, AppError> {
+    let pool = &context.searches;
+    let Some(place) = Place::take(&pool.waiting) else {
+        return Err(AppError::unavailable(
+            "Too many searches are waiting; try again.",
+            1,
+        ));
+    };
+    let permit = Arc::clone(&pool.pool).acquire_owned().await;
+    drop(place);
+    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let index = context.index.clone();
+    let outcome = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        index.asked(search)
+    })
+    .await;
+    if context.index.damage().is_some() {
+        context.wake.damage.notify_one();
+    }
+    match outcome {
+        Ok(answer) => Ok(answer?),
+        Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
+    }
+}
+
+/// A place in the queue, left when it is dropped: a caller may go away while it waits.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    /// The next place, where there is one.
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Position {
+    fn of(position: &SortPosition, frozen: Option<(u64, usize)>, mode: Mode) -> Self {
+        let last = match &position.value {
+            SortValue::Score(score) => Last::Score(*score),
+            SortValue::Name(name) => Last::Name(name.clone()),
+            SortValue::Time(time) => Last::Time(*time),
+        };
+        Self {
+            frozen,
+            last,
+            mode,
+            id: position.id,
+        }
+    }
+
+    fn into_sort(self) -> SortPosition {
+        let value = match self.last {
+            Last::Score(score) => SortValue::Score(score),
+            Last::Name(name) => SortValue::Name(name),
+            Last::Time(time) => SortValue::Time(time),
+        };
+        SortPosition { value, id: self.id }
+    }
+}
+
+#[cfg(test)]
+pub mod tests;

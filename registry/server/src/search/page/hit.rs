@@ -1,0 +1,192 @@
+//! One agent in the list.
+
+use crate::pages::text;
+use crate::pages::text::LINE;
+use crate::pages::text::TEASER;
+use crate::pages::trust;
+use crate::pages::trust::Badge;
+use crate::search::page::links::only;
+use crate::search::page::links::toggled;
+use crate::search::page::parts::ScoreView;
+use crate::search::query::SearchQuery;
+use a2a_registry_api::{Fragment, HighlightView, Hit};
+
+/// Skills of an agent in the list.
+const SKILLS: usize = 5;
+/// Tags of an agent in the list.
+const TAGS: usize = 8;
+/// Interfaces looked at for their bindings.
+const INTERFACES: usize = 20;
+/// Bindings of an agent in the list.
+const BINDINGS: usize = 4;
+
+/// What the list shows of an agent.
+pub(crate) struct HitView {
+    pub link: String,
+    pub name: Vec<Piece>,
+    pub version: Option<String>,
+    pub description: Vec<Piece>,
+    pub provider: Option<String>,
+    pub domain: String,
+    pub domain_link: String,
+    pub skills: Vec<SkillView>,
+    pub more_skills: usize,
+    pub tags: Vec<TagView>,
+    pub more_tags: usize,
+    /// `JSONRPC 1.0`
+    pub bindings: Vec<String>,
+    pub badges: Vec<Badge>,
+    /// Why it is on its way out, where it is.
+    pub deprecation: Option<String>,
+    pub score: Option<ScoreView>,
+}
+
+/// A piece of text, matched or not.
+pub(crate) struct Piece {
+    pub text: String,
+    pub matched: bool,
+}
+
+/// A skill in the list.
+pub(crate) struct SkillView {
+    pub name: Vec<Piece>,
+    pub title: String,
+    pub matched: bool,
+    /// Where the words were found in it, beyond its name.
+    pub found: Vec<Piece>,
+}
+
+/// A tag as a link to its search.
+pub(crate) struct TagView {
+    pub label: String,
+    pub link: String,
+    pub chosen: bool,
+}
+
+impl HitView {
+    /// The view of a hit in the answer to that query.
+    pub fn new(hit: &Hit, query: &SearchQuery) -> Self {
+        let summary = &hit.summary;
+        let highlights = &hit.matched.highlights;
+        let description = summary.description.as_deref().unwrap_or_default();
+        let mut bindings: Vec<String> = Vec::new();
+        for interface in summary.interfaces.iter().take(INTERFACES) {
+            let version = interface.protocol_version.as_deref().unwrap_or("undated");
+            let label = format!(
+                "{} {}",
+                text::line(&interface.binding, 40),
+                text::line(version, 12)
+            );
+            if !bindings.contains(&label) && bindings.len() < BINDINGS {
+                bindings.push(label);
+            }
+        }
+        let mut badges = vec![
+            trust::trust_badge(&summary.trust),
+            trust::liveness_badge(&summary.liveness),
+        ];
+        badges.extend(trust::lifecycle_badge(summary.lifecycle));
+        badges.extend(trust::visibility_badge(summary.visibility));
+        Self {
+            link: format!("/agents/{}/", summary.id),
+            name: pieces(find(highlights, "name", None), &summary.name, LINE),
+            version: summary
+                .version
+                .as_deref()
+                .map(|version| text::line(version, 30)),
+            description: pieces(find(highlights, "description", None), description, TEASER),
+            provider: summary
+                .provider
+                .as_ref()
+                .and_then(|provider| provider.organization.as_deref())
+                .map(|name| text::line(name, 80)),
+            domain: text::line(&summary.domain, LINE),
+            domain_link: format!("/domains/{}", text::segment(&summary.domain)),
+            skills: skills(hit),
+            more_skills: summary.skills.len().saturating_sub(SKILLS),
+            tags: summary
+                .tags
+                .iter()
+                .take(TAGS)
+                .map(|tag| TagView {
+                    label: text::line(tag, 40),
+                    link: if query.tag.contains(tag) {
+                        only("tag", tag)
+                    } else {
+                        toggled(query, |query| &mut query.tag, tag)
+                    },
+                    chosen: query.tag.contains(tag),
+                })
+                .collect(),
+            more_tags: summary.tags.len().saturating_sub(TAGS),
+            bindings,
+            badges,
+            deprecation: summary
+                .deprecation
+                .as_ref()
+                .map(|deprecation| text::line(&deprecation.told(), TEASER)),
+            score: ScoreView::new(hit),
+        }
+    }
+}
+
+/// The skills to show: those that matched come first.
+fn skills(hit: &Hit) -> Vec<SkillView> {
+    let matched = |id: &str| hit.matched.matched_skills.iter().any(|other| other == id);
+    let mut skills: Vec<_> = hit.summary.skills.iter().collect();
+    skills.sort_by_key(|skill| !matched(&skill.id));
+    skills
+        .into_iter()
+        .take(SKILLS)
+        .map(|skill| {
+            let highlights = &hit.matched.highlights;
+            let beyond = find(highlights, "skill.description", Some(&skill.id))
+                .or_else(|| find(highlights, "skill.example", Some(&skill.id)));
+            SkillView {
+                name: pieces(
+                    find(highlights, "skill.name", Some(&skill.id)),
+                    &skill.name,
+                    80,
+                ),
+                title: text::line(skill.description.as_deref().unwrap_or_default(), TEASER),
+                matched: matched(&skill.id),
+                found: beyond.map(|_| pieces(beyond, "", 200)).unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+fn find<'a>(
+    highlights: &'a [HighlightView],
+    field: &str,
+    skill: Option<&str>,
+) -> Option<&'a [Fragment]> {
+    highlights
+        .iter()
+        .find(|highlight| highlight.field == field && highlight.skill.as_deref() == skill)
+        .map(|highlight| highlight.fragments.as_slice())
+}
+
+/// The highlighted text, or the plain one where nothing matched. The limit is on all pieces together.
+fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<Piece> {
+    let Some(fragments) = highlighted else {
+        return vec![Piece {
+            text: text::line(plain, limit),
+            matched: false,
+        }];
+    };
+    let mut left = limit;
+    let mut pieces = Vec::new();
+    for fragment in fragments {
+        if left == 0 {
+            break;
+        }
+        let text = text::line(&fragment.text, left);
+        left = left.saturating_sub(text.chars().count());
+        pieces.push(Piece {
+            text,
+            matched: fragment.matched,
+        });
+    }
+    pieces
+}

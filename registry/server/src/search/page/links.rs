@@ -1,0 +1,126 @@
+//! The addresses of searches: each filter, order and page of the list is a link.
+
+use crate::search::query::SearchQuery;
+
+/// A filter with a list of values: its name, what it is called, and where it lies in a query.
+type Filter = (
+    &'static str,
+    &'static str,
+    fn(&mut SearchQuery) -> &mut Vec<String>,
+);
+
+/// The filters. Adding one here puts it among the chips and into the form.
+pub(crate) const FILTERS: [Filter; 14] = [
+    ("tag", "Tag", |query| &mut query.tag),
+    ("skill", "Skill", |query| &mut query.skill),
+    ("capability", "Capability", |query| &mut query.capability),
+    ("protocol_version", "Protocol version", |query| {
+        &mut query.protocol_version
+    }),
+    ("binding", "Binding", |query| &mut query.binding),
+    ("auth", "Authentication", |query| &mut query.auth),
+    ("provider", "Provider", |query| &mut query.provider),
+    ("domain", "Domain", |query| &mut query.domain),
+    ("input_mode", "Takes", |query| &mut query.input_mode),
+    ("output_mode", "Gives", |query| &mut query.output_mode),
+    ("label", "Label", |query| &mut query.label),
+    ("lifecycle", "Lifecycle", |query| &mut query.lifecycle),
+    ("liveness", "Liveness", |query| &mut query.liveness),
+    ("signature", "Signature", |query| &mut query.signature),
+];
+
+/// The facets that are counted, in the order they are shown. Twelve are allowed.
+pub(crate) const FACETS: [(&str, &str); 12] = [
+    ("tag", "Tag"),
+    ("skill", "Skill"),
+    ("capability", "Capability"),
+    ("protocol_version", "Protocol version"),
+    ("binding", "Binding"),
+    ("auth", "Authentication"),
+    ("trust", "Trust, at least"),
+    ("signature", "Signature"),
+    ("liveness", "Liveness"),
+    ("provider", "Provider"),
+    ("domain", "Domain"),
+    ("input_mode", "Takes"),
+];
+
+/// The address of a search that differs from this one, from its first page.
+pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -> String {
+    let mut query = SearchQuery {
+        page_token: None,
+        facets: Vec::new(),
+        ..query.clone()
+    };
+    change(&mut query);
+    match serde_html_form::to_string(&query) {
+        Ok(pairs) if !pairs.is_empty() => format!("/?{pairs}"),
+        _ => "/".to_owned(),
+    }
+}
+
+/// The address of a search with one value of a filter put in, or taken out where it is in.
+pub(crate) fn toggled(
+    query: &SearchQuery,
+    values: fn(&mut SearchQuery) -> &mut Vec<String>,
+    value: &str,
+) -> String {
+    link(query, |query| {
+        let values = values(query);
+        let before = values.len();
+        values.retain(|other| other != value);
+        if values.len() == before {
+            values.push(value.to_owned());
+        }
+    })
+}
+
+/// The address of a search for one value alone.
+pub(crate) fn only(name: &str, value: &str) -> String {
+    match serde_html_form::to_string([(name, value)]) {
+        Ok(pairs) => format!("/?{pairs}"),
+        Err(_) => "/".to_owned(),
+    }
+}
+
+/// The words, the order and the mode alone, explained where that was asked for.
+pub(crate) fn unfiltered(query: &SearchQuery) -> String {
+    let bare = SearchQuery {
+        q: query.q.clone(),
+        sort: query.sort.clone(),
+        explain: query.explain,
+        mode: query.mode.clone(),
+        ..SearchQuery::default()
+    };
+    link(&bare, |_| {})
+}
+
+/// What a form for new words carries along: every filter, the order, the mode, and whether scores are explained.
+pub(crate) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
+    let mut query = query.clone();
+    let mut pairs: Vec<(&'static str, String)> = Vec::new();
+    for (name, _, values) in FILTERS {
+        pairs.extend(values(&mut query).iter().map(|value| (name, value.clone())));
+    }
+    pairs.extend(query.trust.map(|trust| ("trust", trust)));
+    pairs.extend(query.sort.map(|sort| ("sort", sort)));
+    pairs.extend(query.mode.map(|mode| ("mode", mode)));
+    pairs.extend(
+        query
+            .explain
+            .map(|explain| ("explain", explain.to_string())),
+    );
+    pairs.extend(query.page_size.map(|size| ("page_size", size.to_string())));
+    pairs
+}
+
+/// Whether a search asks for anything in particular.
+pub(crate) fn asks(query: &SearchQuery) -> bool {
+    let mut query = query.clone();
+    query.q.is_some()
+        || query.trust.is_some()
+        || query.page_token.is_some()
+        || FILTERS
+            .iter()
+            .any(|(_, _, values)| !values(&mut query).is_empty())
+}

@@ -1,0 +1,86 @@
+//! A search page that explains its scores.
+#![allow(clippy::unwrap_used)]
+
+use askama::Template;
+use serde_json::json;
+
+use crate::config::Config;
+use crate::pages::frame::Frame;
+use crate::search::page::SearchPage;
+use crate::search::page::read;
+
+/// The page for a query's address, with one hit whose score is explained.
+fn page(address: &str) -> String {
+    let mut explanation = json!({"value": 0.5, "description": "the <best> skill"});
+    for _ in 0..20 {
+        explanation = json!({
+            "value": 2.25, "description": "sum of:", "context": ["Term=\"flight\""],
+            "details": [explanation],
+        });
+    }
+    let hit = json!({
+        "id": "00000000-0000-0000-0000-000000000007",
+        "name": "Trip Planner",
+        "domain": "travel.example",
+        "interfaces": [],
+        "capabilities": {
+            "streaming": false, "push_notifications": false, "extended_agent_card": false, "extensions": [],
+        },
+        "skills": [],
+        "tags": ["travel"],
+        "auth": [],
+        "labels": {},
+        "trust": {"level": null, "domain": "unverified", "signature": "unsigned"},
+        "lifecycle": "approved",
+        "visibility": "public",
+        "liveness": {"state": "fresh"},
+        "card_digest": "sha256:0",
+        "links": {"self": "", "card": "", "page": "", "resolver": ""},
+        "score": 2.75,
+        "explain": {
+            "value": 2.75, "description": "sum of:",
+            "details": [explanation, {"value": 0.5, "description": "the <best> skill"}],
+        },
+    });
+    let list = json!({
+        "agents": [hit],
+        "total": 40,
+        "facets": {"tag": {"values": [{"value": "travel", "count": 40}], "other_count": 0}},
+        "order": "relevance",
+        "mode": "lexical",
+        "hints": [],
+        "next_page_token": "t.k",
+    });
+    let query = read(address).unwrap();
+    let frame = Frame::new(&Config::default(), "search");
+    let list = serde_json::from_value(list).unwrap();
+    let (_, page) = SearchPage::new(frame, &query, Ok(list), "https://registry.example.com");
+    page.render().unwrap()
+}
+
+#[test]
+fn an_explained_search_stays_explained_wherever_its_links_lead() {
+    let html = page("q=flights&auth=none&explain=true");
+    let searches: Vec<&str> = html
+        .split("href=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|link| link.starts_with("/?"))
+        .collect();
+    assert!(searches.len() > 5, "{searches:?}");
+    for link in searches {
+        assert!(link.contains("explain=true"), "{link}");
+    }
+    assert!(html.contains("page_token=t.k"));
+    let carried = "<input type=\"hidden\" name=\"explain\" value=\"true\">";
+    assert!(html.contains(carried), "the form keeps it too: {html}");
+    assert!(!page("q=flights").contains("explain"));
+}
+
+#[test]
+fn the_parts_of_a_score_are_shown_and_end_somewhere() {
+    let html = page("q=flights&explain=true");
+    assert!(html.contains("<summary>Score 2.750</summary>"), "{html}");
+    assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
+    assert!(html.contains("Term=&#34;flight&#34;"));
+    assert!(html.contains("level-8") && !html.contains("level-9"));
+}

@@ -1,0 +1,374 @@
+//! What may be asked of the index, as parameters and as the request the index takes.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::IntoParams;
+use utoipa::openapi::schema::Object;
+
+use crate::agents::documents::TRUST_LEVELS;
+use crate::agents::documents::trust_level;
+use crate::caller::Caller;
+use crate::config::LimitsConfig;
+use crate::error::AppError;
+use crate::meaning::Mode;
+use crate::paging::not_empty;
+use a2a_registry_api::limits::{
+    LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
+    PageSize, one_of,
+};
+use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_search::{FacetName, Filters, SearchRequest, Sort};
+
+/// What to search for. Repeated values of one name are OR, different names AND.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchQuery {
+    /// Words, at most 512 characters. Any of them may match; `"a phrase"`, `both AND needed`, `one OR another`,
+    /// `-without`, `begin*`, `tag:travel`, `skill:translate` and `provider:acme` say more. `AND` and `OR` join their
+    /// two neighbours, be they words, phrases, beginnings or conditions, and what they join has to be there; `AND`
+    /// binds tighter than `OR`, and there are no brackets. Small words outside the quotes, as in `translate "good
+    /// morning" to French`, make it a sentence, whose quotations need not be there. What is no such syntax is read as
+    /// words, and a hint says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 512)]
+    pub q: Option<String>,
+    /// A skill's id or words of its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skill: Vec<String>,
+    /// A skill's tag.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag: Vec<String>,
+    /// `streaming`, `push_notifications`, `extended_agent_card` or an extension URI.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capability: Vec<String>,
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON` or the card's own text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub binding: Vec<String>,
+    /// `Major.Minor`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protocol_version: Vec<String>,
+    /// The organisation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provider: Vec<String>,
+    /// The domain that publishes the card.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domain: Vec<String>,
+    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub auth: Vec<String>,
+    /// A media type the agent takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input_mode: Vec<String>,
+    /// A media type the agent gives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output_mode: Vec<String>,
+    /// At least this level: `L0` to `L4`.
+    #[param(schema_with = trust_schema)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
+    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    #[param(value_type = Vec<SignatureState>, inline)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signature: Vec<String>,
+    /// `key=value`, as curators set it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub label: Vec<String>,
+    /// `approved` and `deprecated` where absent.
+    #[param(value_type = Vec<ShownLifecycle>, inline)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lifecycle: Vec<String>,
+    /// `fresh` and `stale` where absent.
+    #[param(value_type = Vec<LivenessState>, inline)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub liveness: Vec<String>,
+    /// `relevance`, `name`, `updated` or `newest`. Where `q` asks for no word `relevance` is `updated`, and `order`
+    /// says so.
+    #[param(schema_with = sort_schema)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort: Option<String>,
+    /// Names of facets to count, separated by commas or repeated; at most 12.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facets: Vec<String>,
+    /// `lexical` for words alone, `hybrid` for words and meaning together, `semantic` for meaning alone. `hybrid` where
+    /// the registry has a model, else `lexical`. Where it has none, or its encoder does not answer in time, the answer
+    /// is `lexical` and says so.
+    #[param(schema_with = mode_schema)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Explain every score.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "not_empty"
+    )]
+    pub explain: Option<bool>,
+    /// Entries on the page: 20, at most 100.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "not_empty"
+    )]
+    #[param(value_type = Option<PageSize>, inline)]
+    pub page_size: Option<u32>,
+    /// The `next_page_token` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_token: Option<String>,
+}
+
+fn trust_schema() -> Object {
+    one_of(TRUST_LEVELS).build()
+}
+
+fn sort_schema() -> Object {
+    one_of(Sort::ALL.map(Sort::as_str)).build()
+}
+
+fn mode_schema() -> Object {
+    one_of(Mode::ALL.map(Mode::as_str)).build()
+}
+
+/// A prefix to complete.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SuggestQuery {
+    /// The prefix, at most 512 characters.
+    #[param(max_length = 512)]
+    pub q: String,
+}
+
+/// What to look up: exactly one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct LookupQuery {
+    /// A card URL, an endpoint URL or a host.
+    #[param(value_type = Option<LookupUrl>, inline)]
+    pub url: Option<String>,
+    /// A URN.
+    #[param(value_type = Option<LookupUrn>, inline)]
+    pub urn: Option<String>,
+    /// The digest of a card.
+    #[param(value_type = Option<LookupDigest>, inline)]
+    pub digest: Option<String>,
+}
+
+impl SearchQuery {
+    /// The request the index takes, for this caller. Everything is checked here.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub(crate) fn request(
+        &self,
+        caller: &Caller,
+        limits: &LimitsConfig,
+    ) -> Result<SearchRequest, AppError> {
+        let text = self
+            .q
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
+        if let Some(text) = text {
+            check_length("/q", text, limits.query_chars)?;
+        }
+        if self.filter_count() > limits.filters {
+            let detail = format!(
+                "at most {} filter values fit into one search",
+                limits.filters
+            );
+            return Err(AppError::invalid("", detail));
+        }
+        Ok(SearchRequest {
+            text: text.map(str::to_owned),
+            filters: self.filters()?,
+            visible_to: caller.labels(),
+            class: caller.class_labels(),
+            sort: self.sort()?,
+            facets: self.facet_names(limits.facets)?,
+            explain: self.explain.unwrap_or(false),
+            ..SearchRequest::default()
+        })
+    }
+
+    fn filters(&self) -> Result<Filters, AppError> {
+        for value in &self.lifecycle {
+            value
+                .parse::<ShownLifecycle>()
+                .map_err(|text| AppError::invalid("/lifecycle", text))?;
+        }
+        for value in &self.liveness {
+            value
+                .parse::<LivenessState>()
+                .map_err(|text| AppError::invalid("/liveness", text))?;
+        }
+        for value in &self.signature {
+            value
+                .parse::<SignatureState>()
+                .map_err(|text| AppError::invalid("/signature", text))?;
+        }
+        let trust_at_least = match self.trust.as_deref() {
+            None => None,
+            Some(text) => Some(trust_level(text).ok_or_else(|| {
+                AppError::invalid("/trust", "trust is one of L0, L1, L2, L3, L4")
+            })?),
+        };
+        Ok(Filters {
+            skill: self.skill.clone(),
+            tag: self.tag.clone(),
+            capability: self.capability.clone(),
+            binding: self.binding.clone(),
+            protocol_version: self.protocol_version.clone(),
+            provider: lower(&self.provider),
+            domain: lower(&self.domain),
+            auth: self.auth.clone(),
+            input_mode: lower(&self.input_mode),
+            output_mode: lower(&self.output_mode),
+            label: self.label.clone(),
+            lifecycle: self.lifecycle.clone(),
+            liveness: self.liveness.clone(),
+            signature: self.signature.clone(),
+            trust_at_least,
+        })
+    }
+
+    fn filter_count(&self) -> usize {
+        [
+            &self.skill,
+            &self.tag,
+            &self.capability,
+            &self.binding,
+            &self.protocol_version,
+            &self.provider,
+            &self.domain,
+            &self.auth,
+            &self.input_mode,
+            &self.output_mode,
+            &self.label,
+            &self.lifecycle,
+            &self.liveness,
+            &self.signature,
+        ]
+        .iter()
+        .map(|values| values.len())
+        .sum()
+    }
+
+    fn sort(&self) -> Result<Sort, AppError> {
+        match self.sort.as_deref() {
+            None | Some("relevance") => Ok(Sort::Relevance),
+            Some("name") => Ok(Sort::Name),
+            Some("updated") => Ok(Sort::Updated),
+            Some("newest") => Ok(Sort::Newest),
+            Some(_) => Err(AppError::invalid(
+                "/sort",
+                "sort is one of relevance, name, updated, newest",
+            )),
+        }
+    }
+
+    /// The mode asked for, where `served` says whether there is a model.
+    ///
+    /// # Errors
+    /// `Invalid` for another name.
+    pub(crate) fn mode(&self, served: bool) -> Result<Mode, AppError> {
+        match self.mode.as_deref() {
+            None if served => Ok(Mode::Hybrid),
+            None => Ok(Mode::Lexical),
+            Some(name) => Mode::parse(name).ok_or_else(|| {
+                AppError::invalid("/mode", "mode is one of lexical, hybrid, semantic")
+            }),
+        }
+    }
+
+    fn facet_names(&self, limit: usize) -> Result<Vec<FacetName>, AppError> {
+        let mut names = Vec::new();
+        for name in self
+            .facets
+            .iter()
+            .flat_map(|list| list.split(','))
+            .map(str::trim)
+        {
+            if name.is_empty() {
+                continue;
+            }
+            let facet = FacetName::parse(name).ok_or_else(|| {
+                let known: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
+                AppError::invalid("/facets", format!("facets are {}", known.join(", ")))
+            })?;
+            if !names.contains(&facet) {
+                names.push(facet);
+            }
+        }
+        if names.len() > limit {
+            return Err(AppError::invalid(
+                "/facets",
+                format!("at most {limit} facets are counted"),
+            ));
+        }
+        Ok(names)
+    }
+
+    /// The query without its page: what a page token belongs to.
+    pub(crate) fn canonical(&self) -> String {
+        let whole = Self {
+            page_token: None,
+            page_size: None,
+            ..self.clone()
+        };
+        serde_json::to_string(&whole).unwrap_or_default()
+    }
+
+    /// The name of the order in force.
+    pub fn order(&self) -> &'static str {
+        let sort = self.sort().unwrap_or_default();
+        sort.in_force(self.q.as_deref()).as_str()
+    }
+}
+
+impl LookupQuery {
+    /// The key the index knows it by.
+    ///
+    /// # Errors
+    /// `Invalid` unless exactly one is given.
+    pub(crate) fn key(&self) -> Result<String, AppError> {
+        match (&self.url, &self.urn, &self.digest) {
+            (Some(url), None, None) => {
+                check_length("/url", url, MAX_LOOKUP_URL)?;
+                let text = url.trim();
+                match Url::parse(text) {
+                    Ok(url) if text.contains("://") => Ok(format!("url:{url}")),
+                    _ => Ok(format!(
+                        "host:{}",
+                        text.trim_end_matches(['/', '.']).to_lowercase()
+                    )),
+                }
+            }
+            (None, Some(urn), None) => {
+                check_length("/urn", urn, MAX_LOOKUP_URN)?;
+                Ok(format!("urn:{urn}"))
+            }
+            (None, None, Some(digest)) => {
+                check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
+                Ok(format!("digest:{digest}"))
+            }
+            _ => Err(AppError::invalid(
+                "",
+                "Give exactly one of url, urn and digest.",
+            )),
+        }
+    }
+}
+
+pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {
+    if text.chars().count() <= limit {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        pointer,
+        format!("at most {limit} characters"),
+    ))
+}
+
+fn lower(values: &[String]) -> Vec<String> {
+    values.iter().map(|value| value.to_lowercase()).collect()
+}

@@ -1,0 +1,172 @@
+//! Search answers as JSON. A hit comes ready from the index; how it matched is added to it as text, so
+//! that nothing is read only to be written again.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::meaning::Mode;
+use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
+use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
+
+/// A hit: what the index keeps of the agent, and how it matched.
+pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
+    let matched = Match {
+        score: row.score,
+        highlights: row.highlights.iter().map(highlight).collect(),
+        matched_skills: row.matched_skills.clone(),
+        explain: row.explain.clone(),
+    };
+    let matched = json(&matched);
+    // Both are JSON objects with members, so the second one's go behind the first one's.
+    let mut text = Vec::with_capacity(row.hit.len() + matched.len());
+    text.extend_from_slice(row.hit.strip_suffix(b"}").unwrap_or(b"{\"id\":null"));
+    text.push(b',');
+    text.extend_from_slice(matched.strip_prefix(b"{").unwrap_or(b"}"));
+    text
+}
+
+/// A whole answer.
+pub(crate) fn list(
+    answer: &SearchAnswer,
+    order: &str,
+    mode: Mode,
+    next_page_token: Option<String>,
+) -> Bytes {
+    let mut text = Vec::with_capacity(
+        256 + answer
+            .hits
+            .iter()
+            .map(|row| row.hit.len() + 128)
+            .sum::<usize>(),
+    );
+    text.extend_from_slice(b"{\"agents\":[");
+    for (place, row) in answer.hits.iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(&hit(row));
+    }
+    let rest = Rest {
+        total: answer.total,
+        facets: answer
+            .facets
+            .iter()
+            .map(|(name, counts)| {
+                let facet = Facet {
+                    values: counts
+                        .values
+                        .iter()
+                        .map(|(value, count)| FacetValue {
+                            value: value.clone(),
+                            count: *count,
+                        })
+                        .collect(),
+                    other_count: counts.other_count,
+                };
+                (name.as_str(), facet)
+            })
+            .collect(),
+        order,
+        mode: mode.as_str(),
+        hints: hints(answer),
+        next_page_token,
+    };
+    text.extend_from_slice(b"],");
+    text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
+    // Answers are kept ready by their length. What a growing text has taken beyond that, up to as much again, would
+    // be kept with them; shrinking in place gives an allocator nothing back.
+    Bytes::copy_from_slice(&text)
+}
+
+/// Everything of [`AgentList`](a2a_registry_api::AgentList) but the agents.
+#[derive(Serialize)]
+struct Rest<'a> {
+    total: u64,
+    facets: std::collections::BTreeMap<&'static str, Facet>,
+    order: &'a str,
+    mode: &'static str,
+    hints: Vec<Hint>,
+    next_page_token: Option<String>,
+}
+
+fn hints(answer: &SearchAnswer) -> Vec<Hint> {
+    answer
+        .hints
+        .iter()
+        .map(|hint| Hint {
+            kind: hint.kind.as_str().into(),
+            text: sentence(hint),
+            hidden: hint.hidden,
+        })
+        .collect()
+}
+
+/// A hint in words.
+fn sentence(hint: &a2a_registry_search::Hint) -> String {
+    let text = &hint.text;
+    match hint.kind {
+        HintKind::Empty => "No agent is known yet: register a domain first.".into(),
+        HintKind::UnknownWord if text.ends_with('*') => format!(
+            "No agent has a word that begins with \"{}\".",
+            text.trim_end_matches('*')
+        ),
+        HintKind::UnknownWord if hint.near.is_empty() => {
+            format!("No agent has the word \"{text}\".")
+        }
+        HintKind::UnknownWord => format!(
+            "No agent has the word \"{text}\"; nearly so are written: {}.",
+            hint.near.join(", ")
+        ),
+        HintKind::TooManyWords if text.ends_with('*') => format!(
+            "More words begin as {text} than count, the most used ones do: write more of its letters."
+        ),
+        HintKind::TooManyWords => format!("Only the first {text} words count."),
+        HintKind::Syntax if text.is_empty() => {
+            "Not all of the query could be read as its syntax; that part was read as words.".into()
+        }
+        HintKind::Syntax => format!(
+            "In a sentence \"{text}\" need not be there as it stands: leave the small words out, or join it \
+             with AND, to demand it."
+        ),
+        HintKind::Filter => {
+            let (filter, hide) = match text.as_str() {
+                "" => ("All filters together".to_owned(), "hide"),
+                name => (format!("The filter {name}"), "hides"),
+            };
+            match hint.hidden {
+                Some(1) => format!("{filter} {hide} one agent."),
+                hidden => format!("{filter} {hide} {} agents.", hidden.unwrap_or(0)),
+            }
+        }
+    }
+}
+
+fn highlight(highlight: &Highlight) -> HighlightView {
+    let mut fragments = Vec::new();
+    let mut end = 0;
+    let mut push = |text: Option<&str>, matched| {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            fragments.push(Fragment {
+                text: text.to_owned(),
+                matched,
+            });
+        }
+    };
+    push(highlight.cut_before.then_some("… "), false);
+    for range in &highlight.ranges {
+        push(highlight.text.get(end..range.start), false);
+        push(highlight.text.get(range.clone()), true);
+        end = range.end;
+    }
+    push(highlight.text.get(end..), false);
+    push(highlight.cut_after.then_some(" …"), false);
+    HighlightView {
+        field: highlight.field.into(),
+        skill: highlight.skill.clone(),
+        fragments,
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec())
+}

@@ -1,0 +1,76 @@
+//! Finding agents.
+
+use crate::search::lookup;
+use crate::search::search;
+use crate::search::suggest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, get, web};
+
+use crate::http::answer;
+use crate::http::auth::Anyone;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::search::query::LookupQuery;
+use crate::search::query::SearchQuery;
+use crate::search::query::SuggestQuery;
+use a2a_registry_api::{AgentList, Lookup, Suggestions};
+
+/// Search and list agents
+///
+/// Repeated parameters of one name are OR, different names AND. Without `lifecycle` everybody gets the listed
+/// agents only.
+#[utoipa::path(
+    tag = "agents",
+    params(SearchQuery),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of agents", body = AgentList))
+)]
+#[get("/v1/agents")]
+pub async fn agent_search(
+    caller: Anyone,
+    query: Query<SearchQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let body = search(&state.context, &caller.0, &query.0).await?;
+    Ok(answer::bytes(StatusCode::OK, body))
+}
+
+/// Complete a prefix over names, skills and tags
+#[utoipa::path(
+    tag = "agents",
+    params(SuggestQuery),
+    security((), ("token" = [])),
+    responses((status = 200, description = "Completions, best first", body = Suggestions))
+)]
+#[get("/v1/agents:suggest")]
+pub async fn agent_suggest(
+    caller: Anyone,
+    query: Query<SuggestQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let suggestions = suggest(&state.context, &caller.0, &query.0).await?;
+    answer::json(StatusCode::OK, &suggestions)
+}
+
+/// The agents behind a card URL, endpoint URL, host, URN or digest
+///
+/// Exactly one of the parameters is to be given.
+#[utoipa::path(
+    tag = "agents",
+    params(LookupQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The agents, best match first", body = Lookup),
+        (status = 404, description = "No agent that the caller may see is behind it"),
+    )
+)]
+#[get("/v1/agents:lookup")]
+pub async fn agent_lookup(
+    caller: Anyone,
+    query: Query<LookupQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = lookup(&state.context, &caller.0, &query.0).await?;
+    answer::json(StatusCode::OK, &found)
+}

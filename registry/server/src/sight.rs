@@ -1,0 +1,92 @@
+//! Who may find an agent and see it (model.md section 7).
+
+use uuid::Uuid;
+
+use crate::caller::CURATORS;
+use crate::caller::Caller;
+use crate::caller::INTERNAL;
+use crate::caller::PUBLIC;
+use crate::caller::account_label;
+use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
+use a2a_registry_store::entity::{agent, hold};
+
+/// How far an agent is open to others than its owner and the curators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Openness {
+    /// It is listed.
+    Listed,
+    /// It is not listed, and nothing holds it back.
+    Unlisted,
+    /// Something holds it back, which is between its owner and the curators (model.md section 5).
+    Held,
+}
+
+impl Openness {
+    pub(crate) const fn of(listed: bool, is_held: bool) -> Self {
+        match (is_held, listed) {
+            (true, _) => Self::Held,
+            (false, true) => Self::Listed,
+            (false, false) => Self::Unlisted,
+        }
+    }
+}
+
+/// Whether an agent is listed under these holds; never one of which it is not known where it stands.
+pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
+    let holds: Vec<Hold> = holds.iter().map(hold::Model::shown).collect();
+    let lifecycle = agent.lifecycle.known();
+    lifecycle.is_some_and(|lifecycle| listed(lifecycle, &holds))
+}
+
+/// The labels of which a caller must hold one to find an agent.
+///
+/// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
+/// What is withheld is shown to its owner, which is its submitter while it is nobody's. Where an agent stands, or who may
+/// find it, as only a later build knows it is a reason to show it to nobody.
+pub(crate) fn visible_to(
+    agent: &agent::Model,
+    openness: Openness,
+    registrants: &[Uuid],
+) -> Vec<String> {
+    let (Some(_), Some(visibility)) = (agent.lifecycle.known(), agent.visibility.known()) else {
+        return Vec::new();
+    };
+    let mut labels = match (openness, visibility) {
+        (Openness::Listed, Visibility::Public) => return vec![PUBLIC.into()],
+        (Openness::Listed, Visibility::Internal) => return vec![INTERNAL.into()],
+        _ => vec![CURATORS.to_owned()],
+    };
+    labels.extend(agent.owner_id.map(account_label));
+    let to_others = visibility == Visibility::Public && openness != Openness::Held;
+    let is_open = to_others || agent.owner_id.is_none();
+    let submitter = agent.submitter.filter(|_| is_open);
+    labels.extend(
+        submitter
+            .filter(|submitter| Some(*submitter) != agent.owner_id)
+            .map(account_label),
+    );
+    if to_others {
+        let known = labels.len();
+        let further = registrants.iter().copied().map(account_label);
+        let further: Vec<String> = further
+            .filter(|label| !labels[..known].contains(label))
+            .collect();
+        labels.extend(further);
+    }
+    labels
+}
+
+/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
+pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
+    let submitted = is_nobodys && agent.owner_id.is_none() && caller.is(agent.submitter);
+    submitted || caller.is(agent.owner_id)
+}
+
+/// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
+pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
+    let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
+    let labels = caller.labels();
+    visible_to(agent, Openness::of(false, is_held), &own)
+        .iter()
+        .any(|label| labels.contains(label))
+}

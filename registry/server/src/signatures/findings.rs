@@ -1,0 +1,91 @@
+//! What is to be said about the signatures of a card and the keys they name.
+
+use a2a_card::{Finding, Reason, Severity, SignatureEntry, SignatureState, Verdict};
+use a2a_card::{uncovered_findings, verified_state};
+
+use crate::signatures::KeptKeySet;
+use crate::signatures::Signatures;
+use crate::signatures::verdict;
+
+impl Signatures {
+    /// What is to be said about them. A card whose signature is invalid and keys of another house are errors, so
+    /// that no rule approves the card without a person; keys that are merely away are not.
+    pub(crate) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
+        let state = verified_state(&self.entries, |_| false);
+        let mut findings = uncovered_findings(bytes, &self.entries);
+        let entries = self.entries.iter().enumerate();
+        findings.extend(entries.filter_map(|(place, entry)| self.of_entry(place, entry, state)));
+        findings.extend(self.key_sets.iter().filter_map(|set| self.of_set(set)));
+        findings
+    }
+
+    fn of_entry(
+        &self,
+        place: usize,
+        entry: &SignatureEntry,
+        state: SignatureState,
+    ) -> Option<Finding> {
+        let (rule, severity, hint) = match &entry.verdict {
+            Verdict::Valid { .. }
+            | Verdict::Malformed {
+                reason: Reason::NotJws,
+            } => return None,
+            Verdict::Invalid { reason }
+            | Verdict::Malformed { reason }
+            | Verdict::Refused { reason } => {
+                // Another signature that verifies covers the whole card as well.
+                let severity = match state {
+                    SignatureState::Invalid => Severity::Error,
+                    _ => Severity::Warning,
+                };
+                ("signature.invalid", severity, reason.explanation().into())
+            }
+            Verdict::KeyUnknown => {
+                let named = |set: &&KeptKeySet| Some(&set.url) == entry.jku.as_ref();
+                // A set that is away or lies in another house has a finding of its own.
+                self.key_sets
+                    .iter()
+                    .find(named)
+                    .filter(|set| set.error.is_none())?;
+                let hint = verdict::missing_key(entry, &self.key_sets);
+                ("signature.unknown_kid", Severity::Warning, hint)
+            }
+        };
+        Some(Finding {
+            rule: rule.into(),
+            severity,
+            pointer: format!("/signatures/{place}"),
+            found: format!(
+                "kid {}, alg {}",
+                verdict::shortened(entry.kid.as_deref().unwrap_or("missing")),
+                verdict::shortened(entry.alg.as_deref().unwrap_or("missing"))
+            ),
+            wanted: "a signature over this card by a key of its key set, or by an enrolled one"
+                .into(),
+            hint,
+            section: "1.0 §8.4.3".into(),
+        })
+    }
+
+    /// A key set that could not be had. Nobody misses it where its signatures verify all the same, as with an
+    /// enrolled key.
+    fn of_set(&self, set: &KeptKeySet) -> Option<Finding> {
+        let hint = set.error.clone()?;
+        if self.verify_without(set) {
+            return None;
+        }
+        let (rule, severity) = match set.foreign {
+            true => ("signature.foreign_keys", Severity::Error),
+            false => ("signature.keys", Severity::Warning),
+        };
+        Some(Finding {
+            rule: rule.into(),
+            severity,
+            pointer: "/signatures".into(),
+            found: set.url.clone(),
+            wanted: "a key set at `jku`, on the card's own origin".into(),
+            hint,
+            section: "1.0 §8.4.2".into(),
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! The rows of a domain and of what is asked of it.
+
+pub mod places;
+
+use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use url::Url;
+
+use crate::context::Context;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{domain, source};
+
+/// Whether a source names cards instead of giving one.
+pub(crate) fn is_catalog(row: &source::Model) -> bool {
+    row.kind.known().is_some_and(SourceKind::is_catalog)
+}
+
+/// Whether a source gives a card. One of a kind that only a later build knows counts for nothing: it is neither this nor a
+/// catalog.
+pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
+    row.kind.known().is_some_and(|kind| !kind.is_catalog())
+}
+
+/// Where the catalogs of an origin lie.
+pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
+    SourceKind::CATALOGS.map(|kind| {
+        let path = match kind {
+            SourceKind::AiCatalog => AI_CATALOG_PATH,
+            _ => ARD_PATH,
+        };
+        let mut url = origin.clone();
+        url.set_path(path);
+        (kind, url.into())
+    })
+}
+
+/// Whether a URL stands for the well-known paths of its origin.
+pub(crate) fn is_well_known(url: &Url) -> bool {
+    [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
+}
+
+/// Whether a source asks for the card at that URL.
+pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
+    match row.kind.known() {
+        Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
+        Some(SourceKind::WellKnown) => {
+            is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
+        }
+        Some(SourceKind::Ard | SourceKind::AiCatalog) | None => false,
+    }
+}
+
+/// What callers call a source: nothing that tells how many there are, or which was there before.
+pub(crate) fn source_name(context: &Context, source: &source::Model) -> String {
+    let number = context.signer.number(&["source", &source.id.to_string()]);
+    format!("{number:016x}")
+}
+
+/// What a source of cards asks for: a URL, or the well-known paths of an origin. Two sources that ask for the same bring
+/// one agent.
+pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
+    let parsed = Url::parse(url).ok().filter(is_well_known);
+    match (kind, parsed) {
+        (SourceKind::WellKnown, _) => (true, url.to_owned()),
+        (_, Some(well_known)) => (
+            true,
+            format!("{}/", well_known.origin().ascii_serialization()),
+        ),
+        _ => (false, url.to_owned()),
+    }
+}
+
+/// The slot of a domain's well-known paths (model.md section 3).
+const WELL_KNOWN_SLOT: &str = "well-known";
+
+/// The slot whose agent a source of a domain gives the cards of (model.md section 3). A catalog's identifier is marked as
+/// one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
+pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
+    let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
+    match (row.kind.known(), &row.identifier) {
+        (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
+            WELL_KNOWN_SLOT.to_owned()
+        }
+        (Some(SourceKind::Entry), Some(identifier)) => format!("entry {identifier}"),
+        _ => row.url.clone(),
+    }
+}
+
+/// A domain that nobody has proved; its visit is due, and where it is a host name its look for proofs, which at least
+/// asks its name server for an opt-out.
+pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
+    domain::Model {
+        id: 0,
+        name: name.into(),
+        scheme: scheme.into(),
+        state: DomainState::Unverified.into(),
+        generation: 1,
+        account_id: None,
+        nominated_from: None,
+        generation_since: now.0,
+        owner_id: None,
+        dns_proved: false,
+        contact: None,
+        opted_out_by: None,
+        lapsed_at: None,
+        check_due_at: host_of(name).map(|_| now.0),
+        created_at: now.0,
+        deleted_at: None,
+        visit_due_at: Some(now.0),
+        visit_interval_us: None,
+        network: None,
+        not_before: now.0,
+        wanted_at: None,
+        lease: None,
+        leased_until: None,
+    }
+}
+
+/// The host of a domain's name, without its port; `None` for an address and for this machine's own names, of which no
+/// name server is asked.
+pub(crate) fn host_of(name: &str) -> Option<&str> {
+    let host = match name.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => name,
+    };
+    let own = host == "localhost" || host.ends_with(".localhost");
+    let literal = host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok();
+    (!own && !literal).then_some(host)
+}
+
+/// A source that was never asked, and is due.
+pub(crate) fn new_source(
+    domain_id: i64,
+    kind: SourceKind,
+    url: String,
+    now: Timestamp,
+) -> source::Model {
+    source::Model {
+        id: 0,
+        domain_id,
+        kind: kind.into(),
+        url,
+        identifier: None,
+        catalog_id: None,
+        unlisted_since: None,
+        unlisted_looks: 0,
+        agent_id: None,
+        approve_as: None,
+        validator_url: None,
+        etag: None,
+        last_modified: None,
+        vary: None,
+        max_age: None,
+        next_due_at: now.0,
+        planned_at: None,
+        interval_us: 0,
+        full_wanted: false,
+        attempts: 0,
+        last_success_at: None,
+        last_full_at: None,
+        answered_from: None,
+        failing_as: None,
+        failing_since: None,
+        failures: 0,
+        cause_since: None,
+        cause_latest: None,
+        cause_looks: 0,
+        liveness: SourceState::New.into(),
+        liveness_reason: None,
+        created_at: now.0,
+        ended_at: None,
+        answered_by: None,
+        limit_met: None,
+    }
+}

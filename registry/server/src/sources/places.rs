@@ -1,0 +1,130 @@
+//! How many agents a domain may have, and for whom the last places are kept (model.md section 10).
+
+use std::collections::BTreeMap;
+
+use crate::config::LimitsConfig;
+use crate::sources::asked_for;
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_store::entity::source;
+
+/// What is asked of a domain for cards, with the strongest word behind each: sources that ask for the same take one place
+/// together, so that nobody takes a second one by naming what is there already.
+pub(crate) fn cards_asked_for<'a>(
+    sources: impl Iterator<Item = &'a source::Model>,
+    standing: impl Fn(&source::Model) -> Standing,
+) -> BTreeMap<(bool, String), Standing> {
+    let mut asked = BTreeMap::new();
+    for row in sources {
+        let kind = row.kind.known().filter(|kind| !kind.is_catalog());
+        let Some(kind) = kind else { continue };
+        let standing = standing(row);
+        asked
+            .entry(asked_for(kind, &row.url))
+            .and_modify(|known: &mut Standing| *known = standing.max(*known))
+            .or_insert(standing);
+    }
+    asked
+}
+
+/// What is taken of a domain's places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Places {
+    most: usize,
+    reserved: usize,
+    own: usize,
+    nominated: usize,
+}
+
+/// Counts the places that these have taken.
+pub(crate) fn places(limits: &LimitsConfig, taken: impl IntoIterator<Item = Standing>) -> Places {
+    let mut places = Places {
+        most: limits.agents_per_domain,
+        reserved: limits.agents_reserved.min(limits.agents_per_domain / 2),
+        own: 0,
+        nominated: 0,
+    };
+    for standing in taken {
+        places.take(standing);
+    }
+    places
+}
+
+impl Places {
+    /// Takes one more.
+    pub(crate) const fn take(&mut self, standing: Standing) {
+        match standing {
+            Standing::Covered => self.own += 1,
+            Standing::Admitted | Standing::Nomination => self.nominated += 1,
+        }
+    }
+
+    /// Why there is no further place for somebody; `None` where there is one.
+    pub(crate) fn refusal(&self, domain: &str, standing: Standing) -> Option<String> {
+        let Self {
+            most,
+            reserved,
+            own,
+            nominated,
+        } = *self;
+        let full = own + nominated >= most;
+        match standing {
+            // However many others have come first.
+            Standing::Covered if full && own >= reserved => Some(format!(
+                "{domain} has as many agents as a domain may have, {most}"
+            )),
+            Standing::Covered => None,
+            _ if full || nominated >= most - reserved => Some(format!(
+                "{domain} has as many agents as others than its proved owner may register, {}",
+                most - reserved
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(own: usize, nominated: usize, standing: Standing) -> bool {
+        let limits = LimitsConfig {
+            agents_per_domain: 5,
+            agents_reserved: 2,
+            ..LimitsConfig::default()
+        };
+        let taken = [(Standing::Covered, own), (Standing::Nomination, nominated)];
+        let taken = taken
+            .iter()
+            .flat_map(|(standing, count)| std::iter::repeat_n(*standing, *count));
+        places(&limits, taken)
+            .refusal("a.example", standing)
+            .is_some()
+    }
+
+    #[test]
+    fn the_last_places_are_the_owners() {
+        use Standing::{Admitted, Covered, Nomination};
+        for (own, nominated, standing, expected) in [
+            (0, 2, Nomination, false),
+            (0, 3, Nomination, true),
+            (0, 3, Admitted, true),
+            (0, 3, Covered, false),
+            (1, 3, Covered, false),
+            (2, 3, Covered, true),
+            (4, 0, Covered, false),
+            (5, 0, Covered, true),
+            (4, 0, Nomination, false),
+            (5, 0, Nomination, true),
+            // What was there before there was a reserve leaves it to the owner all the same.
+            (0, 5, Covered, false),
+            (1, 9, Covered, false),
+            (2, 9, Covered, true),
+        ] {
+            assert_eq!(
+                refused(own, nominated, standing),
+                expected,
+                "{own} {nominated} {standing}"
+            );
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Putting the registry together.
+
+use crate::admission::rules::apply_rules;
+use crate::ownership::attribution::attribute_sources;
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use a2a_crawler::Clock;
+use a2a_crawler::guard::Guard;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::sync::{Notify, watch};
+
+use crate::accounts::tokens;
+use crate::agents::cards::CardCache;
+use crate::commit::changes::Changes;
+use crate::config::Config;
+use crate::config::SynchronousConfig;
+use crate::context::Context;
+use crate::context::Wake;
+use crate::crawl::leasing::Stream;
+use crate::crawl::outage::Outage;
+use crate::data_dir::DataDir;
+use crate::health::readiness::Disk;
+use crate::health::readiness::Heard;
+use crate::meaning::Meanings;
+use crate::paging::Signer;
+use crate::search::SearchCache;
+use a2a_registry_domain::admission::Rules;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_search::{Index, IndexConfig, Opened};
+use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
+
+/// The variable with the admin token an operator has chosen.
+pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The setting that holds the key of page tokens.
+const PAGE_KEY: &str = "page_token_key";
+/// The setting that tells one database from another.
+const IDENTITY: &str = "identity";
+
+/// Why the registry does not start: one line for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub String);
+
+/// What starting has brought about.
+#[derive(Debug)]
+pub struct Started {
+    /// The registry.
+    pub context: Arc<Context>,
+    /// The admin token, where this start has made one. It is shown once.
+    pub admin_token: Option<String>,
+    /// Why the index is to be built anew, where it is.
+    pub rebuild: Option<String>,
+}
+
+impl Context {
+    /// Takes the data folder, opens database and index, and puts everything together. Nothing runs yet.
+    /// `bootstrap_token` is the admin token an operator has chosen, of 32 characters at least.
+    ///
+    /// # Errors
+    /// Where the folder is taken, the database away or the configuration does not fit.
+    pub async fn build(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        bootstrap_token: Option<&str>,
+    ) -> Result<Started, StartError> {
+        let (context, rebuild) = Self::assemble(config, clock, entropy).await?;
+        if !context.store.is_postgres() {
+            // This process is alone with the database, so what is still leased was leased by one that was
+            // killed. Without this those domains would wait until the leases run out, minutes from now.
+            // The first write of all: where the file takes none, this says which file that is.
+            context
+                .store
+                .visits_forget_leases()
+                .await
+                .map_err(|error| {
+                    let database = shown_url(&context.config);
+                    StartError(format!("the database {database} cannot be used: {error}"))
+                })?;
+        }
+        let admin_token = tokens::bootstrap(
+            &context.store,
+            bootstrap_token,
+            context.now(),
+            context.entropy.as_ref(),
+        )
+        .await?;
+        attribute_sources(&context).await.map_err(|error| {
+            let reason = error.internal.unwrap_or(error.public);
+            StartError(format!(
+                "what was registered could not be attributed: {reason}"
+            ))
+        })?;
+        apply_rules(&context).await.map_err(|error| {
+            let reason = error.internal.unwrap_or(error.public);
+            StartError(format!("the rules could not be applied: {reason}"))
+        })?;
+        Ok(Started {
+            context: Arc::new(context),
+            admin_token,
+            rebuild,
+        })
+    }
+
+    /// Takes the data folder, opens database and index, and changes nothing of what they say. Answers why
+    /// the index is to be built anew, where it is.
+    ///
+    /// # Errors
+    /// As [`Context::build`].
+    pub(crate) async fn assemble(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<(Self, Option<String>), StartError> {
+        let options = store_options(&config);
+        let data_dir = DataDir::open(&config.store.data_dir, options.sqlite_file().as_deref())
+            .map_err(|error| StartError(error.to_string()))?;
+        let store = Store::open(&options).await.map_err(|error| {
+            StartError(format!(
+                "the database {} cannot be used: {error}",
+                shown_url(&config)
+            ))
+        })?;
+        let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
+        let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
+        // Nothing is kept in memory yet that an earlier event could have made wrong, beside the index.
+        let noted = match index.is_missing() {
+            true => events::highest_seq(&store)
+                .await
+                .map_err(|error| StartError(format!("the database failed: {error}")))?,
+            false => index.applied_seq(),
+        };
+        let outage = Outage::kept(&store, clock.now().into())
+            .await
+            .map_err(|error| StartError(format!("the database failed: {error}")))?;
+        let rules = Rules {
+            deny_domains: config.governance.deny_domains.clone(),
+            allow_domains: config.governance.allow_domains.clone(),
+            approve_all: config.governance.approve_all,
+        };
+        let context = Self {
+            guard: Arc::new(Guard::new(config.crawler.guard())),
+            cards: CardCache::new(config.limits.card_cache_megabytes),
+            searches: SearchCache::new(config.search.cache_megabytes),
+            meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
+            heard: Heard::new(clock.monotonic()),
+            noted: AtomicI64::new(noted),
+            disk: Disk::default(),
+            index_asked: tokio::sync::Mutex::default(),
+            stream: Stream::new(&config.crawler, clock.now(), outage),
+            changes: Changes::default(),
+            wake: Wake {
+                visits: Notify::new(),
+                checks: Notify::new(),
+                foreign: Notify::new(),
+                events: watch::Sender::new(0),
+                applied: watch::Sender::new(0),
+                following: AtomicBool::new(false),
+                reindex: Notify::new(),
+                damage: Notify::new(),
+                derive: Notify::new(),
+            },
+            fetcher: OnceLock::new(),
+            rules,
+            signer,
+            store,
+            index,
+            clock,
+            entropy,
+            config,
+            _data_dir: data_dir,
+        };
+        Ok((context, rebuild))
+    }
+
+    /// Closes the database.
+    pub async fn close(&self) {
+        if let Err(error) = self.store.close().await {
+            tracing::warn!(%error, "the database did not close in order");
+        }
+    }
+}
+
+pub(crate) fn store_options(config: &Config) -> StoreOptions {
+    StoreOptions {
+        url: config.database_url(),
+        cache_megabytes: config.store.sqlite_cache_megabytes,
+        synchronous: match config.store.synchronous {
+            SynchronousConfig::Normal => Synchronous::Normal,
+            SynchronousConfig::Full => Synchronous::Full,
+        },
+    }
+}
+
+/// The database's URL without its password.
+pub(crate) fn shown_url(config: &Config) -> String {
+    let text = config.database_url();
+    match url::Url::parse(&text) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(None);
+            url.into()
+        }
+        _ => text,
+    }
+}
+
+async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
+    let mut fresh = [0; 32];
+    entropy.fill(&mut fresh);
+    let key = store
+        .setting_get_or_put(PAGE_KEY, &STANDARD.encode(fresh))
+        .await
+        .map_err(|error| StartError(format!("the database failed: {error}")))?;
+    STANDARD
+        .decode(key)
+        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is broken")))
+}
+
+/// Opens the index and says why it is to be built anew, where it is: it is missing, broken or of another
+/// schema. An index that belongs to another database, or has seen events that this one has not (as
+/// after a backup was put back), is removed: it must never be served.
+async fn open_index(
+    config: &Config,
+    store: &Store,
+    entropy: &dyn Entropy,
+) -> Result<(Index, Option<String>), StartError> {
+    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    let mut fresh = [0; 16];
+    entropy.fill(&mut fresh);
+    let identity = store
+        .setting_get_or_put(IDENTITY, &STANDARD.encode(fresh))
+        .await
+        .map_err(failed)?;
+    let highest = events::highest_seq(store).await.map_err(failed)?;
+    let owner = config.store.data_dir.join("index-of");
+    if std::fs::read_to_string(&owner).ok().as_deref() != Some(&identity) {
+        remove_index(config)?;
+        std::fs::write(&owner, &identity).map_err(|error| {
+            StartError(format!("{} cannot be written: {error}", owner.display()))
+        })?;
+    }
+    let (mut index, mut opened) = index_at(config)?;
+    if matches!(opened, Opened::Ready { applied_seq } if applied_seq > highest) {
+        drop(index);
+        remove_index(config)?;
+        (index, opened) = index_at(config)?;
+    }
+    let Opened::Rebuild { reason } = opened else {
+        return Ok((index, None));
+    };
+    if !agents::agents_walk(store, None, 1)
+        .await
+        .map_err(failed)?
+        .is_empty()
+    {
+        return Ok((index, Some(reason)));
+    }
+    // Nothing is known yet, so the empty index is right at once.
+    index
+        .begin_rebuild()
+        .and_then(|rebuild| rebuild.finish(highest))
+        .map_err(|error| StartError(format!("the index cannot be made: {error}")))?;
+    Ok((index, None))
+}
+
+fn index_at(config: &Config) -> Result<(Index, Opened), StartError> {
+    let index_config = IndexConfig {
+        writer_memory: config.search.writer_megabytes * 1024 * 1024,
+        ..IndexConfig::default()
+    };
+    Index::open(&config.index_dir(), index_config)
+        .map_err(|error| StartError(format!("the index cannot be opened: {error}")))
+}
+
+fn remove_index(config: &Config) -> Result<(), StartError> {
+    match std::fs::remove_dir_all(config.index_dir()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StartError(format!(
+            "the old index {} cannot be removed: {error}",
+            config.index_dir().display()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Tests of the HTTP interface against a real registry in a temporary folder.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod access;
+mod authorization;
+mod bad_input;
+mod cards;
+mod document;
+mod events;
+mod headers;
+mod pages;
+mod tls;
+
+use crate::accounts::tokens::authenticate;
+use crate::accounts::tokens::token_create;
+use std::sync::Arc;
+
+use a2a_crawler::{Clock, SystemClock};
+use actix_web::body::{MessageBody, to_bytes};
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::test::{TestRequest, init_service};
+use actix_web::web;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::application::application;
+use crate::caller::Caller;
+use crate::config::AllowPorts;
+use crate::config::Config;
+use crate::context::Context;
+use crate::http::state::State;
+use crate::metrics::Metrics;
+use a2a_registry_api::NewToken;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::role::Role;
+
+/// The admin's token in every test.
+const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
+
+/// A registry of its own for one test.
+struct Registry {
+    state: web::Data<State>,
+    _folder: tempfile::TempDir,
+}
+
+impl Registry {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::by(Arc::new(SystemClock), adjust).await
+    }
+
+    /// One that goes by that clock.
+    async fn by(clock: Arc<dyn Clock>, adjust: impl FnOnce(&mut Config)) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.crawler.allow_http = true;
+        config.crawler.allow_ports = AllowPorts::Word("any".into());
+        adjust(&mut config);
+        let entropy = Arc::new(SystemEntropy::default());
+        let started = Context::build(config, clock, entropy, Some(ADMIN))
+            .await
+            .unwrap();
+        let metrics = Arc::new(Metrics::new());
+        let state = State::new(started.context, metrics, CancellationToken::new());
+        Self {
+            state: web::Data::new(state),
+            _folder: folder,
+        }
+    }
+
+    fn context(&self) -> &Context {
+        &self.state.context
+    }
+
+    async fn admin(&self) -> Caller {
+        authenticate(self.context(), ADMIN).await.unwrap()
+    }
+
+    /// A token of a new account with that role.
+    async fn token(&self, role: Role) -> String {
+        let new = NewToken {
+            account: role.to_string(),
+            role: Some(role),
+            name: "test".into(),
+            expires_in_days: None,
+        };
+        token_create(self.context(), &self.admin().await, &new)
+            .await
+            .unwrap()
+            .secret
+    }
+
+    /// One request to a server of its own, answered in full.
+    async fn ask(&self, request: TestRequest) -> Answer {
+        let service = init_service(application(self.state.clone())).await;
+        Answer::read(service.call(request.to_request()).await.unwrap()).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask(TestRequest::get().uri(path)).await
+    }
+}
+
+/// An answer read to its end.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    headers: actix_web::http::header::HeaderMap,
+    body: web::Bytes,
+}
+
+impl Answer {
+    async fn read<B: MessageBody>(response: ServiceResponse<B>) -> Self {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let body = to_bytes(response.into_body()).await.ok().unwrap();
+        Self {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// Demands a problem document of that kind, and gives it.
+    #[track_caller]
+    fn problem(&self, status: u16, slug: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let document = self.json();
+        assert_eq!(document["type"], format!("/problems/{slug}"), "{document}");
+        assert_eq!(document["status"], status);
+        assert!(!document["detail"].as_str().unwrap().is_empty());
+        document
+    }
+}
+
+fn bearer(request: TestRequest, token: &str) -> TestRequest {
+    request.insert_header(("authorization", format!("Bearer {token}")))
+}

@@ -1,0 +1,188 @@
+//! Cards are handed out byte for byte, by every address they have.
+
+use crate::domains::register::register;
+use crate::events::log::event_signal;
+use std::collections::BTreeSet;
+
+use actix_web::test::TestRequest;
+use ring::digest::{SHA256, digest};
+
+use crate::jobs;
+use crate::jobs::JobOptions;
+use crate::tests::ADMIN;
+use crate::tests::Registry;
+use crate::tests::bearer;
+use a2a_registry_api::Registration;
+
+/// Registers the sample agents with a registry that approves everything, and waits for one to be found.
+pub(crate) async fn with_agents(
+    registry: &Registry,
+) -> (String, jobs::Jobs, a2a_registry_demo::SampleAgents) {
+    let jobs = jobs::start(&registry.state.context, JobOptions::default()).unwrap();
+    let samples = a2a_registry_demo::start_agents(registry.context().clock())
+        .await
+        .unwrap();
+    let admin = registry.admin().await;
+    for agent in &samples.agents {
+        let what = Registration {
+            card_url: Some(agent.card_url.clone()),
+            ..Registration::default()
+        };
+        register(registry.context(), &admin, &what).await.unwrap();
+    }
+    let mut signal = event_signal(registry.context());
+    let found = async {
+        loop {
+            let list = registry.get("/v1/agents?q=flights").await.json();
+            if let Some(id) = list["agents"][0]["id"].as_str() {
+                return id.to_owned();
+            }
+            let tick = std::time::Duration::from_millis(50);
+            let _ = tokio::time::timeout(tick, signal.changed()).await;
+        }
+    };
+    let id = tokio::time::timeout(std::time::Duration::from_secs(20), found)
+        .await
+        .unwrap();
+    (id, jobs, samples)
+}
+
+#[actix_web::test]
+async fn a_card_is_given_in_the_form_of_another_version() {
+    let registry = Registry::with(|config| config.governance.approve_all = true).await;
+    let (id, jobs, samples) = with_agents(&registry).await;
+    let card = registry.get(&format!("/v1/agents/{id}/card")).await;
+    let original = a2a_card::parse(&card.body).unwrap();
+    assert!(!card.headers.contains_key("a2a-registry-conversion"));
+    for (target, members) in [
+        ("1.0", ["supportedInterfaces", "skills"]),
+        ("0.3", ["url", "protocolVersion"]),
+    ] {
+        let path = format!("/v1/agents/{id}/card?as={target}");
+        let converted = registry.get(&path).await;
+        assert_eq!(converted.status, 200);
+        assert_eq!(converted.header("content-type"), "application/json");
+        let read = a2a_card::parse(&converted.body).unwrap();
+        let document = converted.json();
+        for member in members {
+            assert!(document.get(member).is_some(), "{member} to {target}");
+        }
+        assert_eq!(read.card.name, original.card.name);
+        assert!(read.card.signatures.is_empty());
+        let mut extensions = read.card.capabilities.extensions.iter();
+        assert!(extensions.any(|extension| extension.uri == a2a_card::CONVERTED_EXTENSION));
+        let tag = converted.header("etag").to_owned();
+        assert_ne!(tag, card.header("etag"));
+        let told = converted.header("a2a-registry-conversion").to_owned();
+        let told = told.split(", ").filter(|rule| !rule.is_empty());
+        let told: BTreeSet<&str> = told.collect();
+        let findings = a2a_card::convert(&original, target.parse().unwrap()).findings;
+        let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(told, rules, "{target}");
+        // The agent speaks 1.0 alone.
+        assert_eq!(told.contains("convert.no-client"), target == "0.3");
+        let known = TestRequest::get()
+            .uri(&path)
+            .insert_header(("if-none-match", tag));
+        assert_eq!(registry.ask(known).await.status, 304);
+        let digest = a2a_card::digest(&card.body);
+        let version = registry.get(&format!("{path}&version={digest}")).await;
+        assert_eq!(version.body, converted.body);
+    }
+    let unknown = registry.get(&format!("/v1/agents/{id}/card?as=2.0")).await;
+    unknown.problem(400, "invalid-request");
+    jobs.stop().await;
+    samples.stop().await;
+}
+
+#[actix_web::test]
+async fn cards_are_handed_out_untouched() {
+    let registry = Registry::with(|config| config.governance.approve_all = true).await;
+    let (id, jobs, samples) = with_agents(&registry).await;
+    let card = registry.get(&format!("/v1/agents/{id}/card")).await;
+    assert_eq!(
+        (card.status.as_u16(), card.header("content-type")),
+        (200, "application/json")
+    );
+    let hash = digest(&SHA256, &card.body);
+    let hex: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let tag = card.header("etag").to_owned();
+    assert_eq!(tag, format!("\"sha256:{hex}\""));
+    assert!(card.header("cache-control").contains("no-cache"));
+
+    for path in [
+        format!("/v1/agents/{id}/card"),
+        format!("/agents/{id}/.well-known/agent-card.json"),
+        format!("/agents/{id}/.well-known/agent.json"),
+        format!("/v1/agents/{id}/card?version=sha256:{hex}"),
+    ] {
+        let eager = TestRequest::get()
+            .uri(&path)
+            .insert_header(("accept-encoding", "br, gzip"));
+        let same = registry.ask(eager).await;
+        assert_eq!(same.body, card.body, "{path}");
+        assert_eq!(same.header("content-encoding"), "", "{path}");
+        assert_eq!(same.header("etag"), tag, "{path}");
+        for known in [tag.clone(), format!("W/{tag}"), "*".into()] {
+            let request = TestRequest::get()
+                .uri(&path)
+                .insert_header(("if-none-match", known));
+            let again = registry.ask(request).await;
+            assert_eq!(
+                (again.status.as_u16(), again.header("etag")),
+                (304, tag.as_str()),
+                "{path}"
+            );
+            assert!(again.body.is_empty());
+        }
+        let other = TestRequest::get()
+            .uri(&path)
+            .insert_header(("if-none-match", "\"sha256:0\""));
+        assert_eq!(registry.ask(other).await.status, 200, "{path}");
+    }
+    let version = registry
+        .get(&format!("/v1/agents/{id}/card?version=sha256:{hex}"))
+        .await;
+    assert_eq!(
+        version.header("content-type"),
+        "application/a2a-agent-card+json"
+    );
+    assert!(version.header("cache-control").contains("max-age=300"));
+    registry
+        .get(&format!(
+            "/v1/agents/{id}/card?version=sha256:{}",
+            "0".repeat(64)
+        ))
+        .await
+        .problem(404, "not-found");
+
+    // What was withheld is as if it had never been, for anyone, at every address.
+    let shown = registry.get(&format!("/v1/agents/{id}")).await;
+    assert!(shown.header("etag").starts_with("W/"));
+    let act = bearer(
+        TestRequest::post().uri(&format!("/v1/agents/{id}:suspend")),
+        ADMIN,
+    );
+    let act = registry
+        .ask(act.set_json(serde_json::json!({"reason": "a test"})))
+        .await;
+    assert_eq!(act.json()["lifecycle"], "suspended");
+    for path in [
+        format!("/v1/agents/{id}"),
+        format!("/v1/agents/{id}/card"),
+        format!("/v1/agents/{id}/card?version=sha256:{hex}"),
+        format!("/v1/agents/{id}/versions"),
+        format!("/agents/{id}/.well-known/agent-card.json"),
+    ] {
+        let request = TestRequest::get()
+            .uri(&path)
+            .insert_header(("if-none-match", tag.clone()));
+        registry.ask(request).await.problem(404, "not-found");
+    }
+    jobs.stop().await;
+    samples.stop().await;
+}

@@ -1,0 +1,304 @@
+//! The checked-in `OpenAPI` document is the one the handlers make.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use actix_web::test::TestRequest;
+use serde_json::{Value, json};
+
+use crate::http::operations::all as operations;
+use crate::openapi::openapi_document;
+use crate::tests::ADMIN;
+use crate::tests::Registry;
+use crate::tests::bearer;
+
+#[test]
+fn the_checked_in_document_is_up_to_date() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi/openapi.json");
+    let made = openapi_document();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &made).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        kept == made,
+        "openapi/openapi.json is behind the handlers: run this test with UPDATE_EXPECT=1"
+    );
+}
+
+#[test]
+fn every_operation_is_named_once_and_tagged() {
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let all = operations();
+    for (index, operation) in all.iter().enumerate() {
+        assert!(
+            all[..index].iter().all(|other| other.id != operation.id),
+            "{operation:?}"
+        );
+        let method = operation.method.to_lowercase();
+        let described = &document["paths"][&operation.path][&method];
+        assert!(described["tags"][0].is_string(), "{operation:?}");
+        assert!(described["summary"].is_string(), "{operation:?}");
+        let answers = described["responses"].as_object().unwrap();
+        for (status, answer) in answers {
+            // Every answer has a status of its own, and every failure is a problem document.
+            let status: u16 = status.parse().unwrap();
+            let target = answer["$ref"]
+                .as_str()
+                .map(|target| target.trim_start_matches('#'));
+            let answer = target.map_or(answer, |target| document.pointer(target).unwrap());
+            let problem = answer["content"].get("application/problem+json").is_some();
+            assert_eq!(problem, status >= 400, "{operation:?} {status}");
+        }
+        assert!(
+            answers.contains_key("500") && answers.contains_key("503"),
+            "{operation:?}"
+        );
+    }
+}
+
+/// The names of an enum in the document are the ones that stand in answers, in requests and in the database.
+#[test]
+fn enums_are_named_as_on_the_wire() {
+    use a2a_registry_domain::coverage::Coverage;
+    use a2a_registry_domain::event::EventKind;
+    use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+    use a2a_registry_domain::review::{ChangeClass, ReviewState, VersionState};
+    use a2a_registry_domain::role::Role;
+    use a2a_registry_domain::signature::SignatureState;
+
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut documented = 0;
+    macro_rules! same {
+        ($($name:ident)+) => {$(
+            let names = &document["components"]["schemas"][stringify!($name)]["enum"];
+            let wire = serde_json::to_value($name::ALL).unwrap();
+            assert_eq!(names, &wire, stringify!($name));
+            documented += 1;
+        )+};
+    }
+    same!(ChangeClass Coverage EventKind Hold LivenessState ReviewState Role ShownLifecycle SignatureState VersionState Visibility);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let with_names = schemas
+        .values()
+        .filter(|schema| schema.get("enum").is_some());
+    assert_eq!(
+        with_names.count(),
+        documented,
+        "an enum that is not compared"
+    );
+}
+
+/// The limits of the document are those that the code checks; where the operator sets one, it is the operator's.
+#[test]
+fn limits_are_those_of_the_code() {
+    use crate::config::LimitsConfig;
+    use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, MAX_REASON};
+
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut page_sizes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let parameters = item["get"]["parameters"].as_array().into_iter().flatten();
+        for parameter in parameters {
+            let schema = &parameter["schema"];
+            match parameter["name"].as_str().unwrap() {
+                "page_size" => {
+                    assert_eq!(schema["minimum"], 1, "{path}");
+                    assert_eq!(schema["maximum"], MAX_PAGE, "{path}");
+                    assert_eq!(schema["default"], DEFAULT_PAGE, "{path}");
+                    page_sizes += 1;
+                }
+                "q" => assert_eq!(schema["maxLength"], LimitsConfig::default().query_chars),
+                _ => {}
+            }
+        }
+    }
+    assert!(page_sizes >= 6, "{page_sizes}");
+    let reason = &document["components"]["schemas"]["Reason"];
+    assert_eq!(reason["maxLength"], MAX_REASON);
+}
+
+#[actix_web::test]
+async fn the_document_served_has_the_limits_of_its_operator() {
+    let registry = Registry::with(|config| config.limits.query_chars = 77).await;
+    let document = registry.get("/openapi.json").await.json();
+    for path in ["/v1/agents", "/v1/agents:suggest"] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array();
+        let q = parameters.unwrap().iter().find(|one| one["name"] == "q");
+        assert_eq!(q.unwrap()["schema"]["maxLength"], 77, "{path}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn references(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(members) => {
+                for (name, member) in members {
+                    match member.as_str() {
+                        Some(target) if name == "$ref" => found.push(target.to_owned()),
+                        _ => references(member, found),
+                    }
+                }
+            }
+            serde_json::Value::Array(items) => {
+                items.iter().for_each(|item| references(item, found))
+            }
+            _ => {}
+        }
+    }
+    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 20);
+    for target in found {
+        let pointer = target.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{target}");
+    }
+}
+
+/// The schema that a member's own refers to, where it may be null too.
+fn named<'a>(document: &'a Value, member: &'a Value) -> &'a Value {
+    let schema = member.get("oneOf").map_or(member, |either| &either[0]);
+    let Some(name) = schema["$ref"].as_str() else {
+        return member;
+    };
+    let pointer = name.strip_prefix('#').unwrap();
+    document.pointer(pointer).unwrap()
+}
+
+/// Values just outside of what a schema allows.
+fn outside(schema: &Value) -> Vec<Value> {
+    let number = |name: &str| schema[name].as_i64();
+    let length = |name: &str| schema[name].as_u64().map(|length| length as usize);
+    let mut wrong: Vec<Value> = Vec::new();
+    wrong.extend(number("maximum").map(|most| (most + 1).into()));
+    wrong.extend(number("minimum").map(|least| (least - 1).into()));
+    wrong.extend(length("maxLength").map(|most| "a".repeat(most + 1).into()));
+    wrong.extend(length("minLength").map(|least| "a".repeat(least - 1).into()));
+    wrong
+}
+
+/// The limits that the document names are those that the code has: what lies just outside is refused by name.
+#[actix_web::test]
+async fn the_limits_of_parameters_are_those_of_the_code() {
+    let registry = Registry::new().await;
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut seen = BTreeSet::new();
+    for operation in operations() {
+        let method = operation.method.to_lowercase();
+        let described = &document["paths"][&operation.path][&method];
+        let parameters = described["parameters"].as_array();
+        for parameter in parameters.into_iter().flatten() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            let limits = outside(schema);
+            if name == "page_size" {
+                assert_eq!(
+                    (&schema["minimum"], &schema["maximum"]),
+                    (&json!(1), &json!(100))
+                );
+            }
+            // What is asked of an agent that is not there is not looked at.
+            if operation.path.contains('{') || limits.is_empty() {
+                continue;
+            }
+            seen.insert(format!("{} {name}", operation.id));
+            for wrong in limits {
+                let wrong = wrong
+                    .as_str()
+                    .map_or_else(|| wrong.to_string(), str::to_owned);
+                let other = match operation.id.as_str() {
+                    "agent_suggest" if name != "q" => "q=a&",
+                    _ => "",
+                };
+                let path = format!("{}?{other}{name}={wrong}", operation.path);
+                let request = bearer(TestRequest::get().uri(&path), ADMIN);
+                let problem = registry.ask(request).await.problem(400, "invalid-request");
+                assert_eq!(
+                    problem["errors"][0]["pointer"],
+                    format!("/{name}"),
+                    "{path}"
+                );
+            }
+        }
+    }
+    for known in [
+        "agent_search q",
+        "agent_suggest q",
+        "agent_lookup url",
+        "token_list page_size",
+        "event_list page_size",
+    ] {
+        assert!(seen.contains(known), "{known}: {seen:?}");
+    }
+}
+
+#[actix_web::test]
+async fn the_limits_of_a_new_token_are_those_of_the_code() {
+    let registry = Registry::new().await;
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let schema = &document["components"]["schemas"]["NewToken"];
+    let mut tried = 0;
+    for (name, member) in schema["properties"].as_object().unwrap() {
+        for wrong in outside(named(&document, member)) {
+            let mut new = json!({"account": "another", "role": "publisher", "name": "a test"});
+            new[name] = wrong;
+            let request = bearer(TestRequest::post().uri("/v1/tokens"), ADMIN).set_json(&new);
+            let problem = registry.ask(request).await.problem(400, "invalid-request");
+            assert_eq!(problem["errors"][0]["pointer"], format!("/{name}"), "{new}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 6, "{schema}");
+}
+
+#[actix_web::test]
+async fn the_document_and_its_page_are_served() {
+    let registry = Registry::new().await;
+    let document = registry.get("/openapi.json").await;
+    assert_eq!(document.body, openapi_document());
+    let folder = registry.get("/docs").await;
+    assert_eq!(
+        (folder.status.as_u16(), folder.header("location")),
+        (308, "docs/")
+    );
+    let page = registry.get("/docs/").await;
+    assert_eq!(page.status, 200);
+    let text = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(
+        page.header("content-security-policy")
+            .contains("script-src 'self';"),
+        "{page:?}"
+    );
+    assert!(
+        !text.contains("http://") && !text.contains("https://"),
+        "{text}"
+    );
+    // Everything the page loads is there, and no script stands in the page itself.
+    let mut loaded = 0;
+    for part in text
+        .split(['"', '\''])
+        .filter(|part| part.ends_with(".js") || part.ends_with(".css"))
+    {
+        let file = registry
+            .get(&format!("/docs/{}", part.trim_start_matches("./")))
+            .await;
+        assert_eq!(file.status, 200, "{part}");
+        loaded += 1;
+    }
+    assert!(loaded >= 3);
+    assert!(
+        text.split("<script")
+            .skip(1)
+            .all(|script| script.contains("src=")),
+        "{text}"
+    );
+    let start = registry.get("/docs/swagger-initializer.js").await;
+    assert!(String::from_utf8_lossy(&start.body).contains("../openapi.json"));
+    registry
+        .get("/docs/../../etc/passwd")
+        .await
+        .problem(404, "not-found");
+}

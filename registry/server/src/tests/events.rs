@@ -1,0 +1,267 @@
+//! The log of events, as pages and as a stream, over real sockets.
+
+use crate::accounts::tokens::token_create;
+use crate::accounts::tokens::token_revoke;
+use crate::domains::register;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use a2a_crawler::Clock;
+use actix_web::test::TestRequest;
+use futures::StreamExt;
+use time::OffsetDateTime;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::tests::ADMIN;
+use crate::tests::Registry;
+use crate::tests::bearer;
+use a2a_registry_api::{NewToken, Registration};
+use a2a_registry_domain::role::Role;
+
+/// Longer than anything here takes; only a failure waits for it.
+const LIMIT: Duration = Duration::from_secs(20);
+
+struct Served {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    running: JoinHandle<std::io::Result<()>>,
+}
+
+fn serve(registry: &Registry) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let context = Arc::clone(&registry.state.context);
+    let running = crate::http::server::run(
+        context,
+        listener,
+        shutdown.clone(),
+        Arc::new(Metrics::new()),
+    );
+    Served {
+        address,
+        shutdown,
+        running: tokio::spawn(running),
+    }
+}
+
+impl Served {
+    async fn open(&self, query: &str) -> reqwest::Response {
+        self.open_with(ADMIN, query).await
+    }
+
+    async fn open_with(&self, token: &str, query: &str) -> reqwest::Response {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client
+            .get(format!("http://{}/v1/events{query}", self.address))
+            .header("accept", "text/event-stream")
+            .header("accept-encoding", "gzip")
+            .bearer_auth(token)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(LIMIT, self.running)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+}
+
+/// Reads until the text has come.
+async fn read_until(
+    stream: &mut (impl futures::Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin),
+    wanted: &str,
+) -> String {
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        let part = tokio::time::timeout(LIMIT, stream.next()).await.unwrap();
+        text += std::str::from_utf8(&part.expect("the stream goes on").unwrap()).unwrap();
+    }
+    text
+}
+
+async fn register(registry: &Registry, port: u16) {
+    let what = Registration {
+        card_url: Some(format!("http://127.0.0.1:{port}/card.json")),
+        ..Registration::default()
+    };
+    register::register(registry.context(), &registry.admin().await, &what)
+        .await
+        .unwrap();
+}
+
+#[actix_web::test]
+async fn a_stream_tells_what_happens_and_goes_on_where_it_ended() {
+    let registry = Registry::new().await;
+    let served = serve(&registry);
+    register(&registry, 9).await;
+    let answer = served.open("").await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert!(!answer.headers().contains_key("content-encoding"));
+    let mut stream = answer.bytes_stream();
+    let before = read_until(&mut stream, "127.0.0.1:9\"").await;
+    assert!(before.contains("event: domain.registered\n"), "{before}");
+    register(&registry, 10).await;
+    let live = read_until(&mut stream, "127.0.0.1:10\"").await;
+    assert!(!live.contains("127.0.0.1:9\""), "{live}");
+    let last = live
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("id: "))
+        .unwrap()
+        .to_owned();
+
+    let page = registry
+        .ask(bearer(
+            TestRequest::get().uri(&format!("/v1/events?after={last}")),
+            ADMIN,
+        ))
+        .await;
+    assert_eq!(
+        page.json()["events"].as_array().unwrap().len(),
+        0,
+        "{page:?}"
+    );
+    register(&registry, 11).await;
+    let mut resumed = served.open(&format!("?after={last}")).await.bytes_stream();
+    let next = read_until(&mut resumed, "127.0.0.1:11\"").await;
+    assert!(!next.contains("127.0.0.1:10\""), "{next}");
+    drop(resumed);
+
+    // Shutting down ends the stream that is still open, and with it the server.
+    served.stop().await;
+    while let Some(part) = tokio::time::timeout(LIMIT, stream.next()).await.unwrap() {
+        part.unwrap();
+    }
+}
+
+/// How a token ends while a stream that it opened is busy, or is not.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Revoked,
+    Expired,
+}
+
+/// A stream ends with its token, and nothing that happens after that is sent on it.
+async fn a_stream_ends_with_its_token(end: End, busy: bool) {
+    let clock = Arc::new(MovedClock(Mutex::new(OffsetDateTime::now_utc())));
+    let registry = Registry::by(clock.clone(), |_| {}).await;
+    let served = serve(&registry);
+    let admin = registry.admin().await;
+    let new = NewToken {
+        account: "watcher".into(),
+        role: Some(Role::Curator),
+        name: "stream".into(),
+        expires_in_days: Some(1),
+    };
+    let token = token_create(registry.context(), &admin, &new)
+        .await
+        .unwrap();
+    let mut stream = served.open_with(&token.secret, "").await.bytes_stream();
+    read_until(&mut stream, "token.created").await;
+    match end {
+        End::Revoked => {
+            let revoked = token_revoke(registry.context(), &admin, token.token.id).await;
+            revoked.unwrap();
+        }
+        End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),
+    }
+    // Where nothing happens, the stream itself has to find out.
+    let write = async {
+        let mut port = 1;
+        while busy && port < 1000 {
+            port += 1;
+            register(&registry, port).await;
+        }
+        std::future::pending::<()>().await
+    };
+    let rest = async {
+        let mut rest = String::new();
+        while let Some(part) = stream.next().await {
+            rest += std::str::from_utf8(&part.unwrap()).unwrap();
+        }
+        rest
+    };
+    let rest = tokio::select! {
+        rest = tokio::time::timeout(LIMIT, rest) => rest.unwrap(),
+        () = write => unreachable!("it goes on for ever"),
+    };
+    assert!(!rest.contains("domain.registered"), "{end:?}: {rest}");
+    served.stop().await;
+}
+
+#[actix_web::test]
+async fn a_busy_stream_ends_with_its_token() {
+    a_stream_ends_with_its_token(End::Revoked, true).await;
+    a_stream_ends_with_its_token(End::Expired, true).await;
+}
+
+#[actix_web::test]
+async fn a_silent_stream_ends_with_its_token() {
+    a_stream_ends_with_its_token(End::Revoked, false).await;
+    a_stream_ends_with_its_token(End::Expired, false).await;
+}
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+struct MovedClock(Mutex<OffsetDateTime>);
+
+impl Clock for MovedClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[actix_web::test]
+async fn the_number_of_streams_is_bounded() {
+    let registry = Registry::with(|config| config.limits.streams = 2).await;
+    let served = serve(&registry);
+    let open = [served.open("").await, served.open("").await];
+    assert!(open.iter().all(|answer| answer.status() == 200));
+    let refused = served.open("").await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(
+        refused.headers()["content-type"],
+        "application/problem+json"
+    );
+    assert!(refused.headers().contains_key("retry-after"));
+    // Pages are still to be had.
+    let page = registry
+        .ask(bearer(TestRequest::get().uri("/v1/events"), ADMIN))
+        .await;
+    assert_eq!(page.status, 200);
+    drop(open);
+    let again = async { while served.open("").await.status() != 200 {} };
+    tokio::time::timeout(LIMIT, again).await.unwrap();
+    served.stop().await;
+}
+
+#[actix_web::test]
+async fn streams_take_no_pages_and_no_nonsense() {
+    let registry = Registry::new().await;
+    let stream = |query: &str| {
+        bearer(TestRequest::get().uri(&format!("/v1/events{query}")), ADMIN)
+            .insert_header(("accept", "text/event-stream"))
+    };
+    let paged = registry
+        .ask(stream("?page_size=5"))
+        .await
+        .problem(400, "invalid-request");
+    assert_eq!(paged["errors"][0]["pointer"], "/page_size");
+    registry
+        .ask(stream("").insert_header(("last-event-id", "x")))
+        .await
+        .problem(400, "invalid-request");
+    let head = registry
+        .ask(stream("").method(actix_web::http::Method::HEAD))
+        .await;
+    assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
+}
