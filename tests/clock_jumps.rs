@@ -1,10 +1,10 @@
 //! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
 
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_give_back;
 use a2a_registry_server::crawl::leasing::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::visits::leasing::visits_give_back;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;

@@ -7,8 +7,8 @@ mod generated;
 mod sweep;
 
 use a2a_registry_api::Hit;
-use a2a_registry_server::http::operations::Operation;
-use a2a_registry_server::http::operations::all as operations;
+use a2a_registry_server::openapi::operations::Operation;
+use a2a_registry_server::openapi::operations::all as operations;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 

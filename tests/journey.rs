@@ -335,7 +335,7 @@ impl Inside {
         .unwrap();
         let jobs = jobs::start(&started.context, JobOptions::default()).unwrap();
         let shutdown = CancellationToken::new();
-        let serving = a2a_registry_server::http::server::run(
+        let serving = a2a_registry_server::serve::run(
             Arc::clone(&started.context),
             listener,
             shutdown.clone(),

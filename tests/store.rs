@@ -1,10 +1,10 @@
 //! The store by itself: writing at once, tokens, bytes, a database that takes no writes.
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::accounts::tokens::token_revoke;
 use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::reviews::queue::review_approve;

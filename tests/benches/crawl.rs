@@ -25,8 +25,8 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::crawl::leasing::wake_crawler;
-use a2a_registry_server::events::log::event_signal;
+use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::visits::leasing::wake_crawler;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -37,7 +37,7 @@ use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInf
 use a2a_registry_search::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
-use a2a_registry_server::meaning::Step;
+use a2a_registry_server::meaning::embedding::Step;
 use a2a_registry_server::search::query::SearchQuery;
 use async_trait::async_trait;
 use uuid::Uuid;

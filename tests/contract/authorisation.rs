@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit, ReviewList};
-use a2a_registry_server::http::operations::Operation;
-use a2a_registry_server::http::operations::all as operations;
+use a2a_registry_server::openapi::operations::Operation;
+use a2a_registry_server::openapi::operations::all as operations;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_server::http::operations::all as operations;
 use a2a_registry_server::http::problem::ProblemDocument;
+use a2a_registry_server::openapi::operations::all as operations;
 use reqwest::{Method, Response};
 
 use super::filled;

@@ -3,12 +3,12 @@
 use a2a_registry_server::agents::acts::agent_resume;
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::commit::shown::event_signal;
 use a2a_registry_server::domains::acts::domain_list;
 use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::events::log::event_signal;
-use a2a_registry_server::ownership::owner::agent_patch;
 use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::indexing::index_next;
 use std::collections::BTreeSet;

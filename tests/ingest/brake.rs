@@ -1,12 +1,12 @@
 //! While so many fetches fail at once that the fault is likely ours, failures conclude nothing.
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::crawl_braked_since;
-use a2a_registry_server::crawl::outage::resume_outage;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::health::readiness::readiness;
+use a2a_registry_server::visits::outage::crawl_braked_since;
+use a2a_registry_server::visits::outage::resume_outage;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};

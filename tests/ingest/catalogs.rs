@@ -1,13 +1,13 @@
 //! Domains that publish several agents through catalogs (model.md section 3).
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::crawl::leasing::visits_next_due;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::visits::leasing::visits_next_due;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};

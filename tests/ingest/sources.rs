@@ -3,10 +3,10 @@
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register::register;

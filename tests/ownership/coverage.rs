@@ -1,16 +1,16 @@
 //! What a domain's proof covers, by every way in which a source comes in (model.md section 4): a stranger gets nothing
 //! listed under, named by, or levelled by another's domain.
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::owner::domain_transfer;
 use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::ownership::generation::domain_new_generation;
-use a2a_registry_server::ownership::owner::domain_transfer;
-use a2a_registry_server::ownership::verify::domain_verify;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;

@@ -1,7 +1,7 @@
 //! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
 
-use a2a_registry_server::ownership::generation::domain_new_generation;
-use a2a_registry_server::ownership::verify::domain_verify;
+use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::verify::domain_verify;
 use std::sync::Arc;
 
 use a2a_registry_api::NewGeneration;

@@ -3,9 +3,9 @@
 use a2a_crawler::dns::TxtAnswer;
 use a2a_crawler::guard::{AllowPorts, GuardConfig};
 use a2a_registry_server::config;
-use a2a_registry_server::crawl::leasing::visits_next_due;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use super::DOMAIN;

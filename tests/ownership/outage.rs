@@ -3,8 +3,8 @@
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
-use a2a_registry_server::crawl::leasing::crawl_braked_since;
 use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::visits::outage::crawl_braked_since;
 use time::Duration;
 
 use super::House;

@@ -1,7 +1,7 @@
 //! Looking for proofs asks a host for no more than visiting it would.
 
-use a2a_registry_server::crawl::leasing::networks_learn;
 use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::visits::leasing::networks_learn;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;

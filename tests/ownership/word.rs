@@ -4,9 +4,9 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{NewGeneration, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::domains::generation::domain_new_generation;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::ownership::generation::domain_new_generation;
 use time::Duration;
 
 use super::DOMAIN;

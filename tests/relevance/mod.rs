@@ -17,7 +17,7 @@ use a2a_registry_api::AgentList;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::asked_text;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::Step;
+use a2a_registry_server::meaning::embedding::Step;
 use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;

@@ -3,11 +3,10 @@
 //! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
 //! through the application and, past it, from the rows.
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_give_back;
 use a2a_registry_server::crawl::leasing::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::register::register;
@@ -18,6 +17,7 @@ use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::search::lookup;
 use a2a_registry_server::search::search;
+use a2a_registry_server::visits::leasing::visits_give_back;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 

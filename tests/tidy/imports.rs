@@ -19,15 +19,15 @@ const HOMES: [Home; 17] = [
     ("sqlx", &["registry/store/src"], STORE),
     (
         "actix_web",
-        &["registry/server/src/http", "registry/demo/src"],
+        &["registry/server/src", "registry/demo/src"],
         HTTP,
     ),
-    ("actix_http", &["registry/server/src/http"], HTTP),
-    ("actix_server", &["registry/server/src/http"], HTTP),
-    ("actix_service", &["registry/server/src/http"], HTTP),
-    ("utoipa_actix_web", &["registry/server/src/http"], HTTP),
-    ("tracing_actix_web", &["registry/server/src/http"], HTTP),
-    ("askama", &["registry/server/src/http"], HTTP),
+    ("actix_http", &["registry/server/src"], HTTP),
+    ("actix_server", &["registry/server/src"], HTTP),
+    ("actix_service", &["registry/server/src"], HTTP),
+    ("utoipa_actix_web", &["registry/server/src"], HTTP),
+    ("tracing_actix_web", &["registry/server/src"], HTTP),
+    ("askama", &["registry/server/src"], HTTP),
     (
         "tantivy",
         &["registry/search/src"],
@@ -62,7 +62,7 @@ const HOMES: [Home; 17] = [
 ];
 
 const STORE: &str = "SQL belongs into registry/store/src; add a method there";
-const HTTP: &str = "HTTP belongs into registry/server/src/http; hand plain values over";
+const HTTP: &str = "HTTP belongs into registry/server; hand plain values over";
 const EMBED: &str = "sentence encoding belongs into registry/embed/src";
 
 /// A call, the only places that may make it, and what to do instead.
@@ -212,7 +212,7 @@ fn strays_are_found() {
         "fn f() { Command::new(\"curl\"); }",
     ] {
         assert_eq!(
-            problems("registry/server/src/app/agents.rs", text),
+            problems("registry/search/src/agents.rs", text),
             1,
             "{text}"
         );
@@ -222,15 +222,15 @@ fn strays_are_found() {
         ("registry/store/src/rows.rs", "use sea_orm::Value;"),
         ("tests/agents.rs", "use sea_orm::Value;"),
         (
-            "registry/server/src/app/agents.rs",
+            "registry/search/src/agents.rs",
             "// use sea_orm::Value;\nfn f() { \"sea_orm::Value\"; }",
         ),
         (
-            "registry/server/src/app/agents.rs",
+            "registry/search/src/agents.rs",
             "use crate::store::sea_orm::Value;",
         ),
         (
-            "registry/server/src/app/agents.rs",
+            "registry/search/src/agents.rs",
             "#[cfg(test)]\nmod tests {\n use sea_orm::Value;\n}",
         ),
         (
@@ -242,7 +242,7 @@ fn strays_are_found() {
             "fn f() { g().expect(\"a port\"); }",
         ),
         (
-            "registry/server/src/app/agents.rs",
+            "registry/search/src/agents.rs",
             "fn f() { g().unwrap_or(1); }",
         ),
     ] {

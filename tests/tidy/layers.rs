@@ -6,7 +6,43 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, from the ground up: each may name those before it and none behind it,
 /// so there is no circle between two of them. Add a new module where it belongs.
-const ORDER: [&str; 5] = ["config", "app", "metrics", "jobs", "http"];
+const ORDER: [&str; 35] = [
+    "config",
+    "error",
+    "metrics",
+    "data_dir",
+    "caller",
+    "paging",
+    "sight",
+    "memory",
+    "context",
+    "database",
+    "commit",
+    "authentication",
+    "http",
+    "pages",
+    "sources",
+    "signatures",
+    "admission",
+    "visits",
+    "ownership",
+    "crawl",
+    "agents",
+    "meaning",
+    "search",
+    "domains",
+    "reviews",
+    "events",
+    "accounts",
+    "health",
+    "routes",
+    "openapi",
+    "application",
+    "serve",
+    "start",
+    "offline",
+    "jobs",
+];
 
 /// Where they lie.
 const SERVER: &str = "registry/server/src/";

@@ -11,8 +11,8 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::config::Overrides;
+use a2a_registry_server::error::StartError;
 use a2a_registry_server::offline;
-use a2a_registry_server::start::StartError;
 
 /// Which data a command works on.
 #[derive(Args, Debug, Clone, Default)]

@@ -25,13 +25,13 @@ use a2a_registry_server::config;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::config::Overrides;
 use a2a_registry_server::context::Context;
-use a2a_registry_server::http::server::{self, Listeners};
+use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::meaning::job::Models;
 use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::serve::{self as server, Listeners};
 use a2a_registry_server::start::BOOTSTRAP_TOKEN;
-use a2a_registry_server::start::StartError;
 
 /// How long everything together may take to end once it was asked to.
 const SHUTDOWN: Duration = Duration::from_secs(10);

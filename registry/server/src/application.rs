@@ -1,6 +1,6 @@
 //! The whole interface as an actix application.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -9,9 +9,18 @@ use actix_web::web;
 use utoipa_actix_web::AppExt;
 
 use crate::health::routes as health;
+use crate::http::allowed::Addresses;
 use crate::http::envelope;
 use crate::http::state::State;
-use crate::routes;
+use crate::openapi::{self, operations};
+use crate::routes::{self, PLAIN_ROUTES};
+
+/// Every address, for all workers of a process.
+static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
+    let operations = operations::all().iter();
+    let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
+    Addresses::new(handlers, PLAIN_ROUTES)
+});
 
 /// The whole interface as an actix application: every route with everything around it.
 pub fn application(
@@ -29,9 +38,13 @@ pub fn application(
     actix_web::App::new()
         .app_data(web::Data::from(Arc::clone(&state.context)))
         .app_data(state)
+        .app_data::<&'static Addresses>(&ADDRESSES)
         .into_utoipa_app()
         .configure(routes::api)
         .into_app()
+        .service(openapi::openapi_json)
+        .service(openapi::docs_folder)
+        .service(openapi::docs)
         .configure(routes::rest)
         .wrap(Compress::default())
         .wrap(envelope)

@@ -133,3 +133,8 @@ impl From<IndexError> for AppError {
         }
     }
 }
+
+/// Why the registry does not start: one line for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub String);

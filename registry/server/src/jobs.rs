@@ -1,11 +1,11 @@
 //! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
 
-use crate::crawl::outage::resume_outage;
+use crate::crawl::job::OnOutcome;
 use crate::ownership::verify::reach_out;
+use crate::visits::outage::resume_outage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::AttemptOutcome;
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_crawler::fetch::FetchLimits;
 use tokio::task::JoinHandle;
@@ -13,18 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::crawl::job as crawl;
+use crate::error::StartError;
 use crate::events::listen;
 use crate::health::upkeep;
 use crate::meaning::job as embed;
 use crate::ownership::job as prove;
 use crate::search::follow;
-use crate::start::StartError;
 
 pub use crawl::{frontier, sink};
 pub use embed::{Embedders, Models};
-
-/// What is told of every request the crawler makes.
-pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
 
 /// What to run, and with what.
 pub struct JobOptions {

@@ -10,7 +10,7 @@ use crate::accounts::tokens;
 use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
-use crate::start::StartError;
+use crate::error::StartError;
 use crate::start::shown_url;
 use crate::start::store_options;
 use a2a_registry_domain::ids::Entropy;

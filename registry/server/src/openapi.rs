@@ -2,6 +2,7 @@
 
 mod answers;
 mod examples;
+pub mod operations;
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +18,6 @@ use utoipa_actix_web::AppExt;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::http::answer;
-use crate::http::operations;
 use crate::http::problem::MemberError;
 use crate::http::problem::Problem;
 use crate::http::problem::ProblemDocument;

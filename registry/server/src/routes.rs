@@ -6,12 +6,12 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::accounts::routes as tokens;
 use crate::agents::{card_routes as cards, page as agent_page, routes as agents};
+use crate::crawl::page as crawler;
 use crate::domains::{page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::{allowed, problem_pages};
-use crate::openapi;
-use crate::pages::{assets, crawler};
+use crate::pages::assets;
 use crate::reviews::routes as reviews;
 use crate::search::{page as search_page, routes as search};
 
@@ -66,9 +66,6 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
 /// Everything else: documents, pages, and what answers where nothing else does.
 pub fn rest(routes: &mut web::ServiceConfig) {
     routes
-        .service(openapi::openapi_json)
-        .service(openapi::docs_folder)
-        .service(openapi::docs)
         .service(problem_pages::problem_page)
         // The pages for people.
         .service(search_page::show)

@@ -1,5 +1,7 @@
 //! Who may find an agent and see it (model.md section 7).
 
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_store::entity::domain;
 use uuid::Uuid;
 
 use crate::caller::CURATORS;
@@ -89,4 +91,9 @@ pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_he
     visible_to(agent, Openness::of(false, is_held), &own)
         .iter()
         .any(|label| labels.contains(label))
+}
+
+/// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
+pub(crate) fn is_proved(row: &domain::Model) -> bool {
+    row.state == DomainState::Verified && row.owner_id.is_some()
 }

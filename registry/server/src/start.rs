@@ -1,6 +1,7 @@
 //! Putting the registry together.
 
 use crate::admission::rules::apply_rules;
+use crate::error::StartError;
 use crate::ownership::attribution::attribute_sources;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
@@ -13,20 +14,20 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::sync::{Notify, watch};
 
 use crate::accounts::tokens;
-use crate::agents::cards::CardCache;
-use crate::commit::changes::Changes;
 use crate::config::Config;
 use crate::config::SynchronousConfig;
 use crate::context::Context;
 use crate::context::Wake;
-use crate::crawl::leasing::Stream;
-use crate::crawl::outage::Outage;
 use crate::data_dir::DataDir;
-use crate::health::readiness::Disk;
-use crate::health::readiness::Heard;
-use crate::meaning::Meanings;
+use crate::memory::cards::CardCache;
+use crate::memory::changes::Changes;
+use crate::memory::database::Disk;
+use crate::memory::database::Heard;
+use crate::memory::meanings::Meanings;
+use crate::memory::outage::Outage;
+use crate::memory::searches::SearchCache;
+use crate::memory::stream::Stream;
 use crate::paging::Signer;
-use crate::search::SearchCache;
 use a2a_registry_domain::admission::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_search::{Index, IndexConfig, Opened};
@@ -38,11 +39,6 @@ pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
 const PAGE_KEY: &str = "page_token_key";
 /// The setting that tells one database from another.
 const IDENTITY: &str = "identity";
-
-/// Why the registry does not start: one line for the operator.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(pub String);
 
 /// What starting has brought about.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ mod headers;
 mod pages;
 mod tls;
 
-use crate::accounts::tokens::authenticate;
 use crate::accounts::tokens::token_create;
+use crate::authentication::authenticate;
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};

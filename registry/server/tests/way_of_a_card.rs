@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use a2a_registry_server::accounts::tokens::authenticate;
 use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::commit::shown::event_signal;
 use a2a_registry_server::domains::register::register;
-use a2a_registry_server::events::log::event_signal;
 use a2a_registry_server::reviews::queue::review_approve;
 use a2a_registry_server::reviews::queue::review_list;
 use a2a_registry_server::search::search;

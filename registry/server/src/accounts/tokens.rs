@@ -1,23 +1,23 @@
 //! Accounts and the tokens by which they are recognised. Secrets are shown once and kept as hashes.
 
-use crate::crawl::ingest::after_write;
+use crate::authentication::TOKEN_PREFIX;
+use crate::authentication::hash;
+use crate::commit::shown::after_write;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest::{SHA256, digest};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::caller::Account;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::ledger::SYSTEM;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::error::ErrorKind;
+use crate::error::StartError;
 use crate::paging::PageRequest;
 use crate::paging::cut;
 use crate::paging::page_size;
-use crate::start::StartError;
 use a2a_registry_api::limits::{MAX_NAME, MAX_TOKEN_DAYS};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
 use a2a_registry_domain::event::EventKind;
@@ -27,42 +27,12 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, token};
 use a2a_registry_store::{Store, StoreError, Write, accounts};
 
-/// What every token begins with, so that one that leaks is recognised for what it is.
-pub const TOKEN_PREFIX: &str = "a2ar_";
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;
 /// Characters a bootstrap token must have.
 const MIN_BOOTSTRAP: usize = 32;
 /// The account that the bootstrap token belongs to.
 const ADMIN: &str = "admin";
-
-/// Recognises a token.
-///
-/// # Errors
-/// `Unauthenticated` for one that is unknown or has ended.
-pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
-    let refused = || {
-        AppError::new(
-            ErrorKind::Unauthenticated,
-            "This token is unknown or has ended; ask an admin for another one.",
-        )
-    };
-    let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
-        .await?
-        .ok_or_else(refused)?;
-    if token.expires_at.is_some_and(|end| end <= context.now().0) {
-        return Err(refused());
-    }
-    let role = account.role()?;
-    Ok(Caller {
-        network: None,
-        account: Some(Account {
-            id: account.id,
-            name: account.name,
-            role,
-        }),
-    })
-}
 
 /// Makes a token, and its account where there is none of that name.
 ///
@@ -349,14 +319,6 @@ fn new_secret(entropy: &dyn Entropy) -> String {
     format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
 }
 
-fn hash(secret: &str) -> String {
-    digest(&SHA256, secret.as_bytes())
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
     let fits = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -390,6 +352,7 @@ mod tests {
     use a2a_crawler::SystemClock;
 
     use super::*;
+    use crate::authentication::authenticate;
     use crate::config::Config;
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_store::Kept;

@@ -3,7 +3,7 @@
 
 use crate::admission::rules::ask_again;
 use crate::admission::rules::decide_waiting;
-use crate::reviews::queue::state_of;
+use crate::commit::state::state_of;
 use std::collections::BTreeSet;
 
 use a2a_card::AgentCard;
@@ -148,7 +148,7 @@ pub(crate) async fn cover_agent(
     let row = covering.row;
     let newest = state.agent.newest_version;
     let newest = newest.map_or(Standing::Nomination, |id| covering.of_version(id));
-    if urn::is_proved(row)
+    if crate::sight::is_proved(row)
         && state.agent.urn.is_none()
         && let Some(name) = name_of(write, &state.agent).await?
     {

@@ -1,7 +1,7 @@
 //! What is admitted: whose sources cover an agent, and what is decided on its card.
 
+pub mod change;
 pub mod coverage;
 pub mod covering;
-pub mod pins;
 pub mod rules;
 pub mod urn;

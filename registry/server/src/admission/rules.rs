@@ -1,8 +1,8 @@
 //! What follows when the operator's rules have changed between two starts.
 
-use crate::agents::diff::change_between;
-use crate::crawl::ingest::after_write;
-use crate::reviews::queue::state_of;
+use crate::admission::change::change_between;
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
 use std::collections::BTreeSet;
 
 use uuid::Uuid;

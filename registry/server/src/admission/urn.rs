@@ -1,5 +1,6 @@
 //! Naming agents for good, once their domain is proved (model.md section 3).
 
+use crate::sight::is_proved;
 use std::collections::HashSet;
 
 use serde_json::json;
@@ -10,15 +11,9 @@ use crate::commit::ledger::SYSTEM;
 use crate::error::AppError;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::urn::{minted, published_by};
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents};
-
-/// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
-pub(crate) fn is_proved(row: &domain::Model) -> bool {
-    row.state == DomainState::Verified && row.owner_id.is_some()
-}
 
 /// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
 /// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is

@@ -1,22 +1,22 @@
 //! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
 
+use crate::agents::owner::agent_to_keep;
 use crate::agents::views::agent_show;
 use crate::agents::views::agent_visible;
-use crate::crawl::ingest::after_act;
-use crate::ownership::owner::agent_to_keep;
-use crate::reviews::queue::state_of;
+use crate::commit::shown::after_act;
+use crate::commit::state::state_of;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::pins;
 use crate::caller::Account;
 use crate::caller::Caller;
 use crate::commit::ledger::AgentState;
 use crate::commit::ledger::Ledger;
+use crate::commit::pins;
+use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::error::ErrorKind;
-use crate::reviews::queue::check_reason;
 use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};

@@ -8,7 +8,6 @@ use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::agents::cards::ServedCard;
 use crate::http::answer;
 use crate::http::auth::CardReader;
 use crate::http::envelope::leave_untouched;
@@ -16,6 +15,7 @@ use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
+use crate::memory::cards::ServedCard;
 use a2a_registry_api::limits::CardForm;
 
 /// The media type of A2A cards, which a kept version is sent with.

@@ -3,109 +3,22 @@
 use crate::agents::views::agent_visible;
 use crate::agents::views::is_of_known_domain;
 use crate::agents::views::owns;
-use crate::health::readiness::demand_database;
-use std::cmp::Reverse;
+use crate::database::demand_database;
+use crate::memory::cards::ServedCard;
+use crate::memory::cards::Serving;
 use std::sync::Arc;
 
-use a2a_card::{ConversionTarget, Converted, DERIVATION, convert, digest, parse};
-use bytes::Bytes;
-use moka::sync::Cache;
+use a2a_card::{ConversionTarget, DERIVATION, convert, parse};
 use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::health::housekeeping::KEPT_UNUSED;
 use crate::sight::Openness;
 use crate::sight::is_listed;
 use crate::sight::visible_to;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::{agents, versions};
-
-/// A card to hand out.
-#[derive(Debug)]
-pub struct ServedCard {
-    /// `sha256:` and 64 hex digits of the bytes.
-    pub digest: String,
-    /// The entity tag: the digest in quotes.
-    pub etag: String,
-    /// Exactly as received, or as converted.
-    pub bytes: Bytes,
-    /// The rules that a conversion found broken, the gravest first and each once: what was put in, what could not
-    /// be said, and whether anybody can call the agent by it. Empty for a card as received.
-    pub losses: Vec<String>,
-}
-
-impl ServedCard {
-    fn of(digest: String, bytes: Vec<u8>) -> Self {
-        Self {
-            etag: format!("\"{digest}\""),
-            digest,
-            bytes: Bytes::from(bytes),
-            losses: Vec::new(),
-        }
-    }
-
-    /// A card in the form of another version.
-    fn converted(converted: Converted) -> Result<Self, AppError> {
-        let bytes = serde_json::to_vec(&converted.card)
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        let mut findings = converted.findings;
-        findings.sort_by_key(|finding| Reverse(finding.severity));
-        let mut losses: Vec<String> = Vec::new();
-        for finding in findings {
-            if !losses.contains(&finding.rule) {
-                losses.push(finding.rule);
-            }
-        }
-        Ok(Self {
-            losses,
-            ..Self::of(digest(&bytes), bytes)
-        })
-    }
-}
-
-/// Which card an agent serves and to whom, as of the stamp it was read under.
-#[derive(Debug)]
-struct Serving {
-    stamp: u64,
-    visible_to: Vec<String>,
-    card: Arc<ServedCard>,
-}
-
-/// Cards kept ready: which one an agent serves, believed while the agent's stamp stands, and bytes by
-/// digest, which can never change. Both are bounded by the weight of the bytes.
-#[derive(Debug)]
-pub(crate) struct CardCache {
-    serving: Cache<Uuid, Arc<Serving>>,
-    by_digest: Cache<String, Arc<ServedCard>>,
-}
-
-impl CardCache {
-    /// A cache of that many megabytes.
-    pub(crate) fn new(megabytes: u64) -> Self {
-        let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
-        let capacity = megabytes * 1024 * 1024;
-        Self {
-            serving: Cache::builder()
-                .max_capacity(capacity)
-                .weigher(move |_, serving: &Arc<Serving>| weigh(&serving.card))
-                .time_to_idle(KEPT_UNUSED)
-                .build(),
-            by_digest: Cache::builder()
-                .max_capacity(capacity / 2)
-                .weigher(move |_, card: &Arc<ServedCard>| weigh(card))
-                .time_to_idle(KEPT_UNUSED)
-                .build(),
-        }
-    }
-
-    /// Gives back what nobody has asked for of late: without any request nobody else would.
-    pub(crate) fn forget_ended(&self) {
-        self.serving.run_pending_tasks();
-        self.by_digest.run_pending_tasks();
-    }
-}
 
 /// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
 /// approved bytes come from memory while nothing about the agent has changed.

@@ -1,5 +1,6 @@
 //! Agents as the index keeps them and as callers see them: one way from the rows to both.
 
+use std::collections::HashSet;
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{
@@ -445,3 +446,54 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
     }
     keys
 }
+
+/// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn documents(
+    context: &Context,
+    ids: &[Uuid],
+) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
+    let rows = agents::agents_by_ids(&context.store, ids).await?;
+    let living: Vec<agent::Model> = rows
+        .into_iter()
+        .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
+        .collect();
+    let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
+    let gone = ids.iter().copied();
+    let gone = gone.filter(|id| !there.contains(id)).collect();
+    Ok((documents_of(context, living).await?, gone))
+}
+
+/// The documents of the next agents by id, and the id to go on after; `None` at the end.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn documents_walk(
+    context: &Context,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
+    let rows = agents::agents_walk(&context.store, after, limit).await?;
+    let last = rows.last().map(|row| row.id);
+    let living = rows
+        .into_iter()
+        .filter(|row| row.retired_at.is_none())
+        .collect();
+    Ok((documents_of(context, living).await?, last))
+}
+
+pub(crate) async fn documents_of(
+    context: &Context,
+    rows: Vec<agent::Model>,
+) -> Result<Vec<Document>, AppError> {
+    let records = records(&context.store, rows).await?;
+    records
+        .iter()
+        .map(|record| document(context, record))
+        .collect()
+}
+
+/// Agents read at a time while the index is built anew.
+pub(crate) const WALK: u64 = 1000;

@@ -5,6 +5,7 @@ pub mod card_routes;
 pub mod cards;
 pub mod diff;
 pub mod documents;
+pub mod owner;
 pub mod page;
 pub mod routes;
 pub mod snippet;

@@ -2,8 +2,8 @@
 
 use crate::agents::acts;
 use crate::agents::diff;
+use crate::agents::owner;
 use crate::agents::views as agents;
-use crate::ownership::owner;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::admission::pins;
+use crate::commit::pins;
 pub use crate::commit::touched::Touched;
 use crate::error::AppError;
 use a2a_registry_domain::admission::Rule;

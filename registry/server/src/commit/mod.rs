@@ -1,5 +1,9 @@
-//! The one way an act is written and shown: the ledger that gathers what changes, and what follows once it is written.
+//! The one way an act is written and shown: what it changes is held and read, gathered in a ledger and written with its
+//! events in one transaction; then this process forgets what is wrong now and its index follows.
 
-pub mod changes;
 pub mod ledger;
+pub mod locks;
+pub mod pins;
+pub mod shown;
+pub mod state;
 pub mod touched;

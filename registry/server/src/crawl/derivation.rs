@@ -3,8 +3,8 @@
 use crate::admission::rules::decide_newest;
 use crate::admission::rules::decide_waiting;
 use crate::admission::rules::submitter_name;
-use crate::crawl::ingest::after_write;
-use crate::reviews::queue::state_of;
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};

@@ -1,9 +1,10 @@
 //! The crawler's two ends: visits come from the database, outcomes go into it.
 
 use crate::crawl::ingest::ingest;
-use crate::crawl::leasing::visits_give_back;
 use crate::crawl::leasing::visits_lease;
-use crate::crawl::leasing::visits_next_due;
+use crate::visits::leasing::visits_give_back;
+use crate::visits::leasing::visits_next_due;
+use a2a_crawler::AttemptOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,8 @@ use url::Url;
 
 use crate::config::read_roots;
 use crate::context::Context;
-use crate::crawl::networks;
-use crate::jobs::OnOutcome;
-use crate::start::StartError;
+use crate::error::StartError;
+use crate::visits::networks;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::StoreError;
@@ -219,3 +219,6 @@ impl Sink for Outcomes {
         }
     }
 }
+
+/// What is told of every request the crawler makes.
+pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

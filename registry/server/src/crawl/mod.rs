@@ -4,5 +4,4 @@ pub mod derivation;
 pub mod ingest;
 pub mod job;
 pub mod leasing;
-pub mod networks;
-pub mod outage;
+pub mod page;

@@ -1,8 +1,10 @@
 //! Domains: what is registered, how it fares, and what may be asked of it.
 
 use crate::admission::covering::follow_coverage;
-use crate::crawl::ingest::after_act;
-use crate::crawl::ingest::after_write;
+use crate::commit::locks::domain_locked;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_act;
+use crate::commit::shown::after_write;
 use crate::domains::view::domain_view;
 use crate::domains::view::domain_views;
 use crate::ownership::dispute::has_part;
@@ -13,13 +15,13 @@ use uuid::Uuid;
 use crate::caller::Account;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
+use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::error::ErrorKind;
 use crate::paging::PageRequest;
 use crate::paging::cut;
 use crate::paging::page_size;
-use crate::reviews::queue::check_reason;
 use crate::sight::Openness;
 use crate::sight::is_listed;
 use crate::sight::visible_to;
@@ -29,7 +31,7 @@ use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, proof};
-use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
+use a2a_registry_store::{accounts, agents, coverage, domains, ownership};
 
 /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
 ///
@@ -206,43 +208,6 @@ pub async fn domain_recrawl(
     after_write(context, &touched);
     context.wake.visits.notify_one();
     Ok(accepted)
-}
-
-/// A domain as it stands now, held until the write ends: before its agents, in the order in which
-/// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
-pub(crate) async fn domain_locked(
-    write: &Write,
-    seen: &domain::Model,
-) -> Result<domain::Model, AppError> {
-    domains::domain_by_name(write, &seen.name)
-        .await?
-        .filter(|row| row.id == seen.id)
-        .ok_or_else(|| AppError::not_found("domain"))
-}
-
-/// A write that holds a domain as [`Context::domain_locked`] does, with the other domains of which a redirect to this one
-/// has brought something: what that stands for follows from whose this one is. All are taken in one order and before
-/// anything is appended, so that nobody waits in a circle.
-pub(crate) async fn write_with_followers(
-    context: &Context,
-    seen: &domain::Model,
-) -> Result<(Write, domain::Model, Vec<domain::Model>), AppError> {
-    let origin = format!("{}://{}", seen.scheme, seen.name);
-    loop {
-        let write = context.store.write().await?;
-        let mut ids = coverage::domains_answered_by(&write, &origin).await?;
-        ids.push(seen.id);
-        let mut followers = coverage::domains_locked(&write, &ids).await?;
-        let place = followers.iter().position(|row| row.id == seen.id);
-        let place = place.ok_or_else(|| AppError::not_found("domain"))?;
-        // Ingest holds a domain while it takes in what a redirect to it has brought, so that none comes from here on.
-        // One that came while this waited would now be taken out of turn.
-        let now = coverage::domains_answered_by(&write, &origin).await?;
-        if now.iter().all(|id| ids.contains(id)) {
-            let row = followers.remove(place);
-            return Ok((write, row, followers));
-        }
-    }
 }
 
 /// The row of a domain that the caller may see.

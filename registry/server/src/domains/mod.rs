@@ -1,11 +1,15 @@
 //! Domains: registering, what is shown of one, the acts on it, and taking back.
 
 pub mod acts;
+pub mod generation;
+pub mod keys;
+pub mod owner;
 pub mod page;
 pub mod part;
 pub mod register;
 pub mod register_page;
 pub mod routes;
 pub mod standing;
+pub mod verify;
 pub mod view;
 pub mod withdrawal;

@@ -1,11 +1,11 @@
 //! Registering a domain, or a further source of one.
 
 use crate::admission::covering::follow_coverage;
-use crate::crawl::ingest::after_write;
-use crate::crawl::ingest::searchable;
+use crate::commit::shown::after_write;
+use crate::commit::shown::searchable;
+use crate::commit::state::state_of;
 use crate::domains::view::domain_view;
 use crate::ownership::challenges::challenge_where_none;
-use crate::reviews::queue::state_of;
 use crate::sources::source_name;
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use serde_json::json;
@@ -15,6 +15,7 @@ use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::ledger::SYSTEM;
 use crate::commit::ledger::Touched;
+use crate::commit::state::person;
 use crate::config::Registration as WhoRegisters;
 use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
@@ -25,7 +26,6 @@ use crate::error::ErrorKind;
 use crate::ownership::disputed;
 use crate::ownership::is_disputed;
 use crate::ownership::is_provable;
-use crate::reviews::queue::person;
 use crate::sources::asked_for;
 use crate::sources::catalogs_of;
 use crate::sources::is_well_known;

@@ -4,10 +4,10 @@
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
-use crate::accounts::tokens::authenticate;
+use crate::authentication::authenticate;
+use crate::commit::shown::event_signal;
 use crate::domains::acts::domain_show;
 use crate::domains::register;
-use crate::events::log::event_signal;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;

@@ -1,12 +1,12 @@
 //! Registering domains and looking after them.
 
 use crate::domains::acts as domains;
+use crate::domains::generation;
+use crate::domains::keys;
+use crate::domains::owner;
 use crate::domains::register::register;
+use crate::domains::verify;
 use crate::domains::withdrawal;
-use crate::ownership::generation;
-use crate::ownership::keys;
-use crate::ownership::owner;
-use crate::ownership::verify;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 

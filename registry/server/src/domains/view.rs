@@ -364,7 +364,7 @@ mod tests {
     use a2a_crawler::SystemClock;
 
     use super::*;
-    use crate::accounts::tokens::authenticate;
+    use crate::authentication::authenticate;
     use crate::config::Config;
     use crate::domains::acts::domain_list;
     use crate::domains::acts::domain_show;

@@ -2,14 +2,14 @@
 //! rely on.
 
 use crate::admission::covering::follow_coverage;
-use crate::crawl::ingest::after_write;
-use crate::crawl::ingest::searchable;
-use crate::domains::acts::domain_locked;
+use crate::commit::locks::domain_locked;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_write;
+use crate::commit::shown::searchable;
+use crate::commit::state::state_of;
 use crate::domains::acts::domain_visible;
-use crate::domains::acts::write_with_followers;
 use crate::ownership::dispute::may_keep_on;
 use crate::ownership::settle::follow_redirects;
-use crate::reviews::queue::state_of;
 use crate::sources::source_name;
 use std::collections::BTreeSet;
 

@@ -70,11 +70,6 @@ pub async fn events_after(
     }
 }
 
-/// Changes whenever this process has appended or seen an event.
-pub fn event_signal(context: &Context) -> tokio::sync::watch::Receiver<i64> {
-    context.wake.events.subscribe()
-}
-
 /// Asks for the index to be built anew, in the background, while the old one serves.
 ///
 /// # Errors

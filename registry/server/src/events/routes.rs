@@ -1,8 +1,8 @@
 //! What happened: as pages, or as a stream of server-sent events.
 
-use crate::accounts::tokens::authenticate;
+use crate::authentication::authenticate;
+use crate::commit::shown::event_signal;
 use crate::events::log as events;
-use crate::events::log::event_signal;
 use crate::events::log::events_after;
 use std::convert::Infallible;
 use std::sync::Arc;

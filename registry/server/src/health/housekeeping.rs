@@ -1,7 +1,5 @@
 //! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
 
-use std::time::Duration;
-
 use crate::context::Context;
 use crate::error::AppError;
 use a2a_registry_domain::timestamp::DAY;
@@ -10,9 +8,6 @@ use a2a_registry_store::versions::BODIES_AT_ONCE;
 
 /// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
-
-/// What is kept ready and asked for by nobody goes after this; a process that is idle gives its memory back.
-pub(crate) const KEPT_UNUSED: Duration = Duration::from_secs(300);
 
 /// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
 /// used.

@@ -1,22 +1,19 @@
 //! Whether this process can do its work.
 
-use crate::crawl::leasing::crawl_braked_since;
 use crate::meaning::meaning_progress;
 use crate::search::indexing::index_readable;
+use crate::visits::outage::crawl_braked_since;
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use crate::context::Context;
-use crate::error::AppError;
-use a2a_registry_domain::timestamp::{SECOND, Timestamp};
+use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_store::{StoreErrorKind, agents, events};
 
 /// How old the oldest event that the index has not applied may be.
@@ -32,13 +29,6 @@ const PROBE_BYTES: usize = 16 * 1024;
 
 /// For this long the outcome of a look is told again: anybody may ask, and a look waits for the disk.
 const PROBED_FOR: i64 = SECOND;
-
-/// When the disk was last looked at, and why it takes no writes where it takes none.
-type Probed = (Timestamp, Result<(), String>);
-
-/// What was last seen of the disk. Held while a look is under way, so that the others wait for its outcome.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Disk(Arc<Mutex<Option<Probed>>>);
 
 /// Whether this process can do its work, check by check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -60,42 +50,6 @@ pub struct Check {
     pub ok: bool,
     /// What was found.
     pub detail: String,
-}
-
-/// When the database was last heard of, in microseconds of [`Context::uptime`]: setting the clock makes nobody silent.
-#[derive(Debug)]
-pub(crate) struct Heard(AtomicU64);
-
-impl Heard {
-    pub(crate) fn new(uptime: Duration) -> Self {
-        Self(AtomicU64::new(microseconds(uptime)))
-    }
-}
-
-fn microseconds(uptime: Duration) -> u64 {
-    u64::try_from(uptime.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Notes that the database has just answered.
-pub fn heard_database(context: &Context) {
-    let now = microseconds(context.uptime());
-    context.heard.0.store(now, Ordering::Release);
-}
-
-/// Refuses to answer from memory once the database has been silent for longer than `stale_limit`.
-///
-/// # Errors
-/// `Unavailable`.
-pub(crate) fn demand_database(context: &Context) -> Result<(), AppError> {
-    let heard = Duration::from_micros(context.heard.0.load(Ordering::Acquire));
-    let silent = context.uptime().saturating_sub(heard);
-    if silent > Duration::from_secs(context.config.store.stale_limit) {
-        return Err(AppError::unavailable(
-            "The registry has lost its database and no longer vouches for what it knows.",
-            5,
-        ));
-    }
-    Ok(())
 }
 
 /// Checks database, index, disk and crawler, and tells of models where there are any.

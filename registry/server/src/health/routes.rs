@@ -1,9 +1,9 @@
 //! Whether this process lives, whether it is ready, and what it has counted.
 
-use crate::crawl::leasing::crawl_braked_since;
-use crate::events::log::event_signal;
+use crate::commit::shown::event_signal;
 use crate::health::readiness::readiness;
 use crate::search::listed_agents;
+use crate::visits::outage::crawl_braked_since;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get, web};

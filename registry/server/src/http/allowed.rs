@@ -1,16 +1,13 @@
 //! Which methods an address takes: `Allow`, `OPTIONS`, and what answers when no route does.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use actix_web::dev::ResourceDef;
 use actix_web::http::{Method, header};
 use actix_web::{HttpRequest, HttpResponse};
 
 use crate::error::AppError;
-use crate::http::operations;
 use crate::http::problem::Problem;
-use crate::routes::PLAIN_ROUTES;
 
 /// One pattern and its methods.
 struct Entry {
@@ -19,28 +16,65 @@ struct Entry {
     allow: String,
 }
 
-/// The most specific patterns first, so that a verb counts before the identifier it hangs on.
-static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let mut methods: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for operation in operations::all() {
-        methods
-            .entry(&operation.path)
-            .or_default()
-            .insert(operation.method.clone());
+/// Every address of the server with its methods.
+pub struct Addresses {
+    /// The most specific patterns first, so that a verb counts before the identifier it hangs on.
+    table: Vec<Entry>,
+    /// The pattern of each handler that has a name of its own.
+    by_handler: HashMap<String, String>,
+}
+
+impl Addresses {
+    /// Of handlers, each with its name, method and pattern, and of further patterns with their methods.
+    pub fn new<'a>(
+        handlers: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
+        plain: &[(&str, &str)],
+    ) -> Self {
+        let mut methods: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut by_handler = HashMap::new();
+        for (name, method, pattern) in handlers {
+            let known = methods.entry(pattern.to_owned()).or_default();
+            known.insert(method.to_owned());
+            by_handler.insert(name.to_owned(), pattern.to_owned());
+        }
+        for (pattern, method) in plain {
+            let known = methods.entry((*pattern).to_owned()).or_default();
+            known.insert((*method).to_owned());
+        }
+        let mut table: Vec<_> = methods.into_iter().collect();
+        table.sort_by_key(|(pattern, _)| std::cmp::Reverse(literal_length(pattern)));
+        Self {
+            table: table
+                .into_iter()
+                .map(|(pattern, methods)| entry(&pattern, methods))
+                .collect(),
+            by_handler,
+        }
     }
-    for (path, method) in PLAIN_ROUTES {
-        methods
-            .entry(path)
-            .or_default()
-            .insert((*method).to_owned());
+
+    fn find(&self, path: &str) -> Option<&Entry> {
+        self.table.iter().find(|entry| entry.pattern.is_match(path))
     }
-    let mut table: Vec<_> = methods.into_iter().collect();
-    table.sort_by_key(|(path, _)| std::cmp::Reverse(literal_length(path)));
-    table
-        .into_iter()
-        .map(|(path, methods)| entry(path, methods))
-        .collect()
-});
+
+    /// Whether `GET` is among the methods of that path, as the router sees it.
+    pub fn takes_get(&self, path: &str) -> bool {
+        self.find(path)
+            .is_some_and(|entry| entry.methods.contains("GET"))
+    }
+
+    /// The pattern of the handler with that name.
+    pub fn pattern_of(&self, handler: &str) -> Option<&str> {
+        self.by_handler.get(handler).map(String::as_str)
+    }
+}
+
+impl std::fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Addresses")
+            .field("table", &self.table.len())
+            .finish_non_exhaustive()
+    }
+}
 
 fn entry(path: &str, mut methods: BTreeSet<String>) -> Entry {
     if methods.contains("GET") {
@@ -70,28 +104,16 @@ fn literal_length(pattern: &str) -> usize {
         .count()
 }
 
-fn find(path: &str) -> Option<&'static Entry> {
-    TABLE.iter().find(|entry| entry.pattern.is_match(path))
-}
-
-/// Whether `GET` is among the methods of that path, as the router sees it.
-pub fn takes_get(path: &str) -> bool {
-    find(path).is_some_and(|entry| entry.methods.contains("GET"))
-}
-
-/// The methods of that path, as `Allow` lists them.
-pub fn allow(path: &str) -> Option<&'static str> {
-    find(path).map(|entry| entry.allow.as_str())
-}
-
 /// Answers what no route does: 204 to `OPTIONS`, 405 where there are other methods, 404 elsewhere.
 ///
 /// # Errors
 /// `wrong-method` and `not-found`.
 pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
-    let Some(allow) = allow(request.path()) else {
+    let addresses = request.app_data::<&'static Addresses>();
+    let Some(entry) = addresses.and_then(|addresses| addresses.find(request.path())) else {
         return Err(AppError::not_found("address").into());
     };
+    let allow = entry.allow.as_str();
     if request.method() == Method::OPTIONS {
         return Ok(HttpResponse::NoContent()
             .insert_header((header::ALLOW, allow))
@@ -111,7 +133,8 @@ pub fn refuse_verb_of_other_method(request: &HttpRequest, raw: &str) -> Result<(
     if !raw.ends_with(&format!(":{verb}")) || verb.is_empty() {
         return Ok(());
     }
-    match find(request.path()) {
+    let addresses = request.app_data::<&'static Addresses>();
+    match addresses.and_then(|addresses| addresses.find(request.path())) {
         Some(entry)
             if entry
                 .pattern

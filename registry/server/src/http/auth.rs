@@ -1,7 +1,7 @@
 //! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
 //! permission it names.
 
-use crate::accounts::tokens::authenticate;
+use crate::authentication::authenticate;
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
-use crate::accounts::tokens::TOKEN_PREFIX;
+use crate::authentication::TOKEN_PREFIX;
 use crate::caller::Caller;
 use crate::config::Registration;
 use crate::error::AppError;

@@ -15,9 +15,8 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
-use crate::http::allowed;
+use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
-use crate::http::operations;
 use crate::http::problem::PROBLEM_JSON;
 use crate::http::problem::Problem;
 use crate::http::problems;
@@ -189,9 +188,10 @@ impl Seen {
             answer = answer
                 .map_body(|_, _| EitherBody::right(BoxBody::new(actix_web::body::None::new())));
         }
-        let route = match answer.request().match_name() {
-            Some(name) => operations::path(name).unwrap_or("page"),
-            None => "none",
+        let addresses = answer.request().app_data::<&'static Addresses>().copied();
+        let route = match (answer.request().match_name(), addresses) {
+            (Some(name), Some(addresses)) => addresses.pattern_of(name).unwrap_or("page"),
+            _ => "none",
         };
         self.counted
             .0
@@ -329,7 +329,8 @@ impl Cors {
         }
         let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
         let reads = wanted.is_some_and(|wanted| matches!(wanted.as_bytes(), b"GET" | b"HEAD"));
-        if reads && allowed::takes_get(path) {
+        let addresses = request.app_data::<&'static Addresses>();
+        if reads && addresses.is_some_and(|addresses| addresses.takes_get(path)) {
             Self::Preflight
         } else {
             Self::No

@@ -3,9 +3,9 @@
 //! What is made is kept in the database, so a process that starts goes on where the last one was; each process holds
 //! a copy for its own searches. Several processes may work on one model: whoever comes second finds what is made.
 
+use crate::agents::documents::documents;
+use crate::agents::documents::documents_walk;
 use crate::meaning::making::bring;
-use crate::search::indexing::documents;
-use crate::search::indexing::documents_walk;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::meaning::Progress;
-use crate::meaning::Serving;
 use crate::meaning::calibration;
 use crate::meaning::making::Made;
 use crate::meaning::making::kept;
 use crate::meaning::making::put;
+use crate::memory::meanings::Progress;
+use crate::memory::meanings::Serving;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use a2a_registry_embed::{EmbedError, Embedder};
 use a2a_registry_search::vectors::{Change, Vectors, VectorsError, remove_left_over};

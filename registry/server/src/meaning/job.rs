@@ -1,6 +1,6 @@
 //! Brings models to every agent, each at its own pace.
 
-use crate::events::log::event_signal;
+use crate::commit::shown::event_signal;
 use crate::meaning::embedding::embedding_open;
 use crate::meaning::embedding::embedding_serve;
 use crate::meaning::embedding::embedding_step;
@@ -18,8 +18,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::context::Context;
 use crate::error::AppError;
-use crate::meaning::Embedding;
-use crate::meaning::Step;
+use crate::meaning::embedding::Embedding;
+use crate::meaning::embedding::Step;
 use crate::meaning::models;
 use a2a_registry_embed::Embedder;
 

@@ -14,10 +14,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
-use crate::http::operations::methods_mut;
 use crate::http::problem::PROBLEM_JSON;
 use crate::http::problem::ProblemDocument;
 use crate::http::problems;
+use crate::openapi::operations::methods_mut;
 
 /// Adds the failures that every operation may be answered with, each as a problem document.
 pub fn complete(document: &mut OpenApi) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{Content, OpenApi, RefOr};
 
-use crate::http::operations::methods_mut;
+use crate::openapi::operations::methods_mut;
 
 /// The file, which the tests hold against the schemas.
 const FILE: &str = include_str!("../../../../openapi/examples.json");

@@ -5,8 +5,8 @@
 //! which nobody is known to have registered them are looked at, as a process of an older release adds them.
 
 use crate::admission::covering::cover_agent;
-use crate::crawl::ingest::after_write;
-use crate::reviews::queue::state_of;
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};

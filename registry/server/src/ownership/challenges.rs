@@ -1,6 +1,6 @@
 //! What an account is to place to prove a domain.
 
-use crate::agents::diff::owner_extension;
+use crate::admission::change::owner_extension;
 use a2a_card::AgentCard;
 use a2a_crawler::challenge::standing::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};

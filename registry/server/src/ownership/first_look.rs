@@ -1,10 +1,10 @@
 //! The first look at a domain: whether it wants to be left alone is asked before anything is asked of its host.
 
-use crate::crawl::ingest::after_write;
-use crate::crawl::leasing::visits_give_back;
-use crate::domains::acts::write_with_followers;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_write;
 use crate::ownership::challenges::registry_host;
 use crate::ownership::settle::follow_proofs;
+use crate::visits::leasing::visits_give_back;
 use std::time::Duration;
 
 use a2a_crawler::challenge::Verdict;

@@ -2,52 +2,21 @@
 
 use crate::admission::covering::cover_agent;
 use crate::admission::rules::ask_again;
-use crate::crawl::ingest::after_act;
-use crate::domains::acts::domain_visible;
-use crate::domains::acts::write_with_followers;
-use crate::domains::view::domain_view;
+use crate::commit::state::state_of;
 use crate::ownership::settle::follow_redirects;
-use crate::reviews::queue::state_of;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::Covering;
-use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::ledger::Touched;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::reviews::queue::check_reason;
-use a2a_registry_api::{DomainView, NewGeneration};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents, domains, ownership};
-
-/// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
-/// asked for again.
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
-pub async fn domain_new_generation(
-    context: &Context,
-    caller: &Caller,
-    domain: &str,
-    why: &NewGeneration,
-) -> Result<DomainView, AppError> {
-    let admin = caller.demand(Permission::Administer)?;
-    check_reason(&why.reason)?;
-    let seen = domain_visible(context, caller, domain).await?;
-    let (write, mut row, followers) = write_with_followers(context, &seen).await?;
-    let why = (admin.name.as_str(), why.reason.as_str());
-    let touched = begin_generation(context, &write, &mut row, &followers, why, &[]).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
-    context.wake.checks.notify_one();
-    domain_view(context, caller, row.id).await
-}
 
 /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
 /// The agents are written before this returns, those of its followers too, so that what comes next finds them as they

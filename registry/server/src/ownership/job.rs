@@ -11,8 +11,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::crawl::networks;
 use crate::error::AppError;
+use crate::visits::networks;
 
 /// Domains looked at at once. Each look takes some DNS questions, and as many requests as a visit.
 const AT_ONCE: usize = 4;

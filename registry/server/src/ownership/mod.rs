@@ -7,9 +7,7 @@ pub mod dispute;
 pub mod first_look;
 pub mod generation;
 pub mod job;
-pub mod keys;
 pub mod look;
-pub mod owner;
 pub mod settle;
 pub mod succession;
 pub mod verify;
@@ -36,74 +34,74 @@ pub(crate) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Mode
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The domain, a host name.
-    host: String,
+    pub(crate) host: String,
     /// Those who say that it is theirs.
-    claimants: Vec<Claimant>,
+    pub(crate) claimants: Vec<Claimant>,
     /// Whether it was proved before, so that another owner would show.
-    proved_before: bool,
+    pub(crate) proved_before: bool,
     /// Whether all of their claims are asked about, and not only those of whoever asks.
-    everybody: bool,
+    pub(crate) everybody: bool,
     /// Whether its host may be asked at all now, or must rest.
-    may_ask_host: bool,
+    pub(crate) may_ask_host: bool,
     /// Whether its host may be asked although nobody can tell whether it has opted out.
-    asks_in_doubt: bool,
+    pub(crate) asks_in_doubt: bool,
 }
 
 /// Who says that a domain is theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimant {
     /// The account.
-    account: Uuid,
+    pub(crate) account: Uuid,
     /// Its URI, which records name.
-    uri: String,
+    pub(crate) uri: String,
     /// The random parts of what it has placed or is to place; without any only the standing record counts.
-    nonces: Vec<String>,
+    pub(crate) nonces: Vec<String>,
 }
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Looked {
     /// Whether the domain's own record says that it wants not to be listed; `None` where nobody could tell.
-    opted_out: Option<bool>,
+    pub(crate) opted_out: Option<bool>,
     /// What was found for each claimant at each place.
-    found: Vec<Found>,
+    pub(crate) found: Vec<Found>,
     /// The name servers, where they were asked for and told.
-    name_servers: Vec<String>,
+    pub(crate) name_servers: Vec<String>,
     /// The key of the certificate, likewise.
-    tls_key: Option<String>,
+    pub(crate) tls_key: Option<String>,
     /// Whether the claims of everybody were looked at, so that the next look may wait its day.
-    everybody: bool,
+    pub(crate) everybody: bool,
     /// Whether its host was asked for anything.
-    asked_host: bool,
+    pub(crate) asked_host: bool,
     /// For how many seconds its host wants to rest, where it has said so.
-    retry_after: u32,
+    pub(crate) retry_after: u32,
     /// Whether its host was to be asked for something and had to rest; it is asked soon.
-    host_rested: bool,
+    pub(crate) host_rested: bool,
     /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.
-    braked: bool,
+    pub(crate) braked: bool,
 }
 
 /// What was found for a claimant at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     /// For whom.
-    account: Uuid,
+    pub(crate) account: Uuid,
     /// How it would prove the domain.
-    method: Method,
+    pub(crate) method: Method,
     /// The DNS name or URL.
-    place: String,
+    pub(crate) place: String,
     /// The random part of what was looked for.
-    nonce: Option<String>,
+    pub(crate) nonce: Option<String>,
     /// The name below which it covers every host, where it is a record that says so.
-    zone: Option<String>,
+    pub(crate) zone: Option<String>,
     /// What it was.
-    look: Look,
+    pub(crate) look: Look,
     /// One sentence.
-    detail: String,
+    pub(crate) detail: String,
     /// What was looked for, where it is missing.
-    wanted: Option<String>,
+    pub(crate) wanted: Option<String>,
     /// What was there instead.
-    instead: Vec<String>,
+    pub(crate) instead: Vec<String>,
     /// Whether a CNAME led there.
-    aliased: bool,
+    pub(crate) aliased: bool,
 }

@@ -2,10 +2,10 @@
 
 use crate::admission::covering::cover_agent;
 use crate::admission::covering::follow_coverage;
-use crate::admission::pins::accept_keys;
-use crate::crawl::ingest::after_write;
-use crate::domains::acts::domain_locked;
-use crate::reviews::queue::state_of;
+use crate::commit::locks::domain_locked;
+use crate::commit::pins::accept_keys;
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
 use std::collections::BTreeMap;
 
 use serde_json::json;
@@ -16,10 +16,10 @@ use crate::commit::ledger::Ledger;
 use crate::commit::ledger::SYSTEM;
 use crate::commit::ledger::Touched;
 use crate::context::Context;
-use crate::crawl::ingest::SPACING;
 use crate::error::AppError;
 use crate::ownership::Found;
 use crate::ownership::Looked;
+use crate::visits::SPACING;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::Hold;

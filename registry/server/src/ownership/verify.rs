@@ -1,17 +1,14 @@
 //! Looking for proofs: when an account asks for it, and once a day.
 
-use crate::crawl::ingest::after_write;
-use crate::crawl::ingest::searchable;
-use crate::crawl::outage::is_braked;
-use crate::domains::acts::domain_visible;
-use crate::domains::acts::write_with_followers;
-use crate::domains::view::domain_view;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_write;
+use crate::commit::shown::searchable;
 use crate::ownership::challenges::account_uri;
-use crate::ownership::challenges::challenge_where_none;
 use crate::ownership::challenges::registry_host;
 use crate::ownership::settle::accept_keys_of;
 use crate::ownership::settle::settle;
 use crate::ownership::succession::follow_owner;
+use crate::visits::outage::is_braked;
 use std::sync::Arc;
 
 use a2a_crawler::fetch::Fetcher;
@@ -23,7 +20,6 @@ use crate::commit::ledger::Ledger;
 use crate::commit::ledger::SYSTEM;
 use crate::commit::ledger::Touched;
 use crate::context::Context;
-use crate::crawl::ingest::SPACING;
 use crate::error::AppError;
 use crate::error::ErrorKind;
 use crate::ownership::Claimant;
@@ -33,7 +29,7 @@ use crate::ownership::first_look::is_patience_over;
 use crate::ownership::is_provable;
 use crate::ownership::look;
 use crate::sources::host_of;
-use a2a_registry_api::{ProofCheck, Verification};
+use crate::visits::SPACING;
 use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
@@ -54,57 +50,6 @@ const MAX_NONCES: usize = 3;
 pub fn reach_out(context: &Context, fetcher: Arc<Fetcher>) {
     // Whoever comes second reaches the same world by the same settings.
     let _ = context.fetcher.set(fetcher);
-}
-
-/// Looks for the caller's proof of a domain now; a curator looks for everybody's.
-///
-/// # Errors
-/// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
-/// an hour; `Unavailable` where this process reaches nothing outside.
-pub async fn domain_verify(
-    context: &Context,
-    caller: &Caller,
-    domain: &str,
-) -> Result<Verification, AppError> {
-    let account = caller.demand(Permission::Register)?;
-    let row = domain_visible(context, caller, domain).await?;
-    if !is_provable(&row) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
-                row.name
-            ),
-        ));
-    }
-    check_attempts(context, account, &row).await?;
-    // A curator looks for what others have placed and claims nothing by that.
-    if !caller.may(Permission::Curate) {
-        let write = context.store.write().await?;
-        challenge_where_none(context, &write, row.id, account.id).await?;
-        write.commit().await?;
-    }
-    let question = question(context, &row, Some(caller)).await?;
-    let mut looked = look(context, &question).await?;
-    take_in(context, &row, &mut looked, &account.name).await?;
-    let at = context.now();
-    Ok(Verification {
-        domain: domain_view(context, caller, row.id).await?,
-        checks: looked
-            .found
-            .into_iter()
-            .map(|found| ProofCheck {
-                at,
-                method: found.method.as_str().into(),
-                place: found.place,
-                outcome: found.look.as_str().into(),
-                detail: found.detail,
-                wanted: found.wanted,
-                found: found.instead,
-                aliased: found.aliased,
-            })
-            .collect(),
-    })
 }
 
 /// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
@@ -168,7 +113,7 @@ async fn check_end(
     Ok(())
 }
 
-async fn look(context: &Context, question: &Question) -> Result<Looked, AppError> {
+pub(crate) async fn look(context: &Context, question: &Question) -> Result<Looked, AppError> {
     let fetcher = context.fetcher.get().ok_or_else(|| {
         AppError::unavailable("This process looks for no proofs; try again later.", 60)
     })?;
@@ -181,7 +126,7 @@ async fn look(context: &Context, question: &Question) -> Result<Looked, AppError
 }
 
 /// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
-async fn take_in(
+pub(crate) async fn take_in(
     context: &Context,
     seen: &domain::Model,
     looked: &mut Looked,
@@ -216,7 +161,7 @@ async fn take_in(
 }
 
 /// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
-async fn question(
+pub(crate) async fn question(
     context: &Context,
     row: &domain::Model,
     caller: Option<&Caller>,
@@ -263,7 +208,7 @@ async fn question(
 }
 
 /// Whether the account may have a domain checked once more.
-async fn check_attempts(
+pub(crate) async fn check_attempts(
     context: &Context,
     account: &Account,
     row: &domain::Model,

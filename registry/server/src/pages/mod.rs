@@ -4,7 +4,6 @@
 //! to a template as ready markup.
 
 pub mod assets;
-pub mod crawler;
 pub mod frame;
 pub mod moment;
 pub mod quote;
@@ -76,5 +75,13 @@ pub(crate) fn log(problem: &Problem) {
         tracing::error!(internal, "{problem}");
     } else {
         tracing::warn!(internal, "{problem}");
+    }
+}
+
+/// The address of a search for one value alone.
+pub(crate) fn only(name: &str, value: &str) -> String {
+    match serde_html_form::to_string([(name, value)]) {
+        Ok(pairs) => format!("/?{pairs}"),
+        Err(_) => "/".to_owned(),
     }
 }

@@ -1,13 +1,13 @@
 //! The curators' queue.
 
-use crate::crawl::ingest::after_act;
+use crate::commit::shown::after_act;
+use crate::commit::state::check_reason;
+use crate::commit::state::person;
+use crate::commit::state::state_of;
 use crate::reviews::detail::review_detail;
 use uuid::Uuid;
 
-use crate::caller::Account;
 use crate::caller::Caller;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Decider;
 use crate::commit::ledger::Ledger;
 use crate::context::Context;
 use crate::error::AppError;
@@ -16,15 +16,13 @@ use crate::paging::PageRequest;
 use crate::paging::cut;
 use crate::paging::page_size;
 use crate::signatures::KeyBinding;
-use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
-use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::review;
-use a2a_registry_store::{Handle, StoreError, Write, agents, domains, reviews, versions};
+use a2a_registry_store::{Handle, StoreError, agents, domains, reviews, versions};
 
 /// Which way a review is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,44 +169,6 @@ async fn review_decide(
     write.commit().await?;
     after_act(context, &touched).await;
     review_view(context, review_row(context, id).await?).await
-}
-
-/// An agent with what stands around it, inside a write.
-pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {
-    let row = agents::agents_by_ids(write, &[agent])
-        .await?
-        .pop()
-        .ok_or_else(|| AppError::not_found("agent"))?;
-    let holds = agents::holds_of(write, &[agent]).await?;
-    let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
-    Ok(AgentState {
-        agent: row,
-        // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
-        holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
-        open_review,
-    })
-}
-
-/// A person's decision, and whether that person had submitted the agent.
-pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Decider {
-    Decider {
-        actor: account.name.clone(),
-        rule: Rule::Person,
-        reason: Some(reason.to_owned()),
-        self_approved: state.agent.submitter == Some(account.id),
-    }
-}
-
-/// A reason is what makes a decision understandable later: it must say something, and not too much.
-pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
-    let length = reason.trim().chars().count();
-    if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
-        return Ok(());
-    }
-    Err(AppError::invalid(
-        "/reason",
-        format!("a reason of 1 to {MAX_REASON} characters is needed, without U+0000"),
-    ))
 }
 
 fn missing() -> AppError {

@@ -1,6 +1,6 @@
 //! Keeps the index up with the events, and has it built anew where it must be.
 
-use crate::events::log::event_signal;
+use crate::commit::shown::event_signal;
 use crate::search::indexing::index_anew;
 use crate::search::indexing::index_examined;
 use crate::search::indexing::index_next;

@@ -1,60 +1,22 @@
 //! Orders that first pages have shown, held for the pages behind them.
 
+use crate::memory::orders::Frozen;
+use crate::memory::orders::Held;
 use crate::search::run;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::memory::meanings::Mode;
 use crate::search::Last;
-use crate::search::Mode;
 use crate::search::Position;
 use crate::search::by_words_at_least;
 use crate::search::query::SearchQuery;
 use crate::search::render::list;
-use a2a_registry_search::{
-    FrozenOrder, FrozenPlace, IndexError, OrderState, SearchAnswer, SearchRequest,
-};
-
-/// Ids of a relevance order that are frozen with its first page.
-const FROZEN: usize = 1000;
-
-/// The order a first page has shown.
-#[derive(Debug)]
-pub(crate) struct Frozen {
-    order: Mutex<Held>,
-    total: u64,
-    /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
-    pub(crate) mode: Mode,
-}
-
-/// An order as it is held: to be worked out when a second page is asked for, then as places.
-#[derive(Debug)]
-enum Held {
-    Unread(Arc<FrozenOrder>),
-    Read(Arc<[FrozenPlace]>),
-}
-
-impl Frozen {
-    /// The first [`FROZEN`] places. Two callers at once may both work them out, and find the same.
-    fn places(&self) -> Result<Arc<[FrozenPlace]>, IndexError> {
-        let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread = match &*held() {
-            Held::Read(places) => return Ok(Arc::clone(places)),
-            Held::Unread(order) => Arc::clone(order),
-        };
-        let places: Arc<[FrozenPlace]> = unread.places(FROZEN)?.into();
-        *held() = Held::Read(Arc::clone(&places));
-        Ok(places)
-    }
-
-    /// How many hits the order gives.
-    fn len(&self) -> usize {
-        usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
-    }
-}
+use a2a_registry_search::{OrderState, SearchAnswer, SearchRequest};
 
 /// The frozen order that a page goes on in. Another process may have given the page before, or this one have
 /// forgotten the order: it is found again as long as nothing has happened since.

@@ -1,8 +1,9 @@
 //! The index follows the events: from the database, in order, in groups, and anew where it must.
 
-use crate::agents::documents::document;
-use crate::agents::documents::records;
-use crate::health::readiness::heard_database;
+use crate::agents::documents::WALK;
+use crate::agents::documents::documents;
+use crate::agents::documents::documents_walk;
+use crate::database::heard_database;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -10,21 +11,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::agents::documents::shown_version;
 use crate::commit::touched::changed_agents;
 use crate::context::Context;
 use crate::error::AppError;
 use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_search::{Document, IndexError, Rebuild};
-use a2a_registry_store::entity::agent;
-use a2a_registry_store::{agents, events};
+use a2a_registry_search::{IndexError, Rebuild};
+use a2a_registry_store::events;
 
 /// Events applied in one commit.
 const EVENTS: u64 = 2000;
-/// How long an act waits for the index to have it.
-const APPLIED_WITHIN: Duration = Duration::from_secs(2);
-/// Agents read at a time while the index is built anew.
-const WALK: u64 = 1000;
 /// How often the database is asked what others have done while the index is built anew.
 const HEARD_EVERY: Duration = Duration::from_millis(500);
 
@@ -147,71 +142,6 @@ async fn hear_meanwhile(context: &Context) -> Infallible {
             () = context.wake.foreign.notified() => {}
             () = tokio::time::sleep(HEARD_EVERY) => {}
         }
-    }
-}
-
-/// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
-///
-/// # Errors
-/// Where the database fails.
-pub(crate) async fn documents(
-    context: &Context,
-    ids: &[Uuid],
-) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
-    let rows = agents::agents_by_ids(&context.store, ids).await?;
-    let living: Vec<agent::Model> = rows
-        .into_iter()
-        .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
-        .collect();
-    let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
-    let gone = ids.iter().copied();
-    let gone = gone.filter(|id| !there.contains(id)).collect();
-    Ok((documents_of(context, living).await?, gone))
-}
-
-/// The documents of the next agents by id, and the id to go on after; `None` at the end.
-///
-/// # Errors
-/// Where the database fails.
-pub(crate) async fn documents_walk(
-    context: &Context,
-    after: Option<Uuid>,
-    limit: u64,
-) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
-    let rows = agents::agents_walk(&context.store, after, limit).await?;
-    let last = rows.last().map(|row| row.id);
-    let living = rows
-        .into_iter()
-        .filter(|row| row.retired_at.is_none())
-        .collect();
-    Ok((documents_of(context, living).await?, last))
-}
-
-async fn documents_of(
-    context: &Context,
-    rows: Vec<agent::Model>,
-) -> Result<Vec<Document>, AppError> {
-    let records = records(&context.store, rows).await?;
-    records
-        .iter()
-        .map(|record| document(context, record))
-        .collect()
-}
-
-/// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
-/// done, whether or not search shows it yet. Nothing is waited for where this process follows no events.
-pub(crate) async fn index_reaches(context: &Context, seq: i64) {
-    let mut applied = context.wake.applied.subscribe();
-    let reached = || context.index.applied_seq() >= seq;
-    if reached() || !context.wake.following.load(Ordering::Acquire) {
-        return;
-    }
-    let wait = applied.wait_for(|applied| *applied >= seq);
-    if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
-        tracing::warn!(
-            seq,
-            "the search index is behind; what was done is answered before a search shows it"
-        );
     }
 }
 

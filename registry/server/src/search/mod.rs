@@ -8,27 +8,22 @@ pub mod query;
 pub mod render;
 pub mod routes;
 
-use crate::health::readiness::demand_database;
+use crate::database::demand_database;
 use crate::search::frozen::freeze;
 use crate::search::frozen::frozen_at;
 use crate::search::frozen::frozen_page;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
-use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::health::housekeeping::KEPT_UNUSED;
-use crate::meaning::Mode;
+use crate::memory::meanings::Mode;
 use crate::paging::page_size;
-use crate::search::frozen::Frozen;
 use crate::search::query::LookupQuery;
 use crate::search::query::SearchQuery;
 use crate::search::query::SuggestQuery;
@@ -39,30 +34,12 @@ use a2a_registry_search::{
     Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
 };
 
-/// How long an order stays frozen.
-const FROZEN_FOR: Duration = Duration::from_secs(300);
-/// Frozen orders kept at once; fewer where they hold what was near, which takes more memory.
-const FROZEN_ORDERS: u64 = 2000;
-/// For how many orders by words one stands that holds what was near.
-const NEAR_WEIGHT: u32 = 4;
-/// What an entry of a cache takes beside its key and its value, roughly.
-const ENTRY_BYTES: usize = 256;
 /// Searches that may wait for a thread; beyond that the answer is 503.
 const QUEUE: usize = 256;
 /// Completions of a prefix.
 const SUGGESTIONS: usize = 10;
 /// Agents behind one address.
 const LOOKUPS: usize = 20;
-
-/// Answers kept ready, orders kept frozen, and the pool that searches run in.
-#[derive(Debug)]
-pub(crate) struct SearchCache {
-    /// By query, labels, index generation and overlay: an entry can only age out, never be wrong.
-    answers: Cache<String, Bytes>,
-    frozen: Cache<u64, Arc<Frozen>>,
-    pool: Arc<Semaphore>,
-    waiting: AtomicUsize,
-}
 
 /// Where a page begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,38 +58,6 @@ enum Last {
     Score(f32),
     Name(String),
     Time(i64),
-}
-
-impl SearchCache {
-    /// Gives back what has ended: without any search nobody else would.
-    pub(crate) fn forget_ended(&self) {
-        self.answers.run_pending_tasks();
-        self.frozen.run_pending_tasks();
-    }
-
-    /// A cache of that many megabytes, and a pool of as many threads as there are cores.
-    pub(crate) fn new(megabytes: u64) -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self {
-            answers: Cache::builder()
-                .max_capacity(megabytes * 1024 * 1024)
-                .weigher(|key: &String, answer: &Bytes| {
-                    u32::try_from(key.capacity() + answer.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
-                })
-                .time_to_idle(KEPT_UNUSED)
-                .build(),
-            frozen: Cache::builder()
-                .max_capacity(FROZEN_ORDERS)
-                .weigher(|_, order: &Arc<Frozen>| match order.mode {
-                    Mode::Lexical => 1,
-                    Mode::Hybrid | Mode::Semantic => NEAR_WEIGHT,
-                })
-                .time_to_live(FROZEN_FOR)
-                .build(),
-            pool: Arc::new(Semaphore::new(cores)),
-            waiting: AtomicUsize::new(0),
-        }
-    }
 }
 
 /// Searches as asked, or by words alone where the vectors of agents cannot be read; answers by what it was.

@@ -10,7 +10,7 @@ use crate::agents::documents::trust_level;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
-use crate::meaning::Mode;
+use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
 use a2a_registry_api::limits::{
     LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::meaning::Mode;
+use crate::memory::meanings::Mode;
 use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
 use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 

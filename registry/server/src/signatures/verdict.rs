@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use a2a_card::{SignatureEntry, Verdict, verified_state};
 use serde::{Deserialize, Serialize};
 
-use crate::admission::urn::is_proved;
+use crate::sight::is_proved;
 use crate::signatures::KeptKeySet;
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
 use a2a_registry_domain::coverage::Standing;

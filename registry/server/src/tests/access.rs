@@ -10,7 +10,7 @@ use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::http::operations::all as operations;
+use crate::openapi::operations::all as operations;
 use crate::tests::ADMIN;
 use crate::tests::Registry;
 use crate::tests::bearer;

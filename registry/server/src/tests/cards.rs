@@ -1,7 +1,7 @@
 //! Cards are handed out byte for byte, by every address they have.
 
+use crate::commit::shown::event_signal;
 use crate::domains::register::register;
-use crate::events::log::event_signal;
 use std::collections::BTreeSet;
 
 use actix_web::test::TestRequest;

@@ -6,8 +6,8 @@ use std::path::Path;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::http::operations::all as operations;
 use crate::openapi::openapi_document;
+use crate::openapi::operations::all as operations;
 use crate::tests::ADMIN;
 use crate::tests::Registry;
 use crate::tests::bearer;

@@ -35,7 +35,7 @@ fn serve(registry: &Registry) -> Served {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let context = Arc::clone(&registry.state.context);
-    let running = crate::http::server::run(
+    let running = crate::serve::run(
         context,
         listener,
         shutdown.clone(),

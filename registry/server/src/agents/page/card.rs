@@ -174,7 +174,7 @@ impl SkillView {
                 .iter()
                 .take(FEW)
                 .map(|tag| {
-                    let link = crate::search::page::only("tag", &tag.to_lowercase());
+                    let link = crate::pages::only("tag", &tag.to_lowercase());
                     (text::line(tag, 60), link)
                 })
                 .collect(),

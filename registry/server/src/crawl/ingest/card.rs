@@ -1,7 +1,7 @@
 //! A fetched card: which agent it is, and whether it is a new version.
 
-use crate::admission::pins::key_changed;
-use crate::agents::diff::change_between;
+use crate::admission::change::change_between;
+use crate::commit::pins::key_changed;
 use crate::crawl::ingest::ruling::rule;
 use crate::crawl::ingest::ruling::rule_again;
 use crate::crawl::ingest::slot::agent_for;
@@ -11,12 +11,12 @@ use a2a_crawler::FetchedCard;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::pins;
+use crate::admission::change::bytes_of;
 use crate::admission::urn;
-use crate::agents::diff::bytes_of;
 use crate::commit::ledger::AgentState;
 use crate::commit::ledger::CRAWLER;
 use crate::commit::ledger::Ledger;
+use crate::commit::pins;
 use crate::context::Context;
 use crate::crawl::derivation::Surroundings;
 use crate::crawl::derivation::derive;

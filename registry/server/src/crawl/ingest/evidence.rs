@@ -1,7 +1,7 @@
 //! What the looks of a group say about our own network, and in whose hands each of those sources is.
 
-use crate::crawl::leasing::crawl_braked_since;
-use crate::crawl::leasing::is_exempt;
+use crate::visits::leasing::is_exempt;
+use crate::visits::outage::crawl_braked_since;
 use std::net::IpAddr;
 
 use a2a_crawler::brake::{Look, Party};

@@ -13,14 +13,15 @@ pub mod slot;
 pub mod source;
 
 use crate::admission::covering::follow_coverage;
+use crate::commit::shown::after_write;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::catalog_is_the_same;
 use crate::crawl::ingest::catalog::ingest_catalog;
 use crate::crawl::ingest::evidence::note_looks;
-use crate::crawl::leasing::is_exempt;
-use crate::crawl::outage::keep_outage;
-use crate::crawl::outage::remember_outage;
-use crate::search::indexing::index_reaches;
+use crate::visits::SPACING;
+use crate::visits::leasing::is_exempt;
+use crate::visits::outage::keep_outage;
+use crate::visits::outage::remember_outage;
 use std::collections::BTreeSet;
 
 use a2a_crawler::network::block_of;
@@ -44,9 +45,6 @@ use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{SECOND, Timestamp};
 use a2a_registry_store::{Write, coverage};
-
-/// The pause between two visits of a host, outside `allow_networks`.
-pub const SPACING: i64 = 60 * SECOND;
 
 /// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
 /// another process has made that visit.
@@ -248,32 +246,6 @@ fn visit_is_exempt(context: &Context, group: &Group, outcome: &Outcome) -> bool 
     addressed
         .chain(literal)
         .any(|address| is_exempt(context, address))
-}
-
-/// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
-pub(crate) fn after_write(context: &Context, touched: &Touched) {
-    touched.log();
-    context.changes.note(&touched.agents);
-    if let Some(seq) = touched.seq {
-        context.index.note(&touched.changed, seq);
-        context.wake.events.send_replace(seq);
-    }
-}
-
-/// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
-/// index of this process has it, so that whoever searches next finds it as it is now.
-pub(crate) async fn after_act(context: &Context, touched: &Touched) {
-    after_write(context, touched);
-    searchable(context, &[touched]).await;
-}
-
-/// Ends once the index of this process has every agent that was listed after one of these writes.
-pub(crate) async fn searchable(context: &Context, written: &[&Touched]) {
-    let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
-    let listing = written.iter().filter(lists);
-    if let Some(seq) = listing.filter_map(|touched| touched.seq).max() {
-        index_reaches(context, seq).await;
-    }
 }
 
 /// Holds the domains that have answered for others of a group, and the group's own, in the one order: whose they are is

@@ -1,6 +1,6 @@
 //! The ruling on a version of a card that came in: what the rules say of it, and what follows.
 
-use crate::agents::diff::change_between;
+use crate::admission::change::change_between;
 use uuid::Uuid;
 
 use crate::commit::ledger::AgentState;

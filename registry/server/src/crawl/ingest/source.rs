@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::crawl::ingest::group::Group;
-use crate::crawl::leasing::Stream;
+use crate::memory::stream::Stream;
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};

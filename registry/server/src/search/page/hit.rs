@@ -1,11 +1,11 @@
 //! One agent in the list.
 
+use crate::pages::only;
 use crate::pages::text;
 use crate::pages::text::LINE;
 use crate::pages::text::TEASER;
 use crate::pages::trust;
 use crate::pages::trust::Badge;
-use crate::search::page::links::only;
 use crate::search::page::links::toggled;
 use crate::search::page::parts::ScoreView;
 use crate::search::query::SearchQuery;

@@ -75,14 +75,6 @@ pub(crate) fn toggled(
     })
 }
 
-/// The address of a search for one value alone.
-pub(crate) fn only(name: &str, value: &str) -> String {
-    match serde_html_form::to_string([(name, value)]) {
-        Ok(pairs) => format!("/?{pairs}"),
-        Err(_) => "/".to_owned(),
-    }
-}
-
 /// The words, the order and the mode alone, explained where that was asked for.
 pub(crate) fn unfiltered(query: &SearchQuery) -> String {
     let bare = SearchQuery {

@@ -26,7 +26,6 @@ use crate::search::query::SearchQuery;
 use a2a_registry_api::AgentList;
 use facets::{Active, FacetView};
 use hit::HitView;
-pub(crate) use links::only;
 use links::{FACETS, link};
 
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.

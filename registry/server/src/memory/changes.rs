@@ -11,7 +11,7 @@ const STRIPES: usize = 16_384;
 /// counter's value read *before* it asked the database, and believes it only while the value stands.
 #[derive(Debug)]
 pub struct Changes {
-    stripes: Box<[AtomicU64]>,
+    pub(crate) stripes: Box<[AtomicU64]>,
 }
 
 impl Default for Changes {
@@ -35,7 +35,7 @@ impl Changes {
         }
     }
 
-    fn stripe(&self, agent: Uuid) -> &AtomicU64 {
+    pub(crate) fn stripe(&self, agent: Uuid) -> &AtomicU64 {
         // The low bits of a UUIDv7 are random, so they spread evenly.
         let index = usize::try_from(agent.as_u128() % STRIPES as u128).unwrap_or(0);
         &self.stripes[index]

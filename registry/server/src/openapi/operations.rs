@@ -1,6 +1,5 @@
 //! The operations of the API as a list: for `Allow`, for metrics, and for the test that knows who may call each.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use utoipa::openapi::path::{Operation as Documented, PathItem};
@@ -32,21 +31,9 @@ static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         .collect()
 });
 
-static PATHS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
-    all()
-        .iter()
-        .map(|operation| (operation.id.as_str(), operation.path.as_str()))
-        .collect()
-});
-
 /// Every operation of the API, by path.
 pub fn all() -> &'static [Operation] {
     &OPERATIONS
-}
-
-/// The pattern of the path of the operation with that id.
-pub fn path(id: &str) -> Option<&'static str> {
-    PATHS.get(id).copied()
 }
 
 /// The operations of one path, to be changed.

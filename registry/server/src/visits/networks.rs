@@ -1,7 +1,7 @@
 //! The address blocks of leased domains, so that few hosts of one block are asked at once.
 
-use crate::crawl::leasing::is_exempt;
-use crate::crawl::leasing::networks_learn;
+use crate::visits::leasing::is_exempt;
+use crate::visits::leasing::networks_learn;
 use std::net::IpAddr;
 use std::time::Duration;
 

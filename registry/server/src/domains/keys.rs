@@ -1,8 +1,8 @@
 //! The keys that a domain's owner names for its cards.
 
+use crate::commit::locks::domain_locked;
+use crate::commit::shown::after_act;
 use crate::crawl::derivation::derive_again;
-use crate::crawl::ingest::after_act;
-use crate::domains::acts::domain_locked;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::ownership::dispute::may_keep;

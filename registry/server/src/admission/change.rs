@@ -1,0 +1,111 @@
+//! What changed between two cards of an agent, and how much it matters.
+
+use crate::context::Context;
+use crate::signatures::Judged;
+use crate::signatures::KeyBinding;
+use a2a_card::CardDiff;
+use a2a_card::SignatureState;
+use a2a_card::SignatureStates;
+use a2a_card::diff_verified;
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::signature as domain;
+use a2a_registry_store::Handle;
+use a2a_registry_store::StoreError;
+use a2a_registry_store::entity::agent;
+use a2a_registry_store::entity::body;
+use a2a_registry_store::versions;
+use a2a_registry_store::versions::VersionKey;
+
+/// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
+/// same write keeps, are read through `on`.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn change_between(
+    context: &Context,
+    on: &impl Handle,
+    agent: &agent::Model,
+    before: &VersionKey,
+    after: &VersionKey,
+    binding: &KeyBinding,
+    fresh: &[body::Model],
+) -> Result<ChangeClass, StoreError> {
+    if before.is_like(after) {
+        return Ok(ChangeClass::None);
+    }
+    let mut bodies = Vec::with_capacity(2);
+    for key in [before, after] {
+        bodies.extend(bytes_of(on, &key.digest, fresh).await?);
+    }
+    Ok(match bodies.as_slice() {
+        [old, new] => {
+            let states = states(agent, binding, before.into(), after.into());
+            change_class(difference(context, old, new, states).as_ref(), states)
+        }
+        _ => ChangeClass::High,
+    })
+}
+
+/// What changed; `None` where this build does not read one of the two.
+pub(crate) fn difference(
+    context: &Context,
+    before: &[u8],
+    after: &[u8],
+    states: SignatureStates,
+) -> Option<CardDiff> {
+    diff_verified(before, after, Some(&owner_extension(context)), states).ok()
+}
+
+/// The extension by which an owner proves a card to be theirs (model.md section 4).
+pub(crate) fn owner_extension(context: &Context) -> String {
+    format!("{}/ext/owner/v1", context.config.public_url())
+}
+
+/// What the signatures of two versions are worth, each told by its kept state and the keys it verifies with. A card
+/// that is known by a key was vouched for, though that key has left its key set since: whoever takes it out gains
+/// nothing by that.
+pub(crate) fn states(
+    agent: &agent::Model,
+    binding: &KeyBinding,
+    before: Judged<'_>,
+    after: Judged<'_>,
+) -> SignatureStates {
+    let before = match binding.state(before) {
+        domain::SignatureState::Unknown if !agent.pins.is_empty() => {
+            domain::SignatureState::Untrusted
+        }
+        before => before,
+    };
+    SignatureStates {
+        before: before.into(),
+        after: binding.state(after).into(),
+    }
+}
+
+/// The class of a change of a card whose signatures were found to be in these states.
+pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
+    use SignatureState::{Untrusted, Valid};
+    let verified = |state| matches!(state, Valid | Untrusted);
+    match difference {
+        Some(difference) => difference.class.into(),
+        // A card that this build reads no more cannot be compared: a person decides, and before anything of it
+        // is served where nobody vouches for it any more.
+        None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
+        None => ChangeClass::High,
+    }
+}
+
+/// The bytes with that digest: of those that are about to be kept, or of those that are.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn bytes_of(
+    on: &impl Handle,
+    digest: &str,
+    fresh: &[body::Model],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    match fresh.iter().find(|body| body.digest == digest) {
+        Some(body) => Ok(Some(body.bytes.clone())),
+        None => versions::body_by_digest(on, digest).await,
+    }
+}

@@ -1,0 +1,37 @@
+//! Beginning anew with a domain that has changed hands, by an admin.
+
+use crate::caller::Caller;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_act;
+use crate::commit::state::check_reason;
+use crate::context::Context;
+use crate::domains::acts::domain_visible;
+use crate::domains::view::domain_view;
+use crate::error::AppError;
+use crate::ownership::generation::begin_generation;
+use a2a_registry_api::DomainView;
+use a2a_registry_api::NewGeneration;
+use a2a_registry_domain::role::Permission;
+
+/// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
+/// asked for again.
+///
+/// # Errors
+/// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
+pub async fn domain_new_generation(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    why: &NewGeneration,
+) -> Result<DomainView, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&why.reason)?;
+    let seen = domain_visible(context, caller, domain).await?;
+    let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    let why = (admin.name.as_str(), why.reason.as_str());
+    let touched = begin_generation(context, &write, &mut row, &followers, why, &[]).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    context.wake.checks.notify_one();
+    domain_view(context, caller, row.id).await
+}

@@ -1,0 +1,81 @@
+//! What one process knows of the stream of visits.
+
+use crate::config::CrawlerConfig;
+use crate::memory::outage::Outage;
+use a2a_crawler::brake::Brake;
+use a2a_crawler::brake::Look;
+use a2a_crawler::brake::Turn;
+use a2a_crawler::pace::Pace;
+use a2a_crawler::planned::Planned;
+use a2a_registry_domain::timestamp::Timestamp;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// What one process knows of the stream of visits.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) pace: Pace,
+    pub(crate) planned: Mutex<Planned>,
+    /// When the plans were last counted; the least number before the first time.
+    pub(crate) counted_at: AtomicI64,
+    pub(crate) brake: Mutex<Brake>,
+    /// The outage of ours that the database knows of, as far as this process has heard.
+    pub(crate) outage: Mutex<Option<Outage>>,
+}
+
+impl Stream {
+    /// `outage` is the one that the database knows of.
+    pub(crate) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
+        Self {
+            pace: Pace {
+                least: config.least_rate,
+                burst: Duration::from_secs(config.burst_seconds),
+            },
+            planned: Mutex::new(Planned::new(now)),
+            counted_at: AtomicI64::new(i64::MIN),
+            brake: Mutex::default(),
+            outage: Mutex::new(outage),
+        }
+    }
+
+    pub(crate) fn planned(&self) -> MutexGuard<'_, Planned> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hold_brake(&self, since: OffsetDateTime) {
+        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = Brake::held(since);
+    }
+
+    pub(crate) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a look; says whether verdicts are frozen from now on.
+    pub(crate) fn note_look(&self, look: Look, now: Timestamp) -> bool {
+        let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
+        match brake.note(look, now.into()) {
+            Some(Turn::Braked { failed, looks }) => {
+                tracing::warn!(
+                    failed,
+                    looks,
+                    "so many fetches fail at once that the fault is likely ours; verdicts are frozen"
+                );
+            }
+            Some(Turn::Released { since }) => {
+                tracing::warn!(%since, "fetches succeed again; verdicts are given again");
+            }
+            None => {}
+        }
+        brake.held_since().is_some()
+    }
+
+    /// Since when verdicts are frozen.
+    pub(crate) fn braked_since(&self) -> Option<OffsetDateTime> {
+        let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
+        brake.held_since()
+    }
+}

@@ -1,0 +1,168 @@
+//! Visits for the crawler: which are made now, and how fast.
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use a2a_crawler::planned::Planned;
+use time::OffsetDateTime;
+
+use crate::context::Context;
+use crate::visits::SPACING;
+use a2a_registry_domain::ids::random_number;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_store::entity::{domain, source};
+use a2a_registry_store::frontier::LeaseWish;
+use a2a_registry_store::planned;
+use a2a_registry_store::{StoreError, domains};
+
+/// How often all plans are counted anew: other processes plan too.
+const RECOUNT: i64 = HOUR;
+
+/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
+/// left to ask is visited no more.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn visits_due(
+    context: &Context,
+    limit: usize,
+    lease_us: i64,
+) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
+    let now = context.now();
+    recount_plans(context, now).await?;
+    let wish = LeaseWish {
+        now: now.0,
+        leased_until: now.plus(lease_us).0,
+        lease: random_number(context.entropy.as_ref()).cast_signed(),
+        limit: limit as u64,
+        pace: context.stream.pace,
+        steady: context.stream.planned().steady(),
+    };
+    let leased = context.store.visits_lease(&wish).await?;
+    let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
+    let mut sources = domains::sources_of(&context.store, &ids).await?;
+    sources.retain(is_known);
+    sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
+    let mut visits = Vec::with_capacity(leased.len());
+    for domain in leased {
+        let first = sources.partition_point(|source| source.domain_id < domain.id);
+        let mut due: Vec<source::Model> = sources[first..]
+            .iter()
+            .take_while(|source| source.domain_id == domain.id)
+            .cloned()
+            .collect();
+        // No visit is made for catalogs that are not there, unless somebody waits for it.
+        let awaited = domain.visit_interval_us.is_none();
+        let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
+        if due.iter().all(nothing) {
+            context.store.visits_end(domain.id).await?;
+            continue;
+        }
+        // A visit that came early, as after a change of spacing, still asks its earliest source.
+        let asked = due
+            .iter()
+            .filter(|source| source.next_due_at <= now.0)
+            .count()
+            .max(1);
+        due.truncate(asked);
+        visits.push((domain, due));
+    }
+    Ok(visits)
+}
+
+/// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
+/// way in one block, and says which those are. They are due again at once, within the limit.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn networks_learn(
+    context: &Context,
+    networks: &[(i64, String)],
+) -> Result<Vec<i64>, StoreError> {
+    if networks.is_empty() {
+        return Ok(Vec::new());
+    }
+    context
+        .store
+        .networks_learn(networks, context.now().0)
+        .await
+}
+
+/// Whether an address lies inside `allow_networks`, where neither spacing nor the limit of its address
+/// block applies.
+pub fn is_exempt(context: &Context, address: IpAddr) -> bool {
+    let networks = &context.config.crawler.allow_networks;
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
+/// politeness allows.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_give_back(
+    context: &Context,
+    held: &[(i64, i64)],
+    pause: Duration,
+) -> Result<(), StoreError> {
+    let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+    let now = context.now();
+    let rest = (pause > 0).then(|| now.plus(pause).0);
+    let spaced = now.plus(SPACING).0;
+    context.store.visits_give_back(held, rest, spaced).await
+}
+
+/// When the next visit is due.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn visits_next_due(context: &Context) -> Result<Option<Timestamp>, StoreError> {
+    Ok(planned::visits_next_due(&context.store, context.now().0)
+        .await?
+        .map(Timestamp))
+}
+
+/// Makes the crawler look for due visits now.
+pub fn wake_crawler(context: &Context) {
+    context.wake.visits.notify_one();
+}
+
+/// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
+/// has put off.
+async fn recount_plans(context: &Context, now: Timestamp) -> Result<(), StoreError> {
+    let counted_at = context.stream.counted_at.load(Ordering::Acquire);
+    // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
+    if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
+        return Ok(());
+    }
+    let repaired = context.store.moments_repair(now.0).await?;
+    if repaired > 0 {
+        tracing::warn!(
+            repaired,
+            "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
+        );
+    }
+    let counted = planned::visits_planned(&context.store, now.0).await?;
+    let at = now.into();
+    let mut planned = Planned::new(at);
+    for (minute, visits) in counted.minutes {
+        let moment = OffsetDateTime::from_unix_timestamp(minute.saturating_mul(60));
+        if let (Ok(moment), Ok(visits)) = (moment, u32::try_from(visits)) {
+            planned.add(moment, at, visits);
+        }
+    }
+    planned.set_steady(counted.steady);
+    *context.stream.planned() = planned;
+    context.stream.counted_at.store(now.0, Ordering::Release);
+    Ok(())
+}
+
+/// Whether it is known how a source is asked. One of a kind that only a later build knows is not, and no visit is made
+/// for it.
+fn is_known(source: &source::Model) -> bool {
+    let kind = source.kind.of("sources", "kind", source.id);
+    kind.inspect_err(|error| tracing::warn!(%error, "a source is not asked"))
+        .is_ok()
+}

@@ -1,0 +1,10 @@
+//! Visits: which are due, what a host may be asked now, and whether the fault is ours.
+
+pub mod leasing;
+pub mod networks;
+pub mod outage;
+
+use a2a_registry_domain::timestamp::SECOND;
+
+/// The pause between two visits of a host, outside `allow_networks`.
+pub const SPACING: i64 = 60 * SECOND;
