@@ -1,4 +1,4 @@
-//! How much a change matters decides what becomes of it (model.md section 5).
+//! How much a change matters decides what becomes of it (docs/model.md#changes-and-reviews).
 
 use a2a_registry::app::DiffQuery;
 use a2a_registry::domain::review::ChangeClass::{self, Critical, High, Low};

@@ -1,5 +1,5 @@
-//! What a domain's proof covers, by every way in which a source comes in (model.md section 4): a stranger gets nothing
-//! listed under, named by, or levelled by another's domain.
+//! What a domain's proof covers, by every way in which a source comes in (docs/ownership.md#coverage): a stranger
+//! gets nothing listed under, named by, or levelled by another's domain.
 
 use std::collections::BTreeMap;
 

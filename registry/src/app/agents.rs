@@ -28,7 +28,7 @@ pub struct FindingsQuery {
     pub version: Option<String>,
 }
 
-/// New versions in a day beyond which a card is said to flap (model.md section 2).
+/// New versions in a day beyond which a card is said to flap (docs/model.md#two-digests).
 const FLAPPING: i32 = 10;
 
 impl App {
@@ -202,7 +202,7 @@ impl App {
             hint:
                 "serve the same content from every instance, and keep what changes out of the card"
                     .into(),
-            section: "registry: model, two digests".into(),
+            section: "docs/model.md#two-digests".into(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! How two contents of an agent's card differ, and how much that matters (model.md section 5).
+//! How two contents of an agent's card differ, and how much that matters (docs/model.md#changes-and-reviews).
 
 use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified};
 use serde::Deserialize;
@@ -127,7 +127,7 @@ impl App {
         diff_verified(before, after, Some(&self.owner_extension()), states).ok()
     }
 
-    /// The extension by which an owner proves a card to be theirs (model.md section 4).
+    /// The extension by which an owner proves a card to be theirs (docs/ownership.md#proofs).
     pub(super) fn owner_extension(&self) -> String {
         format!("{}/ext/owner/v1", self.config.public_url())
     }

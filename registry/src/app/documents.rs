@@ -68,7 +68,7 @@ pub(super) struct AgentRecord {
     pub(super) card: AgentCard,
     pub(super) known: Known,
     /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
-    /// proof (model.md section 4).
+    /// proof (docs/ownership.md#coverage).
     binding: KeyBinding,
     pub(super) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,

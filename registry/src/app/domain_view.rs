@@ -1,4 +1,4 @@
-//! How a domain is shown, to whom (model.md section 7).
+//! How a domain is shown, to whom (docs/model.md#visibility).
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use crate::domain::timestamp::{DAY, Timestamp};
 use crate::store::entity::{self, agent, attempt, domain, proof, proof_check, source, source_day};
 use crate::store::{accounts, agents, crawl, domains, ownership};
 
-/// What a caller may see of a domain (model.md section 7).
+/// What a caller may see of a domain (docs/model.md#visibility).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     /// State, proofs' method and time, liveness.

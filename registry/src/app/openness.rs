@@ -1,4 +1,4 @@
-//! Who may find an agent and see it (model.md section 7).
+//! Who may find an agent and see it (docs/model.md#visibility).
 
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ pub(super) enum Openness {
     Listed,
     /// It is not listed, and nothing holds it back.
     Unlisted,
-    /// Something holds it back, which is between its owner and the curators (model.md section 5).
+    /// Something holds it back, which is between its owner and the curators (docs/model.md#visibility).
     Held,
 }
 

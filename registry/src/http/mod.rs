@@ -1,4 +1,4 @@
-//! The HTTP interface: what contract.md section 1 promises, and nothing that decides anything.
+//! The HTTP interface: what docs/contract.md promises, and nothing that decides anything.
 //!
 //! A handler parses, lets the type of its caller authorise, calls one function of [`App`] and renders what it gives. One
 //! envelope stands around all of them: request ids, problem documents, headers, measuring.

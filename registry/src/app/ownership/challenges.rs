@@ -14,7 +14,7 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::entity::{challenge, domain};
 use crate::store::{Write, ownership};
 
-/// Whether a domain can be proved at all: a host name on port 443 (model.md section 4).
+/// Whether a domain can be proved at all: a host name on port 443 (docs/ownership.md#proofs).
 pub(in crate::app) fn is_provable(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
@@ -82,7 +82,7 @@ impl App {
         format!("{}/accounts/{account}", self.config.public_url())
     }
 
-    /// The account that a card names in the owner extension (model.md section 4); it need not exist.
+    /// The account that a card names in the owner extension (docs/ownership.md#proofs); it need not exist.
     pub(in crate::app) fn claimed_account(&self, card: &AgentCard) -> Option<Uuid> {
         let uri = self.owner_extension();
         let extension = card

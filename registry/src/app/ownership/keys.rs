@@ -16,7 +16,7 @@ const MAX_ENROLLED: usize = 20;
 
 impl App {
     /// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where
-    /// their keys lie, and stand one step higher (design, invariant 9).
+    /// their keys lie, and stand one step higher (docs/model.md#trust).
     ///
     /// # Errors
     /// As [`App::domain_patch`]; `Invalid` for what is no public key; `LimitReached`.
