@@ -1,4 +1,4 @@
-//! Looks for proofs are leased like visits, and as polite (model.md section 8).
+//! Looks for proofs are leased like visits, and as polite (docs/ownership.md#rechecks).
 
 use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::OptOut;

@@ -1,4 +1,4 @@
-//! The one queue: nobody who follows it ever misses a row (model.md section 9).
+//! The one queue: nobody who follows it ever misses a row (docs/model.md#events-index-and-caches).
 
 use a2a_registry_server::agents::acts::agent_resume;
 use a2a_registry_server::agents::acts::agent_suspend;

@@ -1,4 +1,4 @@
-//! What becomes of an outcome: agents, versions, decisions, liveness (model.md sections 2, 3, 5, 6, 8).
+//! What becomes of an outcome: agents, versions, decisions, liveness (docs/model.md).
 
 mod brake;
 mod catalogs;

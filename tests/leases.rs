@@ -1,4 +1,4 @@
-//! Visits are leased: to one at a time, for a time (model.md section 10, design section 3).
+//! Visits are leased: to one at a time, for a time (docs/architecture.md#the-way-of-a-card).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

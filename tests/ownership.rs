@@ -1,4 +1,4 @@
-//! Whose a domain is: proofs, their ends, disputes, opting out, and what an owner may do (model.md section 4).
+//! Whose a domain is: proofs, their ends, disputes, opting out, and what an owner may do (docs/ownership.md).
 //!
 //! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
 

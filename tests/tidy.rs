@@ -1,5 +1,5 @@
-//! Style as a test: who may depend on whom, what a file must and must not hold, and a code map in
-//! the README that is true.
+//! Style as a test: who may depend on whom, what a file must and must not hold, and documents that name
+//! only what is there.
 //!
 //! Each rule is a function from the text of a file to what is wrong with it, so that it is tried on
 //! a bad example as well as on the tree. The tables at the head of the modules are meant to be
@@ -8,6 +8,7 @@
 mod bodies;
 mod code;
 mod code_map;
+mod documents;
 mod files;
 mod imports;
 mod layers;

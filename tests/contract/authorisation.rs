@@ -1,4 +1,4 @@
-//! Who may do what: every operation of the document, asked by everybody (model.md section 7).
+//! Who may do what: every operation of the document, asked by everybody (docs/governance.md#who-may-do-what).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! Domains that publish several agents through catalogs (model.md section 3).
+//! Domains that publish several agents through catalogs (docs/model.md#slots).
 
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;

@@ -1,4 +1,4 @@
-//! How much a change matters decides what becomes of it (model.md section 5).
+//! How much a change matters decides what becomes of it (docs/model.md#changes-and-reviews).
 
 use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
 use a2a_registry_server::agents::diff::DiffQuery;

@@ -1,4 +1,4 @@
-//! Deriving again what an older build has derived (design section 1).
+//! Deriving again what an older build has derived (docs/architecture.md#invariants).
 
 use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::event::EventKind;

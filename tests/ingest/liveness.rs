@@ -1,4 +1,4 @@
-//! Whether a card could be reached, over days, by the test's own clock (model.md section 8).
+//! Whether a card could be reached, over days, by the test's own clock (docs/model.md#liveness).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};

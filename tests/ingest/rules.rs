@@ -1,4 +1,4 @@
-//! Rules that change between two starts (model.md section 6).
+//! Rules that change between two starts (docs/model.md#admission).
 
 use a2a_registry_server::domains::register::register;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Which agent a source feeds (model.md section 3), and what a domain may have.
+//! Which agent a source feeds (docs/model.md#slots), and what a domain may have.
 
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;

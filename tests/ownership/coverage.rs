@@ -1,5 +1,5 @@
-//! What a domain's proof covers, by every way in which a source comes in (model.md section 4): a stranger gets nothing
-//! listed under, named by, or levelled by another's domain.
+//! What a domain's proof covers, by every way in which a source comes in (docs/ownership.md#coverage): a stranger
+//! gets nothing listed under, named by, or levelled by another's domain.
 
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::views::agent_show;

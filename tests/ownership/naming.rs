@@ -1,4 +1,4 @@
-//! The names that agents keep for ever, once their domain is proved (model.md section 3).
+//! The names that agents keep for ever, once their domain is proved (docs/model.md#lasting-names).
 
 use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::views::agent_show;

@@ -1,4 +1,4 @@
-//! What is somebody else's is not the caller's to see or to take away (model.md section 7).
+//! What is somebody else's is not the caller's to see or to take away (docs/model.md#visibility).
 
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_domain::coverage::Coverage;

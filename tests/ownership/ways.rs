@@ -1,4 +1,4 @@
-//! The ways in which a source comes in, row by row, and what becomes of what it brings (model.md section 4).
+//! The ways in which a source comes in, row by row, and what becomes of what it brings (docs/ownership.md#coverage).
 
 use a2a_registry_domain::coverage::Coverage::{self, Covered, Nomination};
 

@@ -1,4 +1,4 @@
-//! What is taken back ends only what was the caller's alone (model.md section 7).
+//! What is taken back ends only what was the caller's alone (docs/ownership.md#withdrawing-a-registration).
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};

@@ -1,12 +1,12 @@
-//! The code map in the README names what there is, all of it, and nothing else.
+//! The code map names what there is, all of it, and nothing else.
 
 use std::collections::BTreeSet;
 
 use super::assert_tidy;
 use super::tree::{Source, files, read};
 
-/// The heading the map stands under; it ends at the next heading of the same level.
-const HEADING: &str = "## Code map";
+/// The file that is the map.
+const MAP: &str = "docs/code-map.md";
 
 /// How deep folders are listed: `registry/server/src/http` is, what lies in it is left to its module doc.
 const DEPTH: usize = 3;
@@ -30,51 +30,43 @@ fn expected(files: &[String]) -> BTreeSet<String> {
     listed
 }
 
-/// The paths of lines like ``- `path` - purpose`` under the heading, and what is wrong with lines
-/// that begin like one.
-fn listed(readme: &str) -> (BTreeSet<String>, Vec<String>) {
-    let section = readme
-        .lines()
-        .skip_while(|line| line.trim_end() != HEADING)
-        .skip(1);
+/// The paths of lines like ``- `path` - purpose``, and what is wrong with lines that begin like one.
+fn listed(map: &str) -> (BTreeSet<String>, Vec<String>) {
     let mut paths = BTreeSet::new();
     let mut problems = Vec::new();
-    for line in section.take_while(|line| !line.starts_with("## ")) {
-        let entry = line.trim_start().trim_start_matches("- ");
-        let Some((path, rest)) = entry
-            .strip_prefix('`')
-            .and_then(|entry| entry.split_once('`'))
-        else {
+    for line in map.lines() {
+        let entry = line.trim_start().strip_prefix("- `");
+        let Some((path, rest)) = entry.and_then(|entry| entry.split_once('`')) else {
             continue;
         };
         let purpose = rest.strip_prefix(" - ").unwrap_or_default();
         if purpose.trim().is_empty() {
             problems.push(format!(
-                "README.md: `{path}` has no purpose: write - `{path}` - what it is for"
+                "{MAP}: `{path}` has no purpose: write - `{path}` - what it is for"
             ));
         }
         if !paths.insert(path.trim_end_matches('/').to_owned()) {
-            problems.push(format!("README.md: `{path}` is listed twice"));
+            problems.push(format!("{MAP}: `{path}` is listed twice"));
         }
     }
     (paths, problems)
 }
 
-fn check(readme: &str, files: &[String]) -> Vec<String> {
+fn check(map: &str, files: &[String]) -> Vec<String> {
     let expected = expected(files);
-    let (listed, mut problems) = listed(readme);
+    let (listed, mut problems) = listed(map);
     for path in expected.difference(&listed) {
-        problems.push(format!("README.md: the code map lacks `{path}`"));
+        problems.push(format!("{MAP}: the code map lacks `{path}`"));
     }
     for path in listed.difference(&expected) {
         problems.push(format!(
-            "README.md: the code map lists `{path}`, which is not there"
+            "{MAP}: the code map lists `{path}`, which is not there"
         ));
     }
     problems
 }
 
-/// The whole map as it could be written, with the purposes that the files state themselves.
+/// The list as it could be written, with the purposes that the files state themselves.
 fn proposal(files: &[String]) -> String {
     let purpose = |path: &String| {
         let inner = [
@@ -88,18 +80,18 @@ fn proposal(files: &[String]) -> String {
     };
     let lines = expected(files).into_iter().map(|path| {
         let purpose = purpose(&path).unwrap_or_else(|| "what it holds".to_owned());
-        format!("- `{path}` - {purpose}")
+        format!("- `{path}` - {purpose}\n")
     });
-    format!("{HEADING}\n\n{}\n", lines.collect::<Vec<_>>().join("\n"))
+    lines.collect()
 }
 
 #[test]
 fn the_code_map_equals_the_tree() {
     let files = files();
-    let mut problems = check(&read("README.md"), &files);
+    let mut problems = check(&read(MAP), &files);
     if !problems.is_empty() {
         problems.push(format!(
-            "\nThe whole section, to correct and paste:\n\n{}",
+            "\nThe whole list, to correct and paste:\n\n{}",
             proposal(&files)
         ));
     }
@@ -115,8 +107,8 @@ fn a_wrong_code_map_is_found() {
         "web/x.css",
     ]
     .map(str::to_owned);
-    let map = "# Title\n`not/yet` - x\n## Code map\n\nWords.\n\n- `card` - cards\n- `card/src/lib.rs` - x\n\
-               - `card/src/wire` - wires\n`web/` - pages\n## Next\n- `nor/this` - x\n";
+    let map = "# Title\n\nWords.\n`not/yet` - x\n\n- `card` - cards\n- `card/src/lib.rs` - x\n\
+               - `card/src/wire` - wires\n- `web/` - pages\n";
     assert_eq!(check(map, &files), Vec::<String>::new());
     for (from, to) in [
         ("- `card` - cards\n", ""),

@@ -159,10 +159,11 @@ pub struct HitSkill {
     pub tags: Vec<String>,
 }
 
-/// What is known about a card's origin: a ladder, not a tick (design.md invariant 9).
+/// How well a card's origin is proved: a ladder on which each step includes those below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trust {
-    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1` and above: see the README.
+    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: its domain is proved, and the proof covers the
+    /// card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner has enrolled.
     pub level: Option<String>,
     /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     pub domain: String,

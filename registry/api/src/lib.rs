@@ -1,4 +1,4 @@
-//! The shapes of the HTTP contract (section 1): what handlers render, the index keeps ready and the
+//! The shapes of the HTTP contract (docs/contract.md): what handlers render, the index keeps ready and the
 //! command line reads. Members may be added, never renamed.
 
 mod agent;

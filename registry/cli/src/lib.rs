@@ -1,4 +1,4 @@
-//! The command line (contract, section 2): one file for each command.
+//! The command line (docs/contract.md#command-line): one file for each command.
 //!
 //! Client commands speak to a registry over HTTP, whether it runs on this machine or elsewhere. Every
 //! command ends with 0 (done), 1 (the answer is no) or 2 (usage or failure), and whatever goes wrong is

@@ -326,7 +326,7 @@ struct Parts {
 }
 
 /// Starts the parts, and gives the task in which they run until `shutdown`. They end in the order of
-/// design.md section 3: nothing new is leased or accepted, requests drain, fetches are given up and
+/// docs/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are given up and
 /// their leases returned, the index is committed, the database closed.
 ///
 /// # Errors

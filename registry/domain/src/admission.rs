@@ -1,4 +1,4 @@
-//! Which rule decides on a card: pure, first match wins (model.md section 6).
+//! Which rule decides on a card: pure, first match wins (docs/model.md#admission).
 
 use std::fmt;
 
@@ -114,8 +114,8 @@ pub struct Facts<'a> {
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or was added by somebody whose word counts for it (model.md section 4): rules
-    /// 4 and 5 decide on nothing else.
+    /// Whether the card is the domain's own, or was added by somebody whose word counts for it
+    /// (docs/ownership.md#coverage): rules 4 and 5 decide on nothing else.
     pub admitted: bool,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,

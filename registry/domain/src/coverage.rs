@@ -1,5 +1,5 @@
-//! What of a domain is its own: what its proof covers, and what somebody else has nominated (model.md section 4). Pure,
-//! and the one place that says so: ingest, rules, names, levels and views all ask here.
+//! What of a domain is its own: what its proof covers, and what somebody else has nominated (docs/ownership.md#coverage).
+//! Pure, and the one place that says so: ingest, rules, names, levels and views all ask here.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Everything that can happen, as one enum (model.md section 9).
+//! Everything that can happen, as one enum (docs/model.md#events-index-and-caches).
 
 use super::text_enum::text_enum;
 

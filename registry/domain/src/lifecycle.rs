@@ -1,4 +1,4 @@
-//! The states of an agent, what holds it back, and who may see it (model.md sections 5 and 7).
+//! The states of an agent, what holds it back, and who may see it (docs/model.md#lifecycle-and-holds).
 
 use super::text_enum::text_enum;
 

@@ -1,4 +1,4 @@
-//! When a domain counts as proved, and whose it is (model.md section 4, trust.md section 1).
+//! When a domain counts as proved, and whose it is (docs/ownership.md#proofs).
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Questions put to a curator, and how much a change matters (model.md section 5).
+//! Questions put to a curator, and how much a change matters (docs/model.md#changes-and-reviews).
 
 use super::text_enum::text_enum;
 

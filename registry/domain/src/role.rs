@@ -1,4 +1,4 @@
-//! Who may do what: one table, role by permission (model.md section 7).
+//! Who may do what: one table, role by permission (docs/governance.md#roles).
 
 use super::text_enum::text_enum;
 

@@ -1,4 +1,4 @@
-//! What tells one owner of a domain from the next (model.md section 4).
+//! What tells one owner of a domain from the next (docs/ownership.md#generations).
 
 use std::collections::BTreeSet;
 

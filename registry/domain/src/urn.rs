@@ -1,4 +1,4 @@
-//! The lasting names of agents: `urn:air:<publisher>:…` (model.md section 3, ARD section 1.4).
+//! The lasting names of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
 
 use std::iter::once;
 

@@ -1,4 +1,4 @@
-//! Who may find an agent and see it (model.md section 7).
+//! Who may find an agent and see it (docs/model.md#visibility).
 
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::domain;
@@ -19,7 +19,7 @@ pub(crate) enum Openness {
     Listed,
     /// It is not listed, and nothing holds it back.
     Unlisted,
-    /// Something holds it back, which is between its owner and the curators (model.md section 5).
+    /// Something holds it back, which is between its owner and the curators (docs/model.md#visibility).
     Held,
 }
 

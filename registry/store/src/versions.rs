@@ -67,7 +67,7 @@ pub struct VersionKey {
 }
 
 impl VersionKey {
-    /// Whether both say the same and are signed alike (model.md section 2).
+    /// Whether both say the same and are signed alike (docs/model.md#two-digests).
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
     }

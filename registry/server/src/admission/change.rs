@@ -56,7 +56,7 @@ pub(crate) fn difference(
     diff_verified(before, after, Some(&owner_extension(context)), states).ok()
 }
 
-/// The extension by which an owner proves a card to be theirs (model.md section 4).
+/// The extension by which an owner proves a card to be theirs (docs/ownership.md#proofs).
 pub(crate) fn owner_extension(context: &Context) -> String {
     format!("{}/ext/owner/v1", context.config.public_url())
 }

@@ -1,5 +1,5 @@
 //! What follows for the agents of a domain when another word stands behind their cards: names, levels, slots and
-//! decisions (model.md sections 3 and 4).
+//! decisions (docs/ownership.md#coverage).
 
 use crate::admission::rules::ask_again;
 use crate::admission::rules::decide_waiting;

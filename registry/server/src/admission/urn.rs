@@ -1,4 +1,4 @@
-//! Naming agents for good, once their domain is proved (model.md section 3).
+//! Naming agents for good, once their domain is proved (docs/model.md#lasting-names).
 
 use crate::sight::is_proved;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! How two contents of an agent's card differ, and how much that matters (model.md section 5).
+//! How two contents of an agent's card differ, and how much that matters (docs/model.md#changes-and-reviews).
 
 use crate::admission::change::change_class;
 use crate::admission::change::difference;

@@ -70,7 +70,7 @@ pub(crate) struct AgentRecord {
     pub(crate) card: AgentCard,
     pub(crate) known: Known,
     /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
-    /// proof (model.md section 4).
+    /// proof (docs/ownership.md#coverage).
     binding: KeyBinding,
     pub(crate) holds: Vec<hold::Model>,
     sources: Vec<source::Model>,

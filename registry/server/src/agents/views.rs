@@ -38,7 +38,7 @@ pub struct FindingsQuery {
     pub version: Option<String>,
 }
 
-/// New versions in a day beyond which a card is said to flap (model.md section 2).
+/// New versions in a day beyond which a card is said to flap (docs/model.md#two-digests).
 const FLAPPING: i32 = 10;
 
 /// One agent in full.
@@ -214,7 +214,7 @@ fn flapping(context: &Context, agent: &agent::Model) -> Option<Finding> {
         wanted: format!("at most {FLAPPING}"),
         hint: "serve the same content from every instance, and keep what changes out of the card"
             .into(),
-        section: "registry: model, two digests".into(),
+        section: "docs/model.md#two-digests".into(),
     })
 }
 

@@ -1,5 +1,5 @@
 //! The keys that an agent's card is known to be signed with: pinned on first use, and another one is never
-//! passed over in silence (trust.md section 4).
+//! passed over in silence (docs/ownership.md#keys).
 
 use serde_json::json;
 

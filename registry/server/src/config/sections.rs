@@ -180,7 +180,7 @@ pub enum Registration {
     Open,
 }
 
-/// `[governance]`: what is admitted (model.md section 6).
+/// `[governance]`: what is admitted (docs/model.md#admission).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GovernanceConfig {
@@ -223,7 +223,7 @@ impl Default for SearchConfig {
     }
 }
 
-/// `[limits]`: how much of everything (model.md section 10). Admins are exempt from the first three.
+/// `[limits]`: how much of everything (docs/model.md#limits). Admins are exempt from the first three.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {

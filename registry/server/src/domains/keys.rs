@@ -24,7 +24,7 @@ use a2a_registry_store::{Write, agents, ownership};
 const MAX_ENROLLED: usize = 20;
 
 /// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where
-/// their keys lie, and stand one step higher (design, invariant 9).
+/// their keys lie, and stand one step higher (docs/model.md#trust).
 ///
 /// # Errors
 /// As [`Context::domain_patch`]; `Invalid` for what is no public key; `LimitReached`.

@@ -1,4 +1,4 @@
-//! What the owner of a domain may do with it and its agents (model.md section 7).
+//! What the owner of a domain may do with it and its agents (docs/ownership.md#what-an-owner-may-do).
 
 use crate::commit::locks::write_with_followers;
 use crate::commit::shown::after_act;

@@ -1,4 +1,4 @@
-//! Which part of a domain's sources and agents a caller sees (model.md section 7).
+//! Which part of a domain's sources and agents a caller sees (docs/model.md#visibility).
 
 use std::collections::{BTreeMap, BTreeSet};
 

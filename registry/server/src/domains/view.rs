@@ -1,4 +1,4 @@
-//! How a domain is shown, to whom (model.md section 7).
+//! How a domain is shown, to whom (docs/model.md#visibility).
 
 use crate::domains::acts::listed_of;
 use crate::domains::standing::not_listed;
@@ -36,7 +36,7 @@ use a2a_registry_store::entity::{
 };
 use a2a_registry_store::{accounts, agents, crawl, domains, ownership};
 
-/// What a caller may see of a domain (model.md section 7).
+/// What a caller may see of a domain (docs/model.md#visibility).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// State, proofs' method and time, liveness.

@@ -1,5 +1,5 @@
 //! What was taken in before it was known who stands behind a source: who registered it, and what follows for its agents
-//! (model.md section 4).
+//! (docs/ownership.md#coverage).
 //!
 //! Done once at a start, domain by domain; a start that breaks off does the rest the next time. Afterwards only sources of
 //! which nobody is known to have registered them are looked at, as a process of an older release adds them.

@@ -15,7 +15,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{challenge, domain};
 use a2a_registry_store::{Write, ownership};
 
-/// Whether a domain can be proved at all: a host name on port 443 (model.md section 4).
+/// Whether a domain can be proved at all: a host name on port 443 (docs/ownership.md#proofs).
 pub(crate) fn is_provable(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
@@ -82,7 +82,7 @@ pub(crate) fn account_uri(context: &Context, account: Uuid) -> String {
     format!("{}/accounts/{account}", context.config.public_url())
 }
 
-/// The account that a card names in the owner extension (model.md section 4); it need not exist.
+/// The account that a card names in the owner extension (docs/ownership.md#proofs); it need not exist.
 pub(crate) fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension(context);
     let extension = card

@@ -1,5 +1,5 @@
 //! Whose a domain is: what is to be placed, looking for it, and what follows from what was found
-//! (model.md section 4).
+//! (docs/ownership.md#proofs).
 
 pub mod attribution;
 pub mod challenges;

@@ -1,4 +1,4 @@
-//! Another owner of a domain is told by what changes with it (model.md section 4).
+//! Another owner of a domain is told by what changes with it (docs/ownership.md#generations).
 
 use crate::ownership::generation::begin_generation;
 use std::collections::BTreeSet;

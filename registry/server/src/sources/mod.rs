@@ -72,11 +72,11 @@ pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
     }
 }
 
-/// The slot of a domain's well-known paths (model.md section 3).
+/// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot whose agent a source of a domain gives the cards of (model.md section 3). A catalog's identifier is marked as
-/// one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
+/// The slot whose agent a source of a domain gives the cards of (docs/model.md#slots). A catalog's identifier is
+/// marked as one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
 pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
     match (row.kind.known(), &row.identifier) {

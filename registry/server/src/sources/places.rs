@@ -1,4 +1,4 @@
-//! How many agents a domain may have, and for whom the last places are kept (model.md section 10).
+//! How many agents a domain may have, and for whom the last places are kept (docs/model.md#limits).
 
 use std::collections::BTreeMap;
 

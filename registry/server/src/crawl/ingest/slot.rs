@@ -1,4 +1,4 @@
-//! Which agent a source feeds (model.md section 3).
+//! Which agent a source feeds (docs/model.md#slots).
 
 use serde_json::json;
 use uuid::Uuid;
