@@ -1,5 +1,5 @@
-//! Style as a test: who may depend on whom, what a file must and must not hold, and a code map in
-//! the README that is true.
+//! Style as a test: who may depend on whom and on what, what a file must and must not hold, and a code
+//! map in the README that is true.
 //!
 //! Each rule is a function from the text of a file to what is wrong with it, so that it is tried on
 //! a bad example as well as on the tree. The tables at the head of the modules are meant to be
@@ -8,9 +8,11 @@
 mod bodies;
 mod code;
 mod code_map;
+mod dependencies;
 mod files;
 mod imports;
 mod layers;
+mod licences;
 mod manifests;
 mod tree;
 
