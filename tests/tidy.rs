@@ -10,6 +10,7 @@ mod code;
 mod code_map;
 mod dependencies;
 mod files;
+mod functions;
 mod imports;
 mod layers;
 mod licences;
