@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use a2a_crawler::Clock;
+use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
@@ -366,7 +366,7 @@ both_databases! {
         let origin = Origin::start();
         let bytes = card("book-flights", &signature("A"));
         origin.answer(CARD, Reply::json(bytes.clone()));
-        let clock = Arc::new(Manual(Mutex::new(OffsetDateTime::now_utc())));
+        let clock = Arc::new(Manual(Mutex::new(SystemClock.now())));
         let registry = Inside::start(&folder, url, &clock).await;
         let api = &registry.api;
         let mut feed = api.events(0).await;

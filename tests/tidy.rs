@@ -8,10 +8,13 @@
 mod bodies;
 mod code;
 mod code_map;
+mod dependencies;
 mod documents;
 mod files;
+mod functions;
 mod imports;
 mod layers;
+mod licences;
 mod manifests;
 mod tree;
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use a2a_crawler::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, Outcome, SourceOutcome, SystemClock, Verdict,
+    Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, Outcome, SourceOutcome,
+    SystemClock, Verdict,
 };
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::AllowPorts;
@@ -20,7 +21,6 @@ use a2a_registry_server::serve as server;
 use a2a_registry_server::start::Started;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
-use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -240,7 +240,7 @@ fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> Sourc
     SourceOutcome {
         source_key,
         attempts: vec![Attempt {
-            at: OffsetDateTime::now_utc(),
+            at: SystemClock.now(),
             url: url.clone(),
             outcome: AttemptOutcome::Card,
             status: Some(200),

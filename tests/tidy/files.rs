@@ -6,6 +6,8 @@ use super::tree::{Source, sources};
 
 /// The most lines that ship in one file.
 const PRODUCTION_LIMIT: usize = 500;
+/// Nine files of ten that ship have fewer lines.
+const USUAL_LIMIT: usize = 400;
 /// The most lines of a file that serves tests.
 const TEST_LIMIT: usize = 800;
 
@@ -64,9 +66,38 @@ fn check(source: &Source) -> Vec<String> {
     problems
 }
 
+/// Whether more than one file of ten is longer than is usual.
+fn check_usual(mut lines: Vec<usize>) -> Vec<String> {
+    lines.sort_unstable();
+    let ninth = lines.get(lines.len() * 9 / 10).copied().unwrap_or_default();
+    let problem = format!(
+        "one file of ten has {ninth} lines or more, and fewer than {USUAL_LIMIT} are the rule: give subjects files of their own"
+    );
+    (ninth >= USUAL_LIMIT)
+        .then_some(problem)
+        .into_iter()
+        .collect()
+}
+
 #[test]
 fn files_are_short_documented_and_safe() {
-    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+    let sources = sources();
+    let mut problems: Vec<_> = sources.iter().flat_map(check).collect();
+    let shipped = sources.iter().filter(|source| !source.is_test());
+    problems.extend(check_usual(
+        shipped.map(|source| source.production_lines).collect(),
+    ));
+    assert_tidy(&problems);
+}
+
+#[test]
+fn many_long_files_are_found() {
+    let mut lines = vec![100; 91];
+    lines.extend([450; 9]);
+    assert!(check_usual(lines.clone()).is_empty());
+    lines.extend([450; 3]);
+    assert_eq!(check_usual(lines).len(), 1);
+    assert!(check_usual(Vec::new()).is_empty());
 }
 
 #[test]

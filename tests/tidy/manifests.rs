@@ -101,24 +101,12 @@ const PACKAGES: [Package; 14] = [
 /// The only package with a program.
 const WITH_PROGRAM: &str = "registry/cli";
 
-/// Packages that would bring a second way to do what one already does.
-const UNWANTED: [(&str, &str); 16] = [
+/// What our packages do not use themselves, though others bring it along.
+const UNWANTED: [(&str, &str); 4] = [
     ("chrono", "time is told by the crate `time`"),
-    ("jiff", "time is told by the crate `time`"),
-    ("rusqlite", "storage goes through sea-orm"),
-    ("sqlx", "storage goes through sea-orm"),
-    ("openssl", "TLS and signatures go through ring"),
-    ("native-tls", "TLS and signatures go through ring"),
-    ("aws-lc-rs", "TLS and signatures go through ring"),
-    ("awc", "others are asked through the guarded fetcher"),
-    ("ureq", "others are asked through the guarded fetcher"),
-    ("curl", "others are asked through the guarded fetcher"),
-    ("isahc", "others are asked through the guarded fetcher"),
-    ("surf", "others are asked through the guarded fetcher"),
-    ("attohttpc", "others are asked through the guarded fetcher"),
-    ("minreq", "others are asked through the guarded fetcher"),
     ("hyper-util", "others are asked through the guarded fetcher"),
     ("lazy_static", "the standard library has LazyLock"),
+    ("sqlx", "storage goes through sea-orm"),
 ];
 
 /// The names in every table of this kind: the plain one and those under `[target.…]`.
@@ -181,13 +169,6 @@ fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<Stri
         manifest.contains_key("bin") == (folder == WITH_PROGRAM),
         format!("[[bin]] stands in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
     );
-    let lints = manifest
-        .get("lints")
-        .and_then(|value| value.get("workspace"));
-    expect(
-        lints.and_then(toml::Value::as_bool) == Some(true),
-        "add [lints] workspace = true".to_owned(),
-    );
     for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
         for dependency in dependencies(&manifest, kind) {
             if let Some((_, reason)) = UNWANTED.iter().find(|(name, _)| *name == dependency) {
@@ -245,7 +226,7 @@ fn packages_depend_on_each_other_as_designed() {
 #[test]
 fn wrong_arrows_are_found() {
     let crawler = PACKAGES[1];
-    let good = "[package]\nname = \"a2a-crawler\"\n[lints]\nworkspace = true\n[dependencies]\n";
+    let good = "[package]\nname = \"a2a-crawler\"\n[dependencies]\n";
     let right = format!("{good}a2a-card.workspace = true\ntime.workspace = true\n");
     assert!(check(crawler, &right).is_empty());
     for wrong in [
@@ -257,25 +238,8 @@ fn wrong_arrows_are_found() {
         format!("{right}chrono.workspace = true\n"),
         format!("{right}url = \"2\"\n"),
         format!("{right}[[bin]]\nname = \"x\"\n"),
-        right.replace("workspace = true\n[dep", "workspace = false\n[dep"),
         right.replace("a2a-crawler", "crawler"),
     ] {
         assert_eq!(check(crawler, &wrong).len(), 1, "{wrong}");
     }
-}
-
-/// h2 0.3 has no release that mends RUSTSEC-2026-0258; what brings it is left out until it can be newer.
-#[test]
-fn no_http2_of_old() {
-    let lock: Table = read("Cargo.lock").parse().unwrap();
-    let packages = lock["package"].as_array().unwrap();
-    let versions: Vec<&str> = packages
-        .iter()
-        .filter(|package| package["name"].as_str() == Some("h2"))
-        .filter_map(|package| package["version"].as_str())
-        .collect();
-    assert!(
-        !versions.is_empty() && versions.iter().all(|version| !version.starts_with("0.3.")),
-        "h2 {versions:?}: leave the feature http2 of actix-web out"
-    );
 }

@@ -71,6 +71,21 @@ pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut
     }
 }
 
+/// Puts in where a key goes, and says so where the card does not.
+fn complete_key(location: &mut String, parameter: &mut String) -> Option<&'static str> {
+    let told = !location.is_empty() && !parameter.is_empty();
+    if location.is_empty() {
+        location.push_str("header");
+    }
+    if parameter.is_empty() {
+        parameter.push_str(match location.as_str() {
+            "header" => "X-API-Key",
+            _ => "api_key",
+        });
+    }
+    (!told).then_some("The card does not say in full where the key goes; the rest is assumed.")
+}
+
 /// Puts into a scheme what the versions require; what was assumed is said in its description.
 fn complete_scheme(
     scheme: &mut SecurityScheme,
@@ -87,18 +102,7 @@ fn complete_scheme(
                 out.add(&rules::CONVERT_SCHEME, at, location);
                 return Fate::Unsayable;
             }
-            let told = !location.is_empty() && !parameter.is_empty();
-            if location.is_empty() {
-                location.push_str("header");
-            }
-            if parameter.is_empty() {
-                parameter.push_str(match location.as_str() {
-                    "header" => "X-API-Key",
-                    _ => "api_key",
-                });
-            }
-            (!told)
-                .then_some("The card does not say in full where the key goes; the rest is assumed.")
+            complete_key(location, parameter)
         }
         SchemeKind::Http { scheme, .. } => {
             // Lower case can be longer than what was read, and would be cut when it is read again.

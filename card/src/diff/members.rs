@@ -93,13 +93,8 @@ impl Layer<'_> {
         }
         for name in ["name", "agentName"] {
             if let Some((name, sides)) = new.changed(&old, name) {
-                each(
-                    Critical,
-                    &at.name(name),
-                    sides,
-                    "the agent has another name",
-                    out,
-                );
+                let reason = "the agent has another name";
+                each(Critical, &at.name(name), sides, reason, out);
             }
         }
         interfaces::compare(self.families, &old, &new, at, out);
@@ -112,33 +107,33 @@ impl Layer<'_> {
         signatures::compare(&old, &new, self.states, at, out);
         capabilities::compare(self.owner_extension, &old, &new, at, out);
         skills::compare(&old, &new, &reaches, at, out);
-        if let Some((name, sides)) = new.changed(&old, "description") {
-            wording(
-                &at.name(name),
-                sides,
-                Kind::Text,
-                "the description changed",
-                out,
-            );
-        }
-        for name in ["defaultInputModes", "defaultOutputModes"] {
-            if let Some((name, sides)) = new.changed(&old, name) {
-                modes(&at.name(name), sides, out);
-            }
-        }
-        if let Some((name, sides)) = new.changed(&old, "version") {
-            version(&at.name(name), sides, out);
-        }
-        for name in ["documentationUrl", "iconUrl"] {
-            if let Some((name, sides)) = new.changed(&old, name) {
-                link(&old, &at.name(name), sides, out);
-            }
-        }
+        described(&old, &new, at, out);
         let weight = |name: &str| {
             let harmless = HARMLESS.iter().any(|known| folds_to(name, known));
             if harmless { High } else { Critical }
         };
         leftovers::compare_weighed(at, &old, &new, weight, out);
+    }
+}
+
+/// What the card says of the agent as a whole: description, modes, version and links.
+fn described(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Changes) {
+    if let Some((name, sides)) = new.changed(old, "description") {
+        let reason = "the description changed";
+        wording(&at.name(name), sides, Kind::Text, reason, out);
+    }
+    for name in ["defaultInputModes", "defaultOutputModes"] {
+        if let Some((name, sides)) = new.changed(old, name) {
+            modes(&at.name(name), sides, out);
+        }
+    }
+    if let Some((name, sides)) = new.changed(old, "version") {
+        version(&at.name(name), sides, out);
+    }
+    for name in ["documentationUrl", "iconUrl"] {
+        if let Some((name, sides)) = new.changed(old, name) {
+            link(old, &at.name(name), sides, out);
+        }
     }
 }
 

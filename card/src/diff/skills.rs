@@ -67,16 +67,7 @@ pub(super) fn compare(
     let card = Shared::of(old_card, new_card);
     for place in told.added {
         if let Some(skill) = new.get(place) {
-            let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
-            let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
-                (
-                    Critical,
-                    "a new skill that asks less of callers than the card did",
-                )
-            } else {
-                (High, "a new skill")
-            };
-            out.add(class, &at.index(place), (None, Some(skill)), reason);
+            added(&at.index(place), skill, &card, out);
         }
     }
     for (from, to) in told.both {
@@ -99,6 +90,20 @@ pub(super) fn compare(
     if told.reordered {
         out.add(Low, &at, (None, None), "the skills stand in another order");
     }
+}
+
+/// A skill that was not there before.
+fn added(at: &Pointer<'_>, skill: &Value, card: &Shared<'_>, out: &mut Changes) {
+    let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
+    let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
+        (
+            Critical,
+            "a new skill that asks less of callers than the card did",
+        )
+    } else {
+        (High, "a new skill")
+    };
+    out.add(class, at, (None, Some(skill)), reason);
 }
 
 /// What a skill is found again by: its id, else its name, else all of it.

@@ -19,11 +19,14 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use self::shape::Shape;
 use crate::facets::is_security_member;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
-use crate::{AgentCard, Family, Interface, ParseError, Provider, SecurityRequirement, rules};
+use crate::{
+    AgentCard, Family, Interface, ParseError, Provider, SecurityRequirement, SecurityScheme, rules,
+};
 
 /// What was read.
 pub(crate) struct Read {
@@ -67,16 +70,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     let mut members = Members::new(root, Pointer::Root);
     let nested = lift_nested(&mut members, out);
     let shape = shape::tell(&members);
-    let mut name = members.text("name", Length::Line, out);
-    let mut renamed = false;
-    if name.is_none() {
-        name = members.text("agentName", Length::Line, out);
-        if let Some(name) = &name {
-            renamed = true;
-            out.add(&rules::CARD_NAME, &Pointer::Root, name);
-        }
-    }
-    let Some(name) = name else {
+    let Some((name, renamed)) = name(&mut members, out) else {
         return Err(ParseError::NotACard {
             reason: "the object has no `name`".into(),
         });
@@ -93,27 +87,8 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     };
 
     let (capabilities, tools) = capability::capabilities(&mut members, out);
-    let mut interfaces = v1_0::interfaces(&mut members, shape.entry_version.as_deref(), out);
-    let flat = v0_3::interfaces(&mut members, shape.flat_version.as_deref(), out);
-    merge(&mut interfaces, flat);
-    if interfaces.is_empty() {
-        out.add(
-            &rules::CARD_NO_ADDRESS,
-            &Pointer::Root,
-            &address_elsewhere(&members),
-        );
-    }
-    let mut security_schemes = security::schemes(&mut members, out);
-    let mut requirements = security::requirements(&mut members, &security_schemes, out);
-    let (labelled, alternatives) =
-        v0_1::authentication(&mut members, !security_schemes.is_empty(), out);
-    if !labelled.is_empty() {
-        security_schemes = labelled;
-        security_schemes.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-    if requirements.is_empty() {
-        requirements = alternatives;
-    }
+    let interfaces = interfaces(&mut members, &shape, out);
+    let (security_schemes, security) = credentials(&mut members, out);
     let mut skills = skill::skills(&mut members, &security_schemes, out);
     if skills.is_empty() {
         skills = tools;
@@ -129,7 +104,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         input_modes: names::take_modes(&mut members, "defaultInputModes", out),
         output_modes: names::take_modes(&mut members, "defaultOutputModes", out),
         security_schemes,
-        security: requirements,
+        security,
         documentation_url: members.text("documentationUrl", Length::Address, out),
         icon_url: members.text("iconUrl", Length::Address, out),
         signatures: v0_3::signatures(&mut members, out),
@@ -138,12 +113,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     card.unknown = members.rest();
     demand_elsewhere(&mut card, out);
     if family == Family::V0_1 {
-        // 0.1 alone gives the modes a default.
-        for modes in [&mut card.input_modes, &mut card.output_modes] {
-            if modes.is_empty() {
-                modes.push("text/plain".to_owned());
-            }
-        }
+        default_modes(&mut card);
     }
     Ok(Read {
         card,
@@ -151,6 +121,55 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         reason,
         dated_by_form: shape.dated_by_form,
     })
+}
+
+/// Puts in the modes where a card has none, to which 0.1 alone gives a default.
+fn default_modes(card: &mut AgentCard) {
+    for modes in [&mut card.input_modes, &mut card.output_modes] {
+        if modes.is_empty() {
+            modes.push("text/plain".to_owned());
+        }
+    }
+}
+
+/// Takes the agent's name, and says whether it was in a member of another name.
+fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)> {
+    if let Some(name) = members.text("name", Length::Line, out) {
+        return Some((name, false));
+    }
+    let name = members.text("agentName", Length::Line, out)?;
+    out.add(&rules::CARD_NAME, &Pointer::Root, &name);
+    Some((name, true))
+}
+
+/// Takes the addresses of every generation, those of 1.0 first.
+fn interfaces(members: &mut Members<'_>, shape: &Shape, out: &mut Findings) -> Vec<Interface> {
+    let mut interfaces = v1_0::interfaces(members, shape.entry_version.as_deref(), out);
+    let flat = v0_3::interfaces(members, shape.flat_version.as_deref(), out);
+    merge(&mut interfaces, flat);
+    if interfaces.is_empty() {
+        let found = address_elsewhere(members);
+        out.add(&rules::CARD_NO_ADDRESS, &Pointer::Root, &found);
+    }
+    interfaces
+}
+
+/// Takes the security schemes and the requirements of every generation.
+fn credentials(
+    members: &mut Members<'_>,
+    out: &mut Findings,
+) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
+    let mut schemes = security::schemes(members, out);
+    let mut requirements = security::requirements(members, &schemes, out);
+    let (labelled, alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
+    if !labelled.is_empty() {
+        schemes = labelled;
+        schemes.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    if requirements.is_empty() {
+        requirements = alternatives;
+    }
+    (schemes, requirements)
 }
 
 /// Takes over the credentials that are asked for in members of no version, where no other asks for any.

@@ -7,6 +7,7 @@ use super::informal::{self, Told};
 use super::v0_2::labelled;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
+use crate::pointer::Pointer;
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
 /// What `authentication` must be.
@@ -32,27 +33,7 @@ pub(super) fn authentication(
     }
     let told = Told::by(&value);
     let unread = value.clone();
-    let mut details = None;
-    let labels = match value {
-        Value::Object(inner) if is_labelled(&inner) => {
-            let mut inner = Members::new(inner, at);
-            let mut labels = inner.texts("schemes", Length::Line, out);
-            if labels.is_empty() {
-                labels.extend(inner.text("type", Length::Line, out));
-            }
-            details = Some(inner);
-            labels
-        }
-        Value::Array(list) if list.iter().all(Value::is_string) => {
-            out.coerced(&at, &unread, WANTED);
-            member::texts(list, &at, Length::Line, out)
-        }
-        Value::String(ref text) if informal::flag_of(text).is_none() => {
-            out.coerced(&at, &value, WANTED);
-            member::texts(vec![value], &at, Length::Line, out)
-        }
-        _ => Vec::new(),
-    };
+    let (labels, mut details) = labels(value, &unread, &at, out);
     if labels.is_empty() {
         // Described as no version does, or in words that nobody reads.
         let demands = told.demands();
@@ -67,17 +48,7 @@ pub(super) fn authentication(
         }
         return (schemes, alternatives);
     }
-    let mut schemes: Vec<SecurityScheme> = Vec::new();
-    for label in labels {
-        if schemes.iter().all(|scheme| scheme.name != label) {
-            let kind = detailed(&label, details.as_mut(), out);
-            schemes.push(SecurityScheme {
-                name: label,
-                kind,
-                description: None,
-            });
-        }
-    }
+    let schemes = described(labels, details.as_mut(), out);
     let mut requirements: Vec<SecurityRequirement> = schemes
         .iter()
         .map(|scheme| SecurityRequirement {
@@ -91,6 +62,54 @@ pub(super) fn authentication(
         members.keep(&spot, unread);
     }
     (schemes, requirements)
+}
+
+/// The labels of the schemes, and the object that may describe them further. `unread` is the same value, for findings.
+fn labels<'a>(
+    value: Value,
+    unread: &Value,
+    at: &'a Pointer<'a>,
+    out: &mut Findings,
+) -> (Vec<String>, Option<Members<'a>>) {
+    match value {
+        Value::Object(inner) if is_labelled(&inner) => {
+            let mut inner = Members::new(inner, *at);
+            let mut labels = inner.texts("schemes", Length::Line, out);
+            if labels.is_empty() {
+                labels.extend(inner.text("type", Length::Line, out));
+            }
+            (labels, Some(inner))
+        }
+        Value::Array(list) if list.iter().all(Value::is_string) => {
+            out.coerced(at, unread, WANTED);
+            (member::texts(list, at, Length::Line, out), None)
+        }
+        Value::String(ref text) if informal::flag_of(text).is_none() => {
+            out.coerced(at, unread, WANTED);
+            (member::texts(vec![value], at, Length::Line, out), None)
+        }
+        _ => (Vec::new(), None),
+    }
+}
+
+/// One scheme for each label, with what its details say of it.
+fn described(
+    labels: Vec<String>,
+    mut details: Option<&mut Members<'_>>,
+    out: &mut Findings,
+) -> Vec<SecurityScheme> {
+    let mut schemes: Vec<SecurityScheme> = Vec::new();
+    for label in labels {
+        if schemes.iter().all(|scheme| scheme.name != label) {
+            let kind = detailed(&label, details.as_deref_mut(), out);
+            schemes.push(SecurityScheme {
+                name: label,
+                kind,
+                description: None,
+            });
+        }
+    }
+    schemes
 }
 
 /// Whether the schemes are labels, as 0.1 has them.

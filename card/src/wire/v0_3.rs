@@ -17,12 +17,6 @@ pub(super) fn interfaces(
 ) -> Vec<Interface> {
     // The shape has been judged already; here the member is taken and an unreadable text reported.
     take_version(members, "protocolVersion", out);
-    let dated = |url, binding| Interface {
-        url,
-        binding,
-        protocol_version: version.map(str::to_owned),
-        tenant: None,
-    };
     let at = members.at();
     let spot = members.spot("preferredTransport");
     let preferred = match members.text("preferredTransport", Length::Line, out) {
@@ -31,7 +25,7 @@ pub(super) fn interfaces(
     };
     let mut interfaces = Vec::new();
     if let Some(url) = members.text("url", Length::Address, out) {
-        interfaces.push(dated(url, preferred));
+        interfaces.push(dated(url, preferred, version));
     }
     let Some((spot, value)) = members.take("additionalInterfaces", out) else {
         return interfaces;
@@ -50,31 +44,49 @@ pub(super) fn interfaces(
             continue;
         };
         credentials.extend(informal::credentials(&entry));
-        let mut entry = Members::new(entry, at);
-        let binding = ["transport", "protocolBinding", "type", "protocol"]
-            .into_iter()
-            .find_map(|name| {
-                let text = entry.text(name, Length::Line, out)?;
-                if name != "transport" {
-                    out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
-                }
-                Some(binding(&text, &at.name(name), out))
-            })
-            .unwrap_or_else(|| "JSONRPC".to_owned());
-        let own_version = take_version(&mut entry, "protocolVersion", out);
-        match entry.text("url", Length::Address, out) {
-            Some(url) => {
-                let mut interface = dated(url, binding);
-                interface.protocol_version = own_version.or(interface.protocol_version);
-                interfaces.push(interface);
-            }
-            None => out.add(&rules::INTERFACE_URL, &at, &binding),
-        }
+        interfaces.extend(additional(Members::new(entry, at), version, out));
     }
     if !credentials.is_empty() {
         members.keep(&spot, Value::Array(credentials));
     }
     interfaces
+}
+
+/// An interface that has no other version than that of the card.
+fn dated(url: String, binding: String, version: Option<&str>) -> Interface {
+    Interface {
+        url,
+        binding,
+        protocol_version: version.map(str::to_owned),
+        tenant: None,
+    }
+}
+
+/// Reads an entry of `additionalInterfaces`, which may name a version of its own.
+fn additional(
+    mut entry: Members<'_>,
+    version: Option<&str>,
+    out: &mut Findings,
+) -> Option<Interface> {
+    let at = entry.at();
+    let binding = ["transport", "protocolBinding", "type", "protocol"]
+        .into_iter()
+        .find_map(|name| {
+            let text = entry.text(name, Length::Line, out)?;
+            if name != "transport" {
+                out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
+            }
+            Some(binding(&text, &at.name(name), out))
+        })
+        .unwrap_or_else(|| "JSONRPC".to_owned());
+    let own_version = take_version(&mut entry, "protocolVersion", out);
+    let Some(url) = entry.text("url", Length::Address, out) else {
+        out.add(&rules::INTERFACE_URL, &at, &binding);
+        return None;
+    };
+    let mut interface = dated(url, binding, version);
+    interface.protocol_version = own_version.or(interface.protocol_version);
+    Some(interface)
 }
 
 /// Takes `signatures` exactly as received.

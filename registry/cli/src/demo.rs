@@ -153,19 +153,7 @@ async fn present(
     for (agent, id) in agents.agents.iter().zip(&found) {
         console.line(&format!("  {:<18} {:<32} {id}", agent.name, agent.speaks))?;
     }
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    // Whoever has another registry's settings in the environment would otherwise ask that one.
-    let mut options = String::new();
-    if url
-        != set("A2A_REGISTRY_URL")
-            .as_deref()
-            .unwrap_or(DEFAULT_REGISTRY)
-    {
-        options.push_str(&format!(" --registry {url}"));
-    }
-    if set("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token) {
-        options.push_str(" --token ''");
-    }
+    let options = registry_options(url, &token);
     let program = invocation::program();
     console.line("")?;
     console.line(&format!("admin token: {token}"))?;
@@ -182,6 +170,21 @@ async fn present(
         url
     ))?;
     std::future::pending().await
+}
+
+/// The options with which a command asks this registry as anybody. Whoever has another registry's settings in the
+/// environment would otherwise ask that one.
+fn registry_options(url: &str, token: &str) -> String {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut options = String::new();
+    let usual = set("A2A_REGISTRY_URL");
+    if url != usual.as_deref().unwrap_or(DEFAULT_REGISTRY) {
+        options.push_str(&format!(" --registry {url}"));
+    }
+    if set("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token) {
+        options.push_str(" --token ''");
+    }
+    options
 }
 
 /// Registers one agent and waits until a search finds it. Gives its id.

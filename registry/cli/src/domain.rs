@@ -6,14 +6,14 @@ use std::io::Read;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::client::Client;
+use super::client::{Client, Reply};
 use super::console::Console;
 use super::domain_removal;
 use super::domain_show::show;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
 use super::{table, terminal};
-use a2a_registry_api::{DomainPatch, SourceView, Verification};
+use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
 use a2a_registry_domain::source::SourceState;
 
 /// What `domain` takes.
@@ -135,11 +135,7 @@ pub async fn run(
     match command {
         DomainCommand::Show { name, attempts } => {
             let reply = client.domain(&name.domain).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                show(console, &reply.value, *attempts)?;
-            }
+            screen(console, &reply, *attempts)?;
         }
         DomainCommand::List(page) => return list(page, client, console).await,
         DomainCommand::Vouch {
@@ -147,30 +143,13 @@ pub async fn run(
             reason,
             account,
         } => {
-            let reply = client
-                .vouch(&name.domain, reason, account.as_deref())
-                .await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                console.line(&format!(
-                    "{} is now {}",
-                    reply.value.domain, reply.value.state
-                ))?;
-            }
+            let account = account.as_deref();
+            let reply = client.vouch(&name.domain, reason, account).await?;
+            report(console, &reply, |domain| {
+                format!("{} is now {}", domain.domain, domain.state)
+            })?;
         }
-        DomainCommand::Recrawl { name, full } => {
-            let reply = client.recrawl(&name.domain, *full).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                let due = reply.value.next_due.to_rfc3339();
-                console.line(&format!(
-                    "{} is visited at {due} or soon after",
-                    reply.value.domain
-                ))?;
-            }
-        }
+        DomainCommand::Recrawl { name, full } => recrawl(name, *full, client, console).await?,
         DomainCommand::Rm { name, source, yes } => {
             return domain_removal::run(&name.domain, source.as_deref(), *yes, client, console)
                 .await;
@@ -178,44 +157,16 @@ pub async fn run(
         DomainCommand::Verify(name) => return verify(name, client, console).await,
         DomainCommand::Transfer { name, account } => {
             let reply = client.transfer(&name.domain, account).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                let domain = &reply.value;
-                console.line(&format!("{} is {account}'s to prove now", domain.domain))?;
-            }
+            report(console, &reply, |domain| {
+                format!("{} is {account}'s to prove now", domain.domain)
+            })?;
         }
         DomainCommand::NewGeneration { name, reason } => {
-            let reply = client.new_generation(&name.domain, reason).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                console.line(&format!(
-                    "{} is in generation {}; its agents wait for decisions",
-                    reply.value.domain, reply.value.generation
-                ))?;
+            new_generation(name, reason, client, console).await?;
             }
+        DomainCommand::Key { name, kid, jwk, .. } => {
+            key(name, kid, jwk.as_deref(), client, console).await?;
         }
-        DomainCommand::Key { name, kid, jwk, .. } => match jwk {
-            Some(file) => {
-                let jwk = jwk_in(file, kid)?;
-                let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
-                if console.json {
-                    console.raw_json(&reply.raw)?;
-                } else {
-                    console.line(&format!("{kid} counts for {} now", reply.value.domain))?;
-                }
-            }
-            None => {
-                client.withdraw_key(&name.domain, kid).await?;
-                if console.json {
-                    let withdrawn = serde_json::json!({"domain": name.domain, "withdrawn": kid});
-                    console.json(&withdrawn)?;
-                } else {
-                    console.line(&format!("{kid} counts for {} no more", name.domain))?;
-                }
-            }
-        },
         DomainCommand::Set {
             name,
             contact,
@@ -226,14 +177,83 @@ pub async fn run(
                 opt_out: *opt_out,
             };
             let reply = client.patch_domain(&name.domain, &patch).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                show(console, &reply.value, false)?;
-            }
+            screen(console, &reply, false)?;
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Writes an answer as it is with `--json`, and else one line about it.
+fn report<T>(
+    console: &Console,
+    reply: &Reply<T>,
+    line: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    if console.json {
+        console.raw_json(&reply.raw)
+    } else {
+        console.line(&line(&reply.value))
+    }
+}
+
+/// Writes a domain as it is with `--json`, and else on one screen.
+fn screen(console: &Console, reply: &Reply<DomainView>, attempts: bool) -> Result<(), Failure> {
+    if console.json {
+        console.raw_json(&reply.raw)
+    } else {
+        show(console, &reply.value, attempts)
+    }
+}
+
+async fn recrawl(
+    name: &DomainName,
+    full: bool,
+    client: &Client,
+    console: &Console,
+) -> Result<(), Failure> {
+    let reply = client.recrawl(&name.domain, full).await?;
+    report(console, &reply, |visit| {
+        let due = visit.next_due.to_rfc3339();
+        format!("{} is visited at {due} or soon after", visit.domain)
+    })
+}
+
+async fn new_generation(
+    name: &DomainName,
+    reason: &str,
+    client: &Client,
+    console: &Console,
+) -> Result<(), Failure> {
+    let reply = client.new_generation(&name.domain, reason).await?;
+    report(console, &reply, |domain| {
+        format!(
+            "{} is in generation {}; its agents wait for decisions",
+            domain.domain, domain.generation
+        )
+    })
+}
+
+/// Names a key from a file, or takes it back where no file is given.
+async fn key(
+    name: &DomainName,
+    kid: &str,
+    file: Option<&std::path::Path>,
+    client: &Client,
+    console: &Console,
+) -> Result<(), Failure> {
+    let Some(file) = file else {
+        client.withdraw_key(&name.domain, kid).await?;
+        return if console.json {
+            console.json(&serde_json::json!({"domain": name.domain, "withdrawn": kid}))
+        } else {
+            console.line(&format!("{kid} counts for {} no more", name.domain))
+        };
+    };
+    let jwk = jwk_in(file, kid)?;
+    let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
+    report(console, &reply, |domain| {
+        format!("{kid} counts for {} now", domain.domain)
+    })
 }
 
 /// Bytes of a file with keys.

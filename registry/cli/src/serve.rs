@@ -325,6 +325,22 @@ struct Parts {
     rebuild: Option<String>,
 }
 
+/// What runs beside the requests of a process with these roles.
+fn job_options(roles: Roles, rebuild: Option<String>, metrics: Arc<Metrics>) -> JobOptions {
+    JobOptions {
+        crawl: roles.crawler,
+        rebuild,
+        on_outcome: Arc::new(move |outcome| metrics.crawl_outcome(outcome.as_str())),
+        // Only who answers searches needs to know what they mean.
+        models: if roles.api {
+            Models::Configured
+        } else {
+            Models::None
+        },
+        ..JobOptions::default()
+    }
+}
+
 /// Starts the parts, and gives the task in which they run until `shutdown`. They end in the order of
 /// docs/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are given up and
 /// their leases returned, the index is committed, the database closed.
@@ -342,19 +358,7 @@ async fn run_server(
         rebuild,
     } = parts;
     let metrics = Arc::new(Metrics::new());
-    let counted = Arc::clone(&metrics);
-    let options = JobOptions {
-        crawl: roles.crawler,
-        rebuild,
-        on_outcome: Arc::new(move |outcome| counted.crawl_outcome(outcome.as_str())),
-        // Only who answers searches needs to know what they mean.
-        models: if roles.api {
-            Models::Configured
-        } else {
-            Models::None
-        },
-        ..JobOptions::default()
-    };
+    let options = job_options(roles, rebuild, Arc::clone(&metrics));
     let jobs = jobs::start(&app, options).map_err(start_failure)?;
     let mut serving: Serving = if roles.api {
         Box::pin(server::run(

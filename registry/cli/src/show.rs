@@ -10,7 +10,7 @@ use super::failure::{Failure, Outcome};
 use super::search::{speaks, trust};
 use super::signature::signature_lines;
 use super::{table, terminal};
-use a2a_registry_api::{Agent, Diff, FindingView};
+use a2a_registry_api::{Agent, Decision, Diff, FindingView, Summary};
 
 /// The rule of conversions that no client of the version can call the agent.
 const NO_CLIENT: &str = "convert.no-client";
@@ -249,83 +249,7 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
 
 fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
     let summary = &agent.hit.summary;
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let moment = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
-        at.map(|at| at.to_rfc3339()).unwrap_or_default()
-    };
-    let provider = summary.provider.as_ref().map(|provider| {
-        [text(&provider.organization), text(&provider.url)]
-            .join(" ")
-            .trim()
-            .to_owned()
-    });
-    let labels: Vec<_> = summary
-        .labels
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    let liveness = match &summary.liveness.reason {
-        Some(reason) => format!("{} ({reason})", summary.liveness.state),
-        None => summary.liveness.state.to_string(),
-    };
-    let decision = &agent.decision;
-    let reason = decision
-        .reason
-        .as_ref()
-        .map(|reason| format!(": {reason}"))
-        .unwrap_or_default();
-    table::facts(
-        console,
-        &[
-            ("name", summary.name.clone()),
-            ("id", summary.id.to_string()),
-            ("urn", text(&summary.urn)),
-            ("description", text(&summary.description)),
-            ("version", text(&summary.version)),
-            ("provider", provider.unwrap_or_default()),
-            ("domain", summary.domain.clone()),
-            ("state", summary.lifecycle.to_string()),
-            (
-                "deprecated",
-                summary
-                    .deprecation
-                    .as_ref()
-                    .map(a2a_registry_api::Deprecation::told)
-                    .unwrap_or_default(),
-            ),
-            ("visibility", summary.visibility.to_string()),
-            ("liveness", liveness),
-            ("last seen", moment(summary.liveness.last_seen)),
-            ("changed", moment(summary.liveness.last_changed)),
-            (
-                "trust",
-                format!(
-                    "{}, domain {}, signature {}",
-                    trust(summary),
-                    summary.trust.domain,
-                    summary.trust.signature
-                ),
-            ),
-            ("coverage", agent.coverage.meaning().to_owned()),
-            ("speaks", speaks(summary)),
-            ("tags", summary.tags.join(", ")),
-            ("labels", labels.join(", ")),
-            ("access", agent.security.join("; or ")),
-            ("digest", summary.card_digest.clone()),
-            (
-                "decided",
-                format!(
-                    "{} by {} on {}{reason}{}",
-                    decision.state,
-                    decision.by,
-                    decision.at.to_rfc3339(),
-                    rules(&decision.rules)
-                ),
-            ),
-            ("card", summary.links.card.clone()),
-            ("resolver", summary.links.resolver.clone()),
-        ],
-    )?;
+    table::facts(console, &facts(agent))?;
     for line in signature_lines(console, &agent.signature_verdict) {
         console.line(&line)?;
     }
@@ -338,7 +262,7 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
         ))?;
     }
     for interface in &summary.interfaces {
-        let version = text(&interface.protocol_version);
+        let version = interface.protocol_version.as_deref().unwrap_or_default();
         console.line(&format!(
             "interface {} {version} at {}",
             interface.binding, interface.url
@@ -354,6 +278,81 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// What is known of an agent in a word or a few, each under its heading.
+fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
+    let summary = &agent.hit.summary;
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let moment = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
+        at.map(|at| at.to_rfc3339()).unwrap_or_default()
+    };
+    let provider = summary.provider.as_ref().map(|provider| {
+        [text(&provider.organization), text(&provider.url)]
+            .join(" ")
+            .trim()
+            .to_owned()
+    });
+    let deprecation = summary.deprecation.as_ref();
+    let deprecation = deprecation.map(a2a_registry_api::Deprecation::told);
+    let labels: Vec<_> = summary
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let liveness = match &summary.liveness.reason {
+        Some(reason) => format!("{} ({reason})", summary.liveness.state),
+        None => summary.liveness.state.to_string(),
+    };
+    vec![
+        ("name", summary.name.clone()),
+        ("id", summary.id.to_string()),
+        ("urn", text(&summary.urn)),
+        ("description", text(&summary.description)),
+        ("version", text(&summary.version)),
+        ("provider", provider.unwrap_or_default()),
+        ("domain", summary.domain.clone()),
+        ("state", summary.lifecycle.to_string()),
+        ("deprecated", deprecation.unwrap_or_default()),
+        ("visibility", summary.visibility.to_string()),
+        ("liveness", liveness),
+        ("last seen", moment(summary.liveness.last_seen)),
+        ("changed", moment(summary.liveness.last_changed)),
+        ("trust", trusted(summary)),
+        ("coverage", agent.coverage.meaning().to_owned()),
+        ("speaks", speaks(summary)),
+        ("tags", summary.tags.join(", ")),
+        ("labels", labels.join(", ")),
+        ("access", agent.security.join("; or ")),
+        ("digest", summary.card_digest.clone()),
+        ("decided", decided(&agent.decision)),
+        ("card", summary.links.card.clone()),
+        ("resolver", summary.links.resolver.clone()),
+    ]
+}
+
+/// The level of trust, and what it stands on.
+fn trusted(summary: &Summary) -> String {
+    format!(
+        "{}, domain {}, signature {}",
+        trust(summary),
+        summary.trust.domain,
+        summary.trust.signature
+    )
+}
+
+/// The decision on the card that is served: by whom, when and why.
+fn decided(decision: &Decision) -> String {
+    let reason = decision.reason.as_ref();
+    let reason = reason.map(|reason| format!(": {reason}"));
+    format!(
+        "{} by {} on {}{}{}",
+        decision.state,
+        decision.by,
+        decision.at.to_rfc3339(),
+        reason.unwrap_or_default(),
+        rules(&decision.rules)
+    )
 }
 
 fn rules(rules: &[String]) -> String {

@@ -24,6 +24,10 @@ impl Default for SystemEntropy {
 impl Entropy for SystemEntropy {
     /// Ends the process where the operating system gives no randomness: every secret made after that
     /// could be guessed.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no secret can be made, and none may be made up"
+    )]
     fn fill(&self, buffer: &mut [u8]) {
         if self.0.fill(buffer).is_err() {
             tracing::error!("the operating system gave no randomness");

@@ -86,6 +86,20 @@ struct Length {
     do_lower_case: Option<bool>,
 }
 
+impl Length {
+    /// The tokens that a text may have, where the network has so many positions.
+    fn positions(&self, path: &str, most: usize) -> Result<usize, ModelError> {
+        let positions = self.max_seq_length.unwrap_or(most).min(most);
+        if positions < MIN_POSITIONS {
+            return Err(ModelError::unsupported(
+                path,
+                format!("max_seq_length is {positions}, and {MIN_POSITIONS} are the least"),
+            ));
+        }
+        Ok(positions)
+    }
+}
+
 impl ModelFiles {
     /// Reads the files of a folder; `known_as` is its name where it does not name itself.
     ///
@@ -124,14 +138,7 @@ impl ModelFiles {
             Some(bytes) => Prompts::read(&bytes)?,
             None => Prompts::default(),
         };
-        let max_length = length.max_seq_length.unwrap_or(config.positions);
-        let max_length = max_length.min(config.positions);
-        if max_length < MIN_POSITIONS {
-            return Err(ModelError::unsupported(
-                &length_path,
-                format!("max_seq_length is {max_length}, and {MIN_POSITIONS} are the least"),
-            ));
-        }
+        let max_length = length.positions(&length_path, config.positions)?;
         let paths = [within(TOKENIZER), within(WEIGHTS)];
         let whole = |path: &str, limit| {
             read(folder, path, limit, links)?.ok_or_else(|| ModelError::Missing(path.to_owned()))

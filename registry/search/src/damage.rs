@@ -253,6 +253,18 @@ fn ask_of(
     if postings.doc() >= reader.max_doc() || places.is_empty() {
         return wrong("the places of a word");
     }
+    if !holds_its_values(reader, fields, document)? {
+        return wrong("a value of an agent");
+    }
+    Ok(())
+}
+
+/// Whether an agent is found by the first value of each facet that its columns have.
+fn holds_its_values(
+    reader: &SegmentReader,
+    fields: &Fields,
+    document: DocId,
+) -> Result<bool, IndexError> {
     for facet in FacetName::ALL {
         let Some(column) = reader.fast_fields().str(facet.as_str())? else {
             continue;
@@ -266,10 +278,10 @@ fn ask_of(
                     document,
                 )?)
         {
-            return wrong("a value of an agent");
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn holds(reader: &SegmentReader, term: &Term, document: DocId) -> Result<bool, IndexError> {

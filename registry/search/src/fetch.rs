@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use tantivy::query::Weight;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, DocSet};
+use tantivy::{DocAddress, DocSet, Score};
+use uuid::Uuid;
 
-use super::Index;
 use super::answer::HitRow;
 use super::collect::Entry;
 use super::error::IndexError;
@@ -13,9 +14,54 @@ use super::frozen::FrozenPlace;
 use super::highlight::Highlighter;
 use super::request::{SearchRequest, SortPosition, SortValue};
 use super::rescore::{Added, RESCORED};
+use super::search::Prepared;
+use super::{Index, Inner};
 
 /// The most ids that [`Index::fetch`] takes.
 const MAX_FETCH: usize = 1_000;
+
+impl Inner {
+    /// Where the agents of these places lie, of those that the filter allows, and what the text scores them, where it
+    /// matches them.
+    fn scored(
+        &self,
+        places: &[FrozenPlace],
+        prepared: &Prepared,
+        weight: Option<&dyn Weight>,
+    ) -> Result<HashMap<Uuid, (DocAddress, Option<Score>)>, IndexError> {
+        let mut found = HashMap::new();
+        for (ordinal, reader) in (0..).zip(prepared.view.searcher.segment_readers()) {
+            let bits = prepared.filter.bits(reader)?;
+            let terms = reader.inverted_index(self.fields.id)?;
+            let mut documents = Vec::new();
+            for FrozenPlace { id, .. } in places {
+                let term = self.fields.id_term(*id);
+                if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
+                    let living = bits.among(postings);
+                    documents.extend(living.map(|document| (document, *id)));
+                }
+            }
+            if documents.is_empty() {
+                continue;
+            }
+            documents.sort_unstable();
+            let mut scorer = weight
+                .map(|weight| weight.scorer(reader, 1.0))
+                .transpose()?;
+            for (document, id) in documents {
+                let mut score = None;
+                if let Some(scorer) = &mut scorer {
+                    if scorer.doc() < document {
+                        scorer.seek(document);
+                    }
+                    score = (scorer.doc() == document).then(|| scorer.score());
+                }
+                found.insert(id, (DocAddress::new(ordinal, document), score));
+            }
+        }
+        Ok(found)
+    }
+}
 
 impl Index {
     /// The hits of these places of a frozen order, for a page that begins at place `place`, from 0. Agents that the request's filters
@@ -32,10 +78,8 @@ impl Index {
         request: &SearchRequest,
     ) -> Result<Vec<HitRow>, IndexError> {
         if places.len() > MAX_FETCH {
-            return Err(IndexError::TooMany {
-                what: "ids",
-                limit: MAX_FETCH,
-            });
+            let (what, limit) = ("ids", MAX_FETCH);
+            return Err(IndexError::TooMany { what, limit });
         }
         let inner = &*self.0;
         let prepared = inner.prepare(&SearchRequest {
@@ -47,37 +91,7 @@ impl Index {
             Some(text) => Some(prepared.statistics.weight(text.as_ref(), searcher)?),
             None => None,
         };
-        let mut found = HashMap::new();
-        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
-            let bits = prepared.filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.id)?;
-            let mut documents = Vec::new();
-            for FrozenPlace { id, .. } in places {
-                let term = inner.fields.id_term(*id);
-                if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
-                    let living = bits.among(postings);
-                    documents.extend(living.map(|document| (document, *id)));
-                }
-            }
-            if documents.is_empty() {
-                continue;
-            }
-            documents.sort_unstable();
-            let mut scorer = weight
-                .as_ref()
-                .map(|weight| weight.scorer(reader, 1.0))
-                .transpose()?;
-            for (document, id) in documents {
-                let mut score = None;
-                if let Some(scorer) = &mut scorer {
-                    if scorer.doc() < document {
-                        scorer.seek(document);
-                    }
-                    score = (scorer.doc() == document).then(|| scorer.score());
-                }
-                found.insert(id, (DocAddress::new(ordinal, document), score));
-            }
-        }
+        let mut found = inner.scored(places, &prepared, weight.as_deref())?;
         let words = Highlighter::new(&prepared.query.words);
         let explaining = request.explain && weight.is_some();
         let mut entries = Vec::with_capacity(found.len());
@@ -88,11 +102,12 @@ impl Index {
             };
             let matches_words = score.is_some();
             scored.push((matches_words || blended.is_some(), matches_words, place));
+            let position = SortPosition {
+                value: SortValue::Score(score.unwrap_or(0.0)),
+                id: *id,
+            };
             entries.push(Entry {
-                position: SortPosition {
-                    value: SortValue::Score(score.unwrap_or(0.0)),
-                    id: *id,
-                },
+                position,
                 added: Added::default(),
                 blended: blended.as_deref().copied(),
                 address,

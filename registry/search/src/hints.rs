@@ -4,10 +4,9 @@
 use tantivy::collector::Count;
 use tantivy::query::Query;
 
-use super::Inner;
 use super::answer::{Hint, HintKind};
 use super::error::IndexError;
-use super::filter::{clauses, visible};
+use super::filter::{Clause, clauses, visible};
 use super::filtered::FilteredQuery;
 use super::query::{Asked, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
@@ -15,6 +14,7 @@ use super::search::Prepared;
 use super::seen::Seen;
 use super::syntax::{Part, Written};
 use super::typing_errors::near;
+use super::{Inner, View};
 
 /// The most words an unsuccessful search looks up one by one.
 const MAX_WORDS: usize = 8;
@@ -49,16 +49,36 @@ impl Inner {
         if total > 0 {
             return Ok(hints);
         }
-        let view = &prepared.view;
-        let count = |text: Option<Box<dyn Query>>, clauses| -> Result<u64, IndexError> {
-            let query = FilteredQuery::new(text, self.filter(view, clauses, &request.visible_to));
-            Ok(view.searcher.search(&query, &Count)? as u64)
-        };
-        if count(None, vec![visible(&self.fields, &request.visible_to)])? == 0 {
+        let everybody = vec![visible(&self.fields, &request.visible_to)];
+        if self.matches(request, &prepared.view, None, everybody)? == 0 {
             hints.push(Hint::of(HintKind::Empty, String::new()));
             return Ok(hints);
         }
+        hints.extend(self.unknown_words(request, prepared)?);
+        hints.extend(self.hiding_filters(request, prepared)?);
+        Ok(hints)
+    }
 
+    /// How many agents that the caller may see match.
+    fn matches(
+        &self,
+        request: &SearchRequest,
+        view: &View,
+        text: Option<Box<dyn Query>>,
+        clauses: Vec<Clause>,
+    ) -> Result<u64, IndexError> {
+        let query = FilteredQuery::new(text, self.filter(view, clauses, &request.visible_to));
+        Ok(view.searcher.search(&query, &Count)? as u64)
+    }
+
+    /// A hint for each word that no agent uses.
+    fn unknown_words(
+        &self,
+        request: &SearchRequest,
+        prepared: &Prepared,
+    ) -> Result<Vec<Hint>, IndexError> {
+        let view = &prepared.view;
+        let mut hints = Vec::new();
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
         let mut seen = Seen::new(self.filter(view, everyone.clone(), &request.visible_to));
         let words = &prepared.query.words;
@@ -67,7 +87,7 @@ impl Inner {
         let first_prefix = words.len().saturating_sub(prefixes.len());
         for (place, word) in words.iter().enumerate().take(MAX_WORDS) {
             let alone = word_query(&self.fields, word);
-            if count(Some(alone), everyone.clone())? > 0 {
+            if self.matches(request, view, Some(alone), everyone.clone())? > 0 {
                 continue;
             }
             let prefix = place.checked_sub(first_prefix);
@@ -80,6 +100,16 @@ impl Inner {
             };
             hints.push(unknown);
         }
+        Ok(hints)
+    }
+
+    /// A hint for each filter that alone hides agents, and one for all together where each alone hides none.
+    fn hiding_filters(
+        &self,
+        request: &SearchRequest,
+        prepared: &Prepared,
+    ) -> Result<Vec<Hint>, IndexError> {
+        let mut hints = Vec::new();
         let asked = Asked {
             fields: &self.fields,
             written: &prepared.written,
@@ -87,10 +117,9 @@ impl Inner {
         };
         let without = |filters: &Filters, written: &Written| -> Result<u64, IndexError> {
             let conditions = self.conditions(filters, written, &request.visible_to)?;
-            count(asked.text(written), conditions)
+            self.matches(request, &prepared.view, asked.text(written), conditions)
         };
         let narrowings = narrowings(&request.filters, &prepared.written);
-        let first = hints.len();
         for one in &narrowings {
             let hidden = without(&one.filters, &one.written)?;
             if hidden > 0 {
@@ -101,7 +130,7 @@ impl Inner {
             }
         }
         // Where leaving one away does not help, leaving all away may.
-        if hints.len() == first && narrowings.len() > 1 {
+        if hints.is_empty() && narrowings.len() > 1 {
             let written = Written {
                 conditions: Vec::new(),
                 excluded: Vec::new(),

@@ -215,6 +215,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Opens a generation, after reading a little of everything in it.
+fn open_generation(
+    dir: &Path,
+    name: String,
+    fields: &Fields,
+    config: &IndexConfig,
+) -> Result<(Generation, Serving), IndexError> {
+    let (generation, applied) = Generation::open(dir, name)?;
+    let searcher = generation.reload()?;
+    damage::question(&searcher, fields, 0)?;
+    damage::missing_file(&searcher)?;
+    let serving = Serving {
+        frequent: Frequent::of(&searcher, fields, config.facets, None)?,
+        searcher,
+        applied,
+        classes: Arc::default(),
+    };
+    Ok((generation, serving))
+}
+
 impl Index {
     /// Opens the index in `dir`, which is made when it is missing, and says what is there. An index that is
     /// missing, unreadable or of another schema is no error: it stays untouched until a rebuild is finished.
@@ -228,19 +248,7 @@ impl Index {
         })?;
         let fields = Fields::build().1;
         let found = Stamp::read(dir).and_then(|stamp| {
-            let open = || {
-                let (generation, applied) = Generation::open(dir, stamp.folder)?;
-                let searcher = generation.reload()?;
-                damage::question(&searcher, &fields, 0)?;
-                damage::missing_file(&searcher)?;
-                let serving = Serving {
-                    frequent: Frequent::of(&searcher, &fields, config.facets, None)?,
-                    searcher,
-                    applied,
-                    classes: Arc::default(),
-                };
-                Ok::<_, IndexError>((generation, serving))
-            };
+            let open = || open_generation(dir, stamp.folder, &fields, &config);
             damage::guarded(open).map_err(|error| format!("it cannot be read: {error}"))
         });
         let overlay = Overlay::new(config.overlay_limit);

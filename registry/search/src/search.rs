@@ -22,11 +22,11 @@ use super::meaning::Meant;
 use super::query::Asked;
 use super::ranking::ranked;
 use super::request::{
-    Filters, MAX_FILTER_VALUES, MAX_LIMIT, SearchRequest, Sort, SortPosition, SortValue,
+    Filters, MAX_FILTER_VALUES, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 use super::rescore::{Added, RESCORED, Rescorer};
 use super::seen::Seen;
-use super::statistics::QueryStatistics;
+use super::statistics::{QueryStatistics, Statistics};
 use super::syntax::{self, Written};
 use super::{Index, Inner, View};
 
@@ -96,6 +96,28 @@ impl Prepared {
         query.scored_by(Arc::clone(&self.statistics))
     }
 
+    /// The order of what matches, for the pages that follow.
+    fn frozen(&self, query: FilteredQuery, order: Order) -> FrozenOrder {
+        let meant = self.blend.as_ref().map(|blend| blend.meant.digest());
+        FrozenOrder::new(
+            OrderState::of(&self.view, meant),
+            self.view.searcher.clone(),
+            query,
+            order,
+            self.rescorer.clone(),
+            self.blend.clone(),
+        )
+    }
+
+    /// What is explained of a hit's words in this order, where they count in it.
+    fn explained_words(&self, query: &FilteredQuery, order: Order) -> Option<FilteredQuery> {
+        match &self.blend {
+            // Only the order by relevance is put together of both.
+            Some(blend) if order == Order::Score => blend.counts_words().then(|| self.words()),
+            _ => Some(query.clone()),
+        }
+    }
+
     /// What matches by words, or everybody where none are asked for.
     fn words(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
@@ -120,20 +142,8 @@ impl Inner {
         let mut query = query_text(&written.words);
         let view = self.view()?;
         let statistics = self.statistics(&view, &request.class)?;
-        let mut cut_prefixes = Vec::new();
-        if !query.words.is_empty() || !written.prefixes.is_empty() {
-            let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-            let mut seen = Seen::new(self.filter(&view, everyone, &request.visible_to));
-            expand(&self.fields, &mut query, &statistics)?;
-            for prefix in &written.prefixes {
-                let begun =
-                    beginning(&view.searcher, &self.fields, prefix, &mut seen, &statistics)?;
-                if begun.cut {
-                    cut_prefixes.push(prefix.clone());
-                }
-                query.words.push(begun.word);
-            }
-        }
+        let visible_to = &request.visible_to;
+        let cut_prefixes = self.expand(&mut query, &written, visible_to, &view, &statistics)?;
         // Only the order by relevance looks twice.
         let rescorer = match request.sort {
             Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
@@ -152,24 +162,7 @@ impl Inner {
         let scored_by = Arc::new(statistics.of_query(scored)?);
         // Where no text is asked for everybody matches, near or not.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
-            Some(meaning) => {
-                let demands = asked_text.demands();
-                let balance = match meaning.alone {
-                    true => Balance::MeaningAlone,
-                    false if demands.is_some() || !written.conditions.is_empty() => {
-                        Balance::WordsFirst
-                    }
-                    false if query.words.len() <= SHORT_QUERY => Balance::WordsFirst,
-                    false => Balance::Weighed,
-                };
-                let tables = &self.slot_tables;
-                let meant =
-                    Meant::find(&view.searcher, &filter, demands.as_deref(), meaning, tables)?;
-                Some(Blend {
-                    meant: Arc::new(meant),
-                    balance,
-                })
-            }
+            Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
             None => None,
         };
         Ok(Prepared {
@@ -185,6 +178,58 @@ impl Inner {
         })
     }
 
+    /// Adds to a query's words those that count for them, and the words that begin as it asks. Returns the beginnings
+    /// of more words than count.
+    fn expand(
+        &self,
+        query: &mut QueryText,
+        written: &Written,
+        visible_to: &[String],
+        view: &View,
+        statistics: &Statistics,
+    ) -> Result<Vec<String>, IndexError> {
+        let mut cut_prefixes = Vec::new();
+        if query.words.is_empty() && written.prefixes.is_empty() {
+            return Ok(cut_prefixes);
+        }
+        let everyone = clauses(&self.fields, &Filters::default(), visible_to)?;
+        let mut seen = Seen::new(self.filter(view, everyone, visible_to));
+        expand(&self.fields, query, statistics)?;
+        for prefix in &written.prefixes {
+            let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen, statistics)?;
+            if begun.cut {
+                cut_prefixes.push(prefix.clone());
+            }
+            query.words.push(begun.word);
+        }
+        Ok(cut_prefixes)
+    }
+
+    /// What is near in meaning to a query, and how that is weighed against its words.
+    fn blend(
+        &self,
+        meaning: &Meaning,
+        asked: &Asked<'_>,
+        searcher: &Searcher,
+        filter: &Filter,
+    ) -> Result<Blend, IndexError> {
+        let demands = asked.demands();
+        let balance = match meaning.alone {
+            true => Balance::MeaningAlone,
+            false if demands.is_some() || !asked.written.conditions.is_empty() => {
+                Balance::WordsFirst
+            }
+            false if asked.query.words.len() <= SHORT_QUERY => Balance::WordsFirst,
+            false => Balance::Weighed,
+        };
+        let tables = &self.slot_tables;
+        let meant = Meant::find(searcher, filter, demands.as_deref(), meaning, tables)?;
+        Ok(Blend {
+            meant: Arc::new(meant),
+            balance,
+        })
+    }
+
     /// Every condition of the filters, of what is written in the query, and of the labels.
     pub(super) fn conditions(
         &self,
@@ -196,6 +241,25 @@ impl Inner {
         let written = written.conditions.iter();
         asked.extend(written.map(|any| any_condition(&self.fields, any)));
         Ok(asked)
+    }
+
+    /// The hits of a page. To explain them it takes what asks for the words, where words are asked for.
+    fn hits(
+        &self,
+        entries: Vec<Entry>,
+        prepared: &Prepared,
+        explained: Option<Option<FilteredQuery>>,
+    ) -> Result<Vec<HitRow>, IndexError> {
+        let searcher = &prepared.view.searcher;
+        let words = Highlighter::new(&prepared.query.words);
+        let explaining = explained.is_some();
+        let scoring = EnableScoring::enabled_from_searcher(searcher);
+        let weight = explained.flatten().map(|words| words.weight(scoring));
+        let weight = weight.transpose()?;
+        let explain = explaining.then_some(weight.as_deref());
+        let hits = entries.into_iter();
+        hits.map(|entry| self.hit(searcher, entry, &words, explain))
+            .collect()
     }
 
     /// A hit as it is given. To `explain` it takes what asks for the words, where words are asked for.
@@ -267,15 +331,7 @@ impl Index {
     /// be hidden, [`IndexError::TooMany`] beyond a stated bound, [`IndexError::Position`] when
     /// [`after`](SearchRequest::after) is of another order.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
-        let labels = request.visible_to.len().max(request.class.len());
-        for (asked, limit, what) in [
-            (request.limit, MAX_LIMIT, "hits"),
-            (labels, MAX_FILTER_VALUES, "visibility labels"),
-        ] {
-            if asked > limit {
-                return Err(IndexError::TooMany { what, limit });
-            }
-        }
+        check_bounds(request)?;
         let inner = &*self.0;
         let prepared = inner.prepare(request)?;
         let order = order(request.sort, prepared.text.is_some());
@@ -315,21 +371,9 @@ impl Index {
 
         let more = entries.len() > request.limit;
         entries.truncate(request.limit);
-        let words = Highlighter::new(&prepared.query.words);
-        let explaining = request.explain && prepared.text.is_some();
-        let asked_words = || match &prepared.blend {
-            // Only the order by relevance is put together of both.
-            Some(blend) if order == Order::Score => blend.counts_words().then(|| prepared.words()),
-            _ => Some(query.clone()),
-        };
-        let asked_words = explaining.then(asked_words).flatten();
-        let scoring = EnableScoring::enabled_from_searcher(searcher);
-        let weight = asked_words.map(|words| words.weight(scoring)).transpose()?;
-        let explain = explaining.then_some(weight.as_deref());
-        let hits = entries
-            .into_iter()
-            .map(|entry| inner.hit(searcher, entry, &words, explain))
-            .collect::<Result<Vec<_>, _>>()?;
+        let explained = request.explain && prepared.text.is_some();
+        let explained = explained.then(|| prepared.explained_words(&query, order));
+        let hits = inner.hits(entries, &prepared, explained)?;
         let facets = page.facets.counts(searcher, &inner.fields, matches)?;
         Ok(SearchAnswer {
             hits,
@@ -337,17 +381,7 @@ impl Index {
             total,
             facets,
             hints: inner.hints(request, &prepared, total)?,
-            frozen: (request.freeze && more).then(|| {
-                let meant = prepared.blend.as_ref().map(|blend| blend.meant.digest());
-                Arc::new(FrozenOrder::new(
-                    OrderState::of(&prepared.view, meant),
-                    searcher.clone(),
-                    query,
-                    order,
-                    prepared.rescorer.clone(),
-                    prepared.blend.clone(),
-                ))
-            }),
+            frozen: (request.freeze && more).then(|| Arc::new(prepared.frozen(query, order))),
             applied_seq: prepared.view.applied,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
@@ -426,6 +460,20 @@ fn with_added(first: Explanation, added: Added) -> Explanation {
         whole.add_detail(part);
     }
     whole
+}
+
+/// Refuses a request for more than an answer can hold.
+fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
+    let labels = request.visible_to.len().max(request.class.len());
+    for (asked, limit, what) in [
+        (request.limit, MAX_LIMIT, "hits"),
+        (labels, MAX_FILTER_VALUES, "visibility labels"),
+    ] {
+        if asked > limit {
+            return Err(IndexError::TooMany { what, limit });
+        }
+    }
+    Ok(())
 }
 
 fn order(sort: Sort, text: bool) -> Order {

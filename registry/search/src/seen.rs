@@ -1,12 +1,13 @@
 //! Sets of agents whose words are counted: what is said about words counts these agents and no others.
 
 use std::ops::{Bound, Range, RangeBounds as _};
+use std::sync::Arc;
 
 use tantivy::columnar::StrColumn;
 use tantivy::postings::TermInfo;
 use tantivy::schema::Field;
 use tantivy::termdict::TermDictionary;
-use tantivy::{Searcher, Term};
+use tantivy::{InvertedIndexReader, Searcher, Term};
 
 use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
@@ -76,6 +77,7 @@ pub(super) struct SeenAgents<'a> {
 }
 
 /// The first terms of a dictionary that agents of a set hold.
+#[derive(Default)]
 pub(super) struct FirstTerms {
     /// The bytes of all terms.
     pub bytes: String,
@@ -91,6 +93,125 @@ pub(super) struct SegmentTerm {
     pub info: TermInfo,
     /// Where its text lies.
     pub text: Range<usize>,
+}
+
+/// The terms of one segment, and who of the set lies in it.
+struct SegmentTerms<'a> {
+    segment: usize,
+    index: Arc<InvertedIndexReader>,
+    seen: &'a SeenBits,
+    /// The field's column, where it has one, and how the terms begin that are walked.
+    column: Option<(StrColumn, &'a str)>,
+}
+
+impl SegmentTerms<'_> {
+    fn is_held(&self, info: &TermInfo) -> std::io::Result<bool> {
+        let held = self.seen.holders(&self.index, info, 1);
+        Ok(held.map_err(std::io::Error::other)? > 0)
+    }
+}
+
+impl FirstTerms {
+    /// Adds the first terms of a segment, one more than `most` where there are more.
+    fn read(
+        &mut self,
+        of: &SegmentTerms<'_>,
+        most: usize,
+        walk: impl Fn(
+            &TermDictionary,
+            &mut dyn FnMut(&[u8], &TermInfo) -> std::io::Result<bool>,
+        ) -> std::io::Result<()>,
+    ) -> Result<(), IndexError> {
+        let first = self.terms.len();
+        let mut sure = first;
+        let mut looked_at = 0;
+        let mut ended_early = false;
+        let enough = match &of.column {
+            Some(_) => most * LOOKED_AT_BESIDE_COLUMN,
+            None => most * LOOKED_AT,
+        };
+        walk(of.index.terms(), &mut |key, info| {
+            // Terms that nobody holds take no room; who holds what is looked up only once there is none left.
+            if self.terms.len() - first > most {
+                for term in self.terms.split_off(sure) {
+                    if of.is_held(&term.info)? {
+                        self.terms.push(term);
+                    }
+                }
+                sure = self.terms.len();
+            }
+            if self.terms.len() - first > most {
+                self.cut = true;
+                return Ok(false);
+            }
+            if looked_at == enough {
+                ended_early = true;
+                return Ok(false);
+            }
+            looked_at += 1;
+            if let Ok(key) = std::str::from_utf8(key) {
+                self.push(of.segment, key, info.clone());
+            }
+            Ok(true)
+        })?;
+        match &of.column {
+            Some((column, begun)) if ended_early => {
+                self.terms.truncate(first);
+                for text in held(column, of.seen, begun, most + 1)? {
+                    if let Some(info) = of.index.terms().get(&text)? {
+                        self.push(of.segment, &text, info);
+                    }
+                }
+                self.cut |= self.terms.len() - first > most;
+            }
+            _ => self.cut |= ended_early,
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, segment: usize, text: &str, info: TermInfo) {
+        let start = self.bytes.len();
+        self.bytes.push_str(text);
+        self.terms.push(SegmentTerm {
+            segment,
+            info,
+            text: start..self.bytes.len(),
+        });
+    }
+
+    /// Puts the terms of all segments in the order of their texts.
+    fn sort(&mut self) {
+        let Self { bytes, terms, .. } = self;
+        terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
+    }
+
+    /// Keeps the first `most` texts that somebody holds, of sorted terms.
+    fn keep(
+        &mut self,
+        most: usize,
+        is_held: impl Fn(&SegmentTerm) -> Result<bool, IndexError>,
+    ) -> Result<(), IndexError> {
+        let mut kept: Vec<SegmentTerm> = Vec::with_capacity(most);
+        let mut count = 0;
+        for term in std::mem::take(&mut self.terms) {
+            let text = &self.bytes[term.text.clone()];
+            let known = kept.last();
+            let known = known.is_some_and(|last| &self.bytes[last.text.clone()] == text);
+            if !known {
+                if !is_held(&term)? {
+                    continue;
+                }
+                if count == most {
+                    self.cut = true;
+                    break;
+                }
+                count += 1;
+            }
+            kept.push(term);
+        }
+        self.terms = kept;
+        Ok(())
+    }
 }
 
 impl<'a> SeenAgents<'a> {
@@ -116,19 +237,8 @@ impl<'a> SeenAgents<'a> {
             &mut dyn FnMut(&[u8], &TermInfo) -> std::io::Result<bool>,
         ) -> std::io::Result<()>,
     ) -> Result<FirstTerms, IndexError> {
-        let mut bytes = String::new();
-        let mut terms: Vec<SegmentTerm> = Vec::new();
-        let mut cut = false;
+        let mut first = FirstTerms::default();
         for (segment, (reader, seen)) in self.readers().enumerate() {
-            let index = reader.inverted_index(field)?;
-            let holds = |info: &TermInfo| -> std::io::Result<bool> {
-                let held = seen.holders(&index, info, 1);
-                Ok(held.map_err(std::io::Error::other)? > 0)
-            };
-            let first = terms.len();
-            let mut sure = first;
-            let mut looked_at = 0;
-            let mut ended_early = false;
             let column = match begun {
                 Some(begun) => reader
                     .fast_fields()
@@ -136,83 +246,23 @@ impl<'a> SeenAgents<'a> {
                     .map(|column| (column, begun)),
                 None => None,
             };
-            let enough = match &column {
-                Some(_) => most * LOOKED_AT_BESIDE_COLUMN,
-                None => most * LOOKED_AT,
+            let terms = SegmentTerms {
+                segment,
+                index: reader.inverted_index(field)?,
+                seen,
+                column,
             };
-            walk(index.terms(), &mut |key, info| {
-                // Terms that nobody holds take no room; who holds what is looked up only once there is none left.
-                if terms.len() - first > most {
-                    for term in terms.split_off(sure) {
-                        if holds(&term.info)? {
-                            terms.push(term);
-                        }
-                    }
-                    sure = terms.len();
-                }
-                if terms.len() - first > most {
-                    cut = true;
-                    return Ok(false);
-                }
-                if looked_at == enough {
-                    ended_early = true;
-                    return Ok(false);
-                }
-                looked_at += 1;
-                if let Ok(key) = std::str::from_utf8(key) {
-                    let start = bytes.len();
-                    bytes.push_str(key);
-                    terms.push(SegmentTerm {
-                        segment,
-                        info: info.clone(),
-                        text: start..bytes.len(),
-                    });
-                }
-                Ok(true)
-            })?;
-            if ended_early && let Some((column, begun)) = &column {
-                terms.truncate(first);
-                for text in held(column, seen, begun, most + 1)? {
-                    if let Some(info) = index.terms().get(&text)? {
-                        let start = bytes.len();
-                        bytes.push_str(&text);
-                        terms.push(SegmentTerm {
-                            segment,
-                            info,
-                            text: start..bytes.len(),
-                        });
-                    }
-                }
-                cut |= terms.len() - first > most;
-            } else {
-                cut |= ended_early;
-            }
+            first.read(&terms, most, &walk)?;
         }
-        terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
-        if terms.len() > most {
-            let mut kept: Vec<SegmentTerm> = Vec::with_capacity(most);
-            let mut count = 0;
+        first.sort();
+        if first.terms.len() > most {
             let readers: Vec<_> = self.readers().collect();
-            for term in terms {
-                let text = &bytes[term.text.clone()];
-                let known = kept.last();
-                let known = known.is_some_and(|last| &bytes[last.text.clone()] == text);
-                if !known {
-                    let (reader, seen) = readers[term.segment];
-                    if seen.holders(&*reader.inverted_index(field)?, &term.info, 1)? == 0 {
-                        continue;
-                    }
-                    if count == most {
-                        cut = true;
-                        break;
-                    }
-                    count += 1;
-                }
-                kept.push(term);
-            }
-            terms = kept;
+            first.keep(most, |term| {
+                let (reader, seen) = readers[term.segment];
+                Ok(seen.holders(&*reader.inverted_index(field)?, &term.info, 1)? > 0)
+            })?;
         }
-        Ok(FirstTerms { bytes, terms, cut })
+        Ok(first)
     }
 
     /// The segments with those of the set that lie in them.

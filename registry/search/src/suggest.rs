@@ -109,43 +109,56 @@ impl Index {
 
         let mut found: Vec<Found> = Vec::new();
         for ((kind, most), field) in KINDS.into_iter().zip(fields.suggested) {
-            let Values { bytes, places } = values(&seen, field, &prefix, most)?;
-            let bound = |group: &[Place]| -> u64 {
-                group
-                    .iter()
-                    .map(|place| u64::from(place.postings.doc_freq))
-                    .sum()
-            };
-            let mut groups: Vec<(u64, &[Place])> = places
-                .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
-                .map(|group| (bound(group), group))
-                .collect();
-            // The sort is stable, so that groups of one bound stay in the order of their folded forms.
-            groups.sort_by_key(|(bound, _)| Reverse(*bound));
-            for (bound, group) in groups {
-                let folded = group
-                    .first()
-                    .map_or("", |place| &bytes[place.folded.clone()]);
-                // No group counts more than its bound, so one that comes after the last kept completion even
-                // with that ends the walk.
-                if let Some(last) = found.get(limit - 1)
-                    && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
-                {
-                    break;
-                }
-                if let Some((text, count)) = count(&segments, field, &bytes, group)? {
-                    let one = Found {
-                        folded: folded.to_owned(),
-                        suggestion: Suggestion { text, kind, count },
-                    };
-                    let at = found.partition_point(|kept| kept.order(&one).is_lt());
-                    found.insert(at, one);
-                    found.truncate(limit);
-                }
-            }
+            let values = values(&seen, field, &prefix, most)?;
+            let count = |group: &[Place]| count(&segments, field, &values.bytes, group);
+            keep_most_frequent(&mut found, limit, kind, &values, count)?;
         }
         Ok(found.into_iter().map(|found| found.suggestion).collect())
     }
+}
+
+/// Puts the values of a kind among the `limit` most frequent ones found so far.
+fn keep_most_frequent(
+    found: &mut Vec<Found>,
+    limit: usize,
+    kind: SuggestionKind,
+    Values { bytes, places }: &Values,
+    count: impl Fn(&[Place]) -> tantivy::Result<Option<(String, u64)>>,
+) -> Result<(), IndexError> {
+    let bound = |group: &[Place]| -> u64 {
+        group
+            .iter()
+            .map(|place| u64::from(place.postings.doc_freq))
+            .sum()
+    };
+    let mut groups: Vec<(u64, &[Place])> = places
+        .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
+        .map(|group| (bound(group), group))
+        .collect();
+    // The sort is stable, so that groups of one bound stay in the order of their folded forms.
+    groups.sort_by_key(|(bound, _)| Reverse(*bound));
+    for (bound, group) in groups {
+        let folded = group
+            .first()
+            .map_or("", |place| &bytes[place.folded.clone()]);
+        // No group counts more than its bound, so one that comes after the last kept completion even
+        // with that ends the walk.
+        if let Some(last) = found.get(limit - 1)
+            && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
+        {
+            break;
+        }
+        if let Some((text, count)) = count(group)? {
+            let one = Found {
+                folded: folded.to_owned(),
+                suggestion: Suggestion { text, kind, count },
+            };
+            let at = found.partition_point(|kept| kept.order(&one).is_lt());
+            found.insert(at, one);
+            found.truncate(limit);
+        }
+    }
+    Ok(())
 }
 
 fn values(

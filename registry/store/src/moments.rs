@@ -59,18 +59,47 @@ impl Store {
 
 /// Sources before domains: a visit finds its sources due.
 fn repairs(now: i64) -> [Repair; 6] {
-    // Replicas' clocks differ, and another one may have written since this moment was read.
-    let present = now + SKEW;
-    let microseconds =
-        |duration: time::Duration| i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX);
-    let interval = microseconds(MAX_INTERVAL);
-    let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
-    let put_off = now + microseconds(MAX_RETRY_AFTER + PROMISE_SLACK);
-    let leased = present + LONGEST_LEASE;
-    let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-    let expires = present + CHALLENGE_LASTS;
+    let clock = Reading::of(now);
+    let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
+    let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.past(&["at"]);
+    let checks = Repair::of("proof_checks", "TRUE", &changes, &broken);
+    let (change, late) = at_most("expires_at", clock.present + CHALLENGE_LASTS);
+    let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
+    let (changes, broken) = clock.past(&["gone_since", "last_seen_at"]);
+    let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
+    [
+        clock.sources(),
+        clock.domains(),
+        proofs,
+        checks,
+        challenges,
+        agents,
+    ]
+}
 
-    let past = |columns: &[&str]| -> (Vec<String>, Vec<String>) {
+/// What the clock of this process says.
+#[derive(Clone, Copy)]
+struct Reading {
+    now: i64,
+    /// Replicas' clocks differ, and another one may have written since this moment was read.
+    present: i64,
+    /// The farthest away to which an origin, or its failing, may put a visit off.
+    put_off: i64,
+}
+
+impl Reading {
+    fn of(now: i64) -> Self {
+        Self {
+            now,
+            present: now + SKEW,
+            put_off: now + microseconds(MAX_RETRY_AFTER + PROMISE_SLACK),
+        }
+    }
+
+    /// Changes and conditions for columns that tell when something happened.
+    fn past(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
+        let Self { now, present, .. } = self;
         columns
             .iter()
             .map(|column| {
@@ -81,26 +110,13 @@ fn repairs(now: i64) -> [Repair; 6] {
                 )
             })
             .unzip()
-    };
-    // What fails, and a catalog that is not there, may be put off for a week; all else is asked every day.
-    let late = |column: &str| {
-        format!(
-            "({column} > {put_off} OR ({column} > {planned} AND failures = 0 AND liveness <> 'absent'))"
-        )
-    };
-    let near = |column: &str, broken: &str, interval: &str| {
-        format!(
-            "{column} = CASE WHEN {broken} THEN {now} + ({column} - {now}) % {interval} ELSE {column} END"
-        )
-    };
-    let at_most = |column: &str, most: i64| {
-        let broken = format!("{column} > {most}");
-        (
-            format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),
-            broken,
-        )
-    };
-    let (mut changes, mut broken) = past(&[
+    }
+
+    fn sources(self) -> Repair {
+        let Self { now, put_off, .. } = self;
+        let interval = microseconds(MAX_INTERVAL);
+        let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
+        let (mut changes, mut broken) = self.past(&[
         "last_success_at",
         "last_full_at",
         "failing_since",
@@ -109,11 +125,24 @@ fn repairs(now: i64) -> [Repair; 6] {
         "unlisted_since",
     ]);
     for column in ["next_due_at", "planned_at"] {
-        changes.push(near(column, &late(column), &interval.to_string()));
-        broken.push(late(column));
+            // What fails, and a catalog that is not there, may be put off for a week; all else is asked every day.
+            let late = format!(
+                "({column} > {put_off} OR ({column} > {planned} AND failures = 0 AND liveness <> 'absent'))"
+            );
+            changes.push(format!(
+                "{column} = CASE WHEN {late} THEN {now} + ({column} - {now}) % {interval} ELSE {column} END"
+            ));
+            broken.push(late);
+        }
+        Repair::of("sources", "ended_at IS NULL", &changes, &broken)
     }
-    let sources = Repair::of("sources", "ended_at IS NULL", &changes, &broken);
 
+    fn domains(self) -> Repair {
+        let Self {
+            now,
+            present,
+            put_off,
+        } = self;
     // A planned visit is never farther away than its own interval was when it was planned.
     let visit_late =
         format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
@@ -121,9 +150,10 @@ fn repairs(now: i64) -> [Repair; 6] {
     let rests = format!(
         "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
     );
-    let (lease_change, lease_broken) = at_most("leased_until", leased);
+        let (lease_change, lease_broken) = at_most("leased_until", present + LONGEST_LEASE);
+        let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
     let (check_change, check_broken) = at_most("check_due_at", checked);
-    let (mut changes, mut broken) = past(&["lapsed_at", "wanted_at"]);
+        let (mut changes, mut broken) = self.past(&["lapsed_at", "wanted_at"]);
     changes.extend([
         format!(
             "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
@@ -134,17 +164,21 @@ fn repairs(now: i64) -> [Repair; 6] {
         check_change,
     ]);
     broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
-    let domains = Repair::of("domains", "deleted_at IS NULL", &changes, &broken);
+        Repair::of("domains", "deleted_at IS NULL", &changes, &broken)
+    }
+}
 
-    let (changes, broken) = past(&["proved_at", "held_at", "absent_since"]);
-    let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
-    let (changes, broken) = past(&["at"]);
-    let checks = Repair::of("proof_checks", "TRUE", &changes, &broken);
-    let (change, late) = at_most("expires_at", expires);
-    let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
-    let (changes, broken) = past(&["gone_since", "last_seen_at"]);
-    let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
-    [sources, domains, proofs, checks, challenges, agents]
+fn microseconds(duration: time::Duration) -> i64 {
+    i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
+}
+
+/// The change and the condition for a column that tells when something ends.
+fn at_most(column: &str, most: i64) -> (String, String) {
+    let broken = format!("{column} > {most}");
+    (
+        format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),
+        broken,
+    )
 }
 
 impl Repair {

@@ -42,11 +42,7 @@ pub async fn tell(
     console: &Console,
     registered: &mut [Registered],
 ) -> Result<Outcome, Failure> {
-    let progress = ProgressBar::new_spinner();
-    // Draws nothing where standard error is no terminal.
-    progress.set_draw_target(ProgressDrawTarget::stderr());
-    progress.enable_steady_tick(Duration::from_millis(100));
-    progress.set_message("waiting for the first visit");
+    let progress = spinner();
     let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, one) in registered.iter().enumerate() {
         let domain = one.reply.value.domain.clone();
@@ -97,6 +93,16 @@ pub async fn tell(
         }
     }
     Ok(outcome)
+}
+
+/// Shows that something is waited for.
+fn spinner() -> ProgressBar {
+    let progress = ProgressBar::new_spinner();
+    // Draws nothing where standard error is no terminal.
+    progress.set_draw_target(ProgressDrawTarget::stderr());
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message("waiting for the first visit");
+    progress
 }
 
 /// What is seen of a domain.

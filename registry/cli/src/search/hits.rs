@@ -109,23 +109,7 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         lines.push(format!("  {}", marked(fragments, SNIPPET, style)));
     }
     for id in &hit.matched.matched_skills {
-        let skill = Some(id.as_str());
-        let name = match fragments(hit, &["skill.name"], skill) {
-            Some(fragments) => marked(fragments, NAME, style),
-            None => {
-                let mut skills = summary.skills.iter();
-                let name = skills
-                    .find(|skill| skill.id == *id)
-                    .map(|skill| &skill.name);
-                style.cut(name.unwrap_or(id), NAME)
-            }
-        };
-        lines.push(format!("  matches skill {name}"));
-        let beyond = ["skill.description", "skill.example", "skill.tag"];
-        let beyond = fragments(hit, &beyond, skill).filter(|_| style.snippets);
-        if let Some(fragments) = beyond {
-            lines.push(format!("    {}", marked(fragments, SNIPPET, style)));
-        }
+        add_skill(hit, id, style, &mut lines);
     }
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
@@ -138,6 +122,26 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Says which skill matches, and by which words.
+fn add_skill(hit: &Hit, id: &str, style: Style, lines: &mut Vec<String>) {
+    let name = match fragments(hit, &["skill.name"], Some(id)) {
+        Some(fragments) => marked(fragments, NAME, style),
+        None => {
+            let mut skills = hit.summary.skills.iter();
+            let name = skills
+                .find(|skill| skill.id == *id)
+                .map(|skill| skill.name.as_str());
+            style.cut(name.unwrap_or(id), NAME)
+        }
+    };
+    lines.push(format!("  matches skill {name}"));
+    let beyond = ["skill.description", "skill.example", "skill.tag"];
+    let beyond = fragments(hit, &beyond, Some(id)).filter(|_| style.snippets);
+    if let Some(fragments) = beyond {
+        lines.push(format!("    {}", marked(fragments, SNIPPET, style)));
+    }
 }
 
 /// The first highlight of one of these fields, in their order.

@@ -27,26 +27,7 @@ pub(super) struct Request {
 /// Reads a request, or says what is missing.
 pub(super) fn read(text: &str) -> Result<Request, String> {
     let lower = text.to_lowercase();
-    let named = cities::named_in(text);
-    let (from, to) = match named[..] {
-        [] => {
-            let names: Vec<&str> = cities::CITIES.iter().map(|city| city.name).collect();
-            return Err(format!(
-                "Name a city to visit, or two to fly between, as in: {}. Known cities: {}.",
-                super::EXAMPLE,
-                names.join(", ")
-            ));
-        }
-        [(at, city)] if lower[..at].trim_end().ends_with("from") => {
-            return Err(format!("Where to from {}?", city.name));
-        }
-        [(_, city)] => (None, city),
-        // `to Lisbon from Berlin` names the destination first.
-        [(_, first), (at, second), ..] if lower[..at].trim_end().ends_with("from") => {
-            (Some(second), first)
-        }
-        [(_, first), (_, second), ..] => (Some(first), second),
-    };
+    let (from, to) = route(text, &lower)?;
     let words: Vec<&str> = lower
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | ';' | '!' | '?' | ':'))
         .filter(|word| !word.is_empty())
@@ -85,6 +66,30 @@ pub(super) fn read(text: &str) -> Result<Request, String> {
         travellers,
         days,
     })
+}
+
+/// Where a flight leaves, when one is asked for, and where the trip goes.
+fn route(text: &str, lower: &str) -> Result<(Option<&'static City>, &'static City), String> {
+    let named = cities::named_in(text);
+    match named[..] {
+        [] => {
+            let names: Vec<&str> = cities::CITIES.iter().map(|city| city.name).collect();
+            Err(format!(
+                "Name a city to visit, or two to fly between, as in: {}. Known cities: {}.",
+                super::EXAMPLE,
+                names.join(", ")
+            ))
+        }
+        [(at, city)] if lower[..at].trim_end().ends_with("from") => {
+            Err(format!("Where to from {}?", city.name))
+        }
+        [(_, city)] => Ok((None, city)),
+        // `to Lisbon from Berlin` names the destination first.
+        [(_, first), (at, second), ..] if lower[..at].trim_end().ends_with("from") => {
+            Ok((Some(second), first))
+        }
+        [(_, first), (_, second), ..] => Ok((Some(first), second)),
+    }
 }
 
 /// `3 days`, `three days`: the number before one of the words.

@@ -78,17 +78,22 @@ pub(super) fn counts(
     if !certain {
         return Ok(None);
     }
-    let in_sets = large.iter().filter_map(|matches| {
-        let carried = values.carried.get(matches.segment)?;
-        Some(carried.sum(matches.agents))
-    });
-    let sum = in_sets.sum::<u64>() + small.iter().map(SegmentFacet::sum).sum::<u64>();
+    let sum = sum(values, large, small);
     let values = shown.finish();
     let in_shown: u64 = values.iter().map(|(_, count)| count).sum();
     Ok(Some(FacetCounts {
         values,
         other_count: sum - in_shown,
     }))
+}
+
+/// How many values all matches have together.
+fn sum(values: &Values, large: &[LargeMatches<'_>], small: &[SegmentFacet]) -> u64 {
+    let in_sets = large.iter().filter_map(|matches| {
+        let carried = values.carried.get(matches.segment)?;
+        Some(carried.sum(matches.agents))
+    });
+    in_sets.sum::<u64>() + small.iter().map(SegmentFacet::sum).sum::<u64>()
 }
 
 /// The most frequent values of each counted segment, and how often any other is in them together at most.

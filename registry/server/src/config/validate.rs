@@ -6,82 +6,20 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
-use crate::config::AllowPorts;
-use crate::config::Config;
+use crate::config::{AllowPorts, Config, CrawlerConfig, LimitsConfig, SearchConfig, ServerConfig};
 
 /// Every mistake in a configuration, one sentence each.
 pub(crate) fn validate(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
     let mut wrong = |text: String| mistakes.push(text);
-    if !config.server.public_url.is_empty() {
-        match Url::parse(&config.server.public_url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {}
-            _ => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
-        }
-    }
-    if config.server.tls_cert.is_some() != config.server.tls_key.is_some() {
-        wrong("server.tls_cert and server.tls_key go together: set both or none".into());
-    }
-    ports("crawler", &config.crawler.allow_ports)
-        .into_iter()
-        .for_each(&mut wrong);
-    if !(1..=1024).contains(&config.crawler.concurrency) {
-        wrong("crawler.concurrency must be between 1 and 1024".into());
-    }
-    for host in &config.crawler.key_hosts {
-        let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
-        if !named || !host.contains('.') {
-            wrong(format!(
-                "crawler.key_hosts must be lower-case host names such as \"keys.example.com\", not \"{host}\""
-            ));
-        }
-    }
-    if !(0.001..=1_000_000.0).contains(&config.crawler.least_rate) {
-        wrong("crawler.least_rate must be between 0.001 and 1000000".into());
-    }
-    if !(1..=3600).contains(&config.crawler.burst_seconds) {
-        wrong("crawler.burst_seconds must be between 1 and 3600".into());
-    }
+    server(&config.server, &mut wrong);
+    crawler(&config.crawler, &mut wrong);
     if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
         wrong("store.sqlite_cache_megabytes must be between 9 and 65536".into());
     }
-    if !(16..=4096).contains(&config.search.writer_megabytes) {
-        wrong("search.writer_megabytes must be between 16 and 4096".into());
-    }
-    if config.search.model.contains(['/', '\\']) || config.search.model.starts_with('.') {
-        wrong("search.model must be the name of one folder, an identifier or \"off\"".into());
-    }
-    if !(1..=10_000).contains(&config.search.embed_timeout) {
-        wrong("search.embed_timeout must be between 1 and 10000 milliseconds".into());
-    }
+    search(&config.search, &mut wrong);
     config.embedding.mistakes().into_iter().for_each(&mut wrong);
-    if !(1024..=1024 * 1024).contains(&config.limits.json_bytes) {
-        wrong("limits.json_bytes must be between 1024 and 1048576".into());
-    }
-    for (key, value, most) in [
-        ("connections", config.limits.connections as u64, 1_000_000),
-        (
-            "connections_per_address",
-            config.limits.connections_per_address as u64,
-            1_000_000,
-        ),
-        ("request_seconds", config.limits.request_seconds, 3600),
-        ("body_seconds", config.limits.body_seconds, 3600),
-        ("write_seconds", config.limits.write_seconds, 3600),
-    ] {
-        if !(1..=most).contains(&value) {
-            wrong(format!("limits.{key} must be between 1 and {most}"));
-        }
-    }
-    if config.limits.request_seconds <= config.limits.body_seconds {
-        wrong(
-            "limits.request_seconds must be more than limits.body_seconds, which is a part of it"
-                .into(),
-        );
-    }
-    if config.limits.anonymous_writes_per_minute == 0 {
-        wrong("limits.anonymous_writes_per_minute must be at least 1".into());
-    }
+    limits(&config.limits, &mut wrong);
     log_filter(&config.log.filter)
         .into_iter()
         .for_each(&mut wrong);
@@ -94,6 +32,83 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
         wrong("store.database must begin with sqlite: or postgres://".into());
     }
     mistakes
+}
+
+fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
+    if !server.public_url.is_empty() {
+        match Url::parse(&server.public_url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {}
+            _ => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
+        }
+    }
+    if server.tls_cert.is_some() != server.tls_key.is_some() {
+        wrong("server.tls_cert and server.tls_key go together: set both or none".into());
+    }
+}
+
+fn crawler(crawler: &CrawlerConfig, mut wrong: impl FnMut(String)) {
+    ports("crawler", &crawler.allow_ports)
+        .into_iter()
+        .for_each(&mut wrong);
+    if !(1..=1024).contains(&crawler.concurrency) {
+        wrong("crawler.concurrency must be between 1 and 1024".into());
+    }
+    for host in &crawler.key_hosts {
+        let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
+        if !named || !host.contains('.') {
+            wrong(format!(
+                "crawler.key_hosts must be lower-case host names such as \"keys.example.com\", not \"{host}\""
+            ));
+        }
+    }
+    if !(0.001..=1_000_000.0).contains(&crawler.least_rate) {
+        wrong("crawler.least_rate must be between 0.001 and 1000000".into());
+    }
+    if !(1..=3600).contains(&crawler.burst_seconds) {
+        wrong("crawler.burst_seconds must be between 1 and 3600".into());
+    }
+}
+
+fn search(search: &SearchConfig, mut wrong: impl FnMut(String)) {
+    if !(16..=4096).contains(&search.writer_megabytes) {
+        wrong("search.writer_megabytes must be between 16 and 4096".into());
+    }
+    if search.model.contains(['/', '\\']) || search.model.starts_with('.') {
+        wrong("search.model must be the name of one folder, an identifier or \"off\"".into());
+    }
+    if !(1..=10_000).contains(&search.embed_timeout) {
+        wrong("search.embed_timeout must be between 1 and 10000 milliseconds".into());
+    }
+}
+
+fn limits(limits: &LimitsConfig, mut wrong: impl FnMut(String)) {
+    if !(1024..=1024 * 1024).contains(&limits.json_bytes) {
+        wrong("limits.json_bytes must be between 1024 and 1048576".into());
+    }
+    for (key, value, most) in [
+        ("connections", limits.connections as u64, 1_000_000),
+        (
+            "connections_per_address",
+            limits.connections_per_address as u64,
+            1_000_000,
+        ),
+        ("request_seconds", limits.request_seconds, 3600),
+        ("body_seconds", limits.body_seconds, 3600),
+        ("write_seconds", limits.write_seconds, 3600),
+    ] {
+        if !(1..=most).contains(&value) {
+            wrong(format!("limits.{key} must be between 1 and {most}"));
+        }
+    }
+    if limits.request_seconds <= limits.body_seconds {
+        wrong(
+            "limits.request_seconds must be more than limits.body_seconds, which is a part of it"
+                .into(),
+        );
+    }
+    if limits.anonymous_writes_per_minute == 0 {
+        wrong("limits.anonymous_writes_per_minute must be at least 1".into());
+    }
 }
 
 /// What is wrong with a log filter. The library takes any word for the name of a part of the program, of which everything

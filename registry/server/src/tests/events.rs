@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use a2a_crawler::Clock;
+use a2a_crawler::{Clock, SystemClock};
 use actix_web::test::TestRequest;
 use futures::StreamExt;
 use time::OffsetDateTime;
@@ -152,7 +152,7 @@ enum End {
 
 /// A stream ends with its token, and nothing that happens after that is sent on it.
 async fn a_stream_ends_with_its_token(end: End, busy: bool) {
-    let clock = Arc::new(MovedClock(Mutex::new(OffsetDateTime::now_utc())));
+    let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
     let registry = Registry::by(clock.clone(), |_| {}).await;
     let served = serve(&registry);
     let admin = registry.admin().await;

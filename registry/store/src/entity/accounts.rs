@@ -4,7 +4,8 @@
 pub mod account {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::role::Role;
 
     /// An account.

@@ -4,7 +4,8 @@
 pub mod agent {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::lifecycle::Lifecycle;
     use a2a_registry_domain::lifecycle::LivenessState;
     use a2a_registry_domain::lifecycle::Visibility;
@@ -168,7 +169,8 @@ pub mod body {
 pub mod version {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::coverage::Standing;
     use a2a_registry_domain::review::ChangeClass;
     use a2a_registry_domain::review::VersionState;

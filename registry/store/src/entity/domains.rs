@@ -4,7 +4,8 @@
 pub mod domain {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::ownership::DomainState;
     use a2a_registry_domain::ownership::OptOut;
 

@@ -44,7 +44,8 @@ pub mod decision {
 pub mod review {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::review::ChangeClass;
     use a2a_registry_domain::review::ReviewState;
 
@@ -108,7 +109,8 @@ pub mod review {
 pub mod event {
     use sea_orm::entity::prelude::*;
 
-    use crate::{Kept, StoreError};
+    use crate::Kept;
+    use crate::StoreError;
     use a2a_registry_domain::event::EventKind;
 
     /// Something that happened.

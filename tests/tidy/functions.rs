@@ -1,0 +1,198 @@
+//! How long a function may be.
+
+use super::assert_tidy;
+use super::code::Token;
+use super::imports::lies_in;
+use super::tree::{Source, sources};
+
+/// The most lines of a function that ships, from its `fn` to its closing brace.
+const LIMIT: usize = 60;
+
+/// A file or folder, a function in it, or `*` for all, and why it is longer than [`LIMIT`].
+type Table = (&'static str, &'static str, &'static str);
+
+/// Lists that would not be clearer in parts.
+const TABLES: [Table; 2] = [
+    (
+        "migrations/src",
+        "*",
+        "a step is the list of its tables, and is never changed once it has landed",
+    ),
+    (
+        "registry/server/src/metrics.rs",
+        "registered",
+        "the table of all metrics",
+    ),
+];
+
+/// A file's name, a function in it, and how long it was when it was written down.
+type TooLong = (&'static str, &'static str, usize);
+
+/// Functions that are to become shorter. A row goes when its function is short enough, and its number only falls; no
+/// row is added.
+const TOO_LONG: [TooLong; 23] = [
+    ("domain_view.rs", "domain_views", 141),
+    ("pages/domain.rs", "new", 134),
+    ("pages/agent/mod.rs", "new", 115),
+    ("ingest/card.rs", "ingest_card", 105),
+    ("ingest/card.rs", "new_version", 92),
+    ("documents.rs", "records", 89),
+    ("pages/agent/card.rs", "new", 86),
+    ("ingest/slot.rs", "agent_for", 86),
+    ("register.rs", "register", 84),
+    ("ingest/catalog.rs", "ingest_catalog", 74),
+    ("documents.rs", "document", 72),
+    ("ownership/settle.rs", "settle", 72),
+    ("snippet/python.rs", "snippet", 70),
+    ("derivation.rs", "derive_again", 67),
+    ("withdrawal.rs", "take_registrations_back", 66),
+    ("start.rs", "assemble", 65),
+    ("ownership/settle.rs", "follow_proofs", 65),
+    ("attribution.rs", "name_registrants", 64),
+    ("pages/search/hit.rs", "new", 63),
+    ("search/frozen.rs", "frozen_page", 62),
+    ("register.rs", "add_sources", 62),
+    ("domains.rs", "domain_vouch", 61),
+    ("search.rs", "search", 61),
+];
+
+/// A function with a body.
+#[derive(Debug, PartialEq)]
+struct Function {
+    name: String,
+    line: usize,
+    lines: usize,
+}
+
+/// The functions that have a body, those within others too.
+fn functions(tokens: &[Token]) -> Vec<Function> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
+    let mut found = Vec::new();
+    for (at, pair) in tokens.windows(2).enumerate() {
+        let [word, name] = pair else { continue };
+        // `fn(…)` is the type of a pointer to one.
+        if word.text != "fn" || !name.is_word() {
+            continue;
+        }
+        let mut depth = 0_usize;
+        let begins = (at..tokens.len()).find(|&at| {
+            match text(at) {
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && matches!(text(at), "{" | ";")
+        });
+        let Some(begins) = begins.filter(|&at| text(at) == "{") else {
+            continue;
+        };
+        let mut depth = 0_usize;
+        let ends = (begins..tokens.len()).find(|&at| {
+            match text(at) {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        if let Some(last) = ends.and_then(|at| tokens.get(at)) {
+            found.push(Function {
+                name: name.text.clone(),
+                line: word.line,
+                lines: last.line - word.line + 1,
+            });
+        }
+    }
+    found
+}
+
+/// Whether a path ends with these folders and this file name.
+fn ends_with(path: &str, end: &str) -> bool {
+    path.strip_suffix(end)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+fn check(source: &Source) -> Vec<String> {
+    let mut problems = Vec::new();
+    for Function { name, line, lines } in functions(&source.production_tokens()) {
+        let is_table = TABLES.iter().any(|(place, table, _)| {
+            lies_in(&source.path, place) && (*table == "*" || *table == name)
+        });
+        let known = TOO_LONG
+            .iter()
+            .find(|(file, known, _)| *known == name && ends_with(&source.path, file));
+        let limit = known.map_or(LIMIT, |(.., lines)| *lines);
+        if lines > limit && !is_table {
+            problems.push(format!(
+                "{}:{line}: `{name}` has {lines} lines, {limit} are allowed: give a step of it a function whose name says \
+                 what the step does",
+                source.path
+            ));
+        }
+    }
+    problems
+}
+
+/// The rows of [`TOO_LONG`] whose function is not there, or is short enough.
+fn done(sources: &[Source]) -> Vec<String> {
+    let mut long: Vec<(&str, String)> = Vec::new();
+    for source in sources {
+        let functions = functions(&source.production_tokens());
+        let functions = functions.into_iter().filter(|one| one.lines > LIMIT);
+        long.extend(functions.map(|one| (source.path.as_str(), one.name)));
+    }
+    let rows = TOO_LONG.iter().filter(|(file, name, _)| {
+        let mut long = long.iter();
+        !long.any(|(path, long)| long == name && ends_with(path, file))
+    });
+    rows.map(|(file, name, _)| {
+        format!("`{name}` of {file} is short enough: take its row out of TOO_LONG in tests/tidy/functions.rs")
+    })
+    .collect()
+}
+
+#[test]
+fn functions_are_short() {
+    let sources = sources();
+    let mut problems: Vec<_> = sources.iter().flat_map(check).collect();
+    problems.extend(done(&sources));
+    assert_tidy(&problems);
+}
+
+#[test]
+fn long_functions_are_found() {
+    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let function = |lines: usize| {
+        format!(
+            "fn f<T>(a: [u8; 2]) -> [T; 3]\nwhere\n T: X,\n{{\n{}}}\n",
+            " g();\n".repeat(lines - 5)
+        )
+    };
+    assert_eq!(problems("card/src/a.rs", &function(60)), 0);
+    assert_eq!(problems("card/src/a.rs", &function(61)), 1);
+    assert_eq!(problems("tests/a.rs", &function(61)), 0);
+    assert_eq!(problems("migrations/src/m0001_a.rs", &function(200)), 0);
+
+    let method = format!("impl A {{\n {}\n}}\n", function(61));
+    assert_eq!(problems("card/src/a.rs", &method), 1);
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(61));
+    assert_eq!(problems("card/src/a.rs", &tests), 0);
+    let (file, name, lines) = TOO_LONG[0];
+    let known = function(lines).replace("fn f", &format!("fn {name}"));
+    assert_eq!(problems(&format!("any/src/{file}"), &known), 0);
+    assert_eq!(problems(&format!("any/src/other_{file}"), &known), 1);
+    let longer = function(lines + 1).replace("fn f", &format!("fn {name}"));
+    assert_eq!(problems(&format!("any/src/{file}"), &longer), 1);
+    assert_eq!(done(&[]).len(), TOO_LONG.len());
+}
+
+#[test]
+fn functions_are_told_from_their_types_and_declarations() {
+    let text = "trait A { fn a(&self); fn b(f: fn(u8) -> u8) { // }\n  \"}\"; fn c() {}\n } }";
+    let names: Vec<_> = functions(&Source::new("card/src/a.rs", text).tokens());
+    let names: Vec<_> = names
+        .iter()
+        .map(|one| (one.name.as_str(), one.line, one.lines))
+        .collect();
+    assert_eq!(names, [("b", 1, 3), ("c", 2, 1)]);
+}
