@@ -42,6 +42,7 @@
 //! signatures with keys that are handed in, and [`sign`] makes new ones.
 
 mod convert;
+mod demand;
 mod diff;
 mod digest;
 mod document;
@@ -68,15 +69,14 @@ mod words;
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
 };
+pub use demand::{AskedScheme, Demand, demand, has_unread_demand};
 pub use diff::{
     CardDiff, Change, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass, diff,
     diff_verified,
 };
 pub use digest::{content_digest, digest};
 pub use document::MAX_CARD_BYTES;
-pub use facets::{
-    all_input_modes, all_output_modes, auth_labels, capability_labels, has_unread_demand, tags,
-};
+pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS, Severity};
 pub use interfaces::{RankedInterface, Spoken, ranked_interfaces};

@@ -55,6 +55,7 @@ const PACKAGES: [Package; 14] = [
         "a2a-registry-server",
         &[
             "a2a-card",
+            "a2a-client",
             "a2a-crawler",
             "a2a-registry-api",
             "a2a-registry-domain",

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
-use crate::facets::{has_unread_demand, is_security_member};
+use crate::demand::has_unread_demand;
+use crate::facets::is_security_member;
 use crate::finding::Findings;
 use crate::member::{Length, MAX_LIST};
 use crate::pointer::Pointer;

@@ -30,7 +30,7 @@ pub(super) fn get_params(id: &str, tenant: Option<&str>) -> Value {
 }
 
 fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
-    if let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) {
+    if let Some(tenant) = tenant {
         params["tenant"] = Value::from(tenant);
     }
     params

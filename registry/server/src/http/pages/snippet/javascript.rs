@@ -5,7 +5,7 @@ use super::{Credential, Place, Plan, Snippet};
 
 /// The snippet. The registry gives the card; credentials are added by the transport to the agent alone.
 pub(super) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
-    let v1 = plan.dialect.is_v1();
+    let v1 = plan.route.dialect.is_v1();
     let resolver = javascript(place.resolver);
     let text = javascript(&plan.message);
     let (factory_import, setup, factory) = match fetch_with_credentials(plan) {
