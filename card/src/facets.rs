@@ -1,7 +1,7 @@
 //! What a card is found by: labels, tags and modes in the values of the search interface.
 
 use crate::demand::demand;
-use crate::member::{is_spelling, unique};
+use crate::member::unique;
 use crate::{AgentCard, SchemeKind};
 
 /// How a caller authenticates: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
@@ -33,17 +33,6 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
         labels.push("none".to_owned());
     }
     unique(labels)
-}
-
-/// Whether the name, in either spelling, is that of a member that speaks of security in some version.
-pub(crate) fn is_security_member(name: &str) -> bool {
-    const MEMBERS: [&str; 4] = [
-        "security",
-        "securityRequirements",
-        "securitySchemes",
-        "authentication",
-    ];
-    MEMBERS.iter().any(|known| is_spelling(name, known))
 }
 
 /// The label of one scheme.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::document::MAX_CARD_BYTES;
 use crate::member::is_spelling;
+use crate::refusal::MAX_CARD_BYTES;
 use crate::scan::{MAX_DEPTH, scan};
 
 /// A stretch of text: lines and columns from 1, columns in Unicode code points, the end exclusive.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::informal;
+use super::informal::names::credential_members;
 use super::names::{binding, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -49,7 +49,7 @@ pub(super) fn interfaces(
             out.mistyped(&at, &entry, "an object with `url` and `transport`");
             continue;
         };
-        credentials.extend(informal::credentials(&entry));
+        credentials.extend(credential_members(&entry));
         let mut entry = Members::new(entry, at);
         let binding = ["transport", "protocolBinding", "type", "protocol"]
             .into_iter()
