@@ -65,7 +65,12 @@ const PACKAGES: [Package; 14] = [
         ],
         &["a2a-registry-demo"],
     ),
-    ("registry/demo", "a2a-registry-demo", &["a2a-crawler"], &[]),
+    (
+        "registry/demo",
+        "a2a-registry-demo",
+        &["a2a-card", "a2a-client", "a2a-crawler"],
+        &[],
+    ),
     (
         "registry/cli",
         "a2a-registry",

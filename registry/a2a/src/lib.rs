@@ -11,8 +11,8 @@ mod error;
 mod exchange;
 mod jsonrpc;
 mod rest;
-mod v0;
-mod v1;
+pub mod v0;
+pub mod v1;
 
 use std::time::Duration;
 
