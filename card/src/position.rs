@@ -1,4 +1,9 @@
 //! Where in a document's text its members stand: pointers into lines and columns.
+//!
+//! This is a walk of its own, beside the pass of [`crate::scan`] and the parser that builds the tree. The parser
+//! tells no places, and keeping them for every member would cost each card that is read what only a report wants.
+//! One lexer for this walk and the pass makes both a third slower and neither shorter: the pass must stay ready
+//! for bytes that are no JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
