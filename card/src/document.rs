@@ -8,12 +8,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::finding::Findings;
 use crate::pointer::Pointer;
-use crate::rules::{self, Rule};
+use crate::refusal::{MAX_CARD_BYTES, ParseError};
+use crate::rule::Rule;
 use crate::scan::scan;
-use crate::{ParseError, text};
-
-/// Largest card that is read: 1 MiB.
-pub const MAX_CARD_BYTES: usize = 1 << 20;
+use crate::{rules, text};
 
 /// A document as read.
 #[derive(Debug)]

@@ -1,11 +1,8 @@
 //! What a card is found by: labels, tags and modes in the values of the search interface.
 
-use std::collections::HashMap;
-
-use crate::member::{is_spelling, unique};
-use crate::wire::informal;
-use crate::wire::v0_2::labelled;
-use crate::{AgentCard, SchemeKind, SecurityScheme};
+use crate::demand::demand;
+use crate::member::unique;
+use crate::{AgentCard, SchemeKind};
 
 /// How a caller authenticates: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
 /// the card's own text (`http` where it names no scheme).
@@ -15,71 +12,27 @@ use crate::{AgentCard, SchemeKind, SecurityScheme};
 /// cards mean so. A card without either is `none` by the rule of its version, unless it says elsewhere, or in
 /// a form that cannot be read, that something is needed: that is `unknown`.
 pub fn auth_labels(card: &AgentCard) -> Vec<String> {
-    if has_unread_demand(card) {
+    let demand = demand(card);
+    if demand.unread {
         return vec!["unknown".to_owned()];
     }
-    let declared = declared(card);
     let mut labels = Vec::new();
-    for requirement in &card.security {
-        if requirement.schemes.is_empty() {
+    for alternative in &demand.alternatives {
+        if alternative.is_empty() {
             labels.push("none".to_owned());
         }
-        for (name, _) in &requirement.schemes {
+        for asked in alternative {
             // A requirement may name a scheme that the card forgot to declare.
-            labels.push(match declared.get(name.as_str()) {
-                Some(scheme) => label(&scheme.kind),
-                None => label(&labelled(name)),
+            labels.push(match &asked.kind {
+                Some(kind) => label(kind),
+                None => asked.name.to_owned(),
             });
         }
-    }
-    if labels.is_empty() {
-        labels.extend(card.security_schemes.iter().map(|s| label(&s.kind)));
     }
     if labels.is_empty() {
         labels.push("none".to_owned());
     }
     unique(labels)
-}
-
-/// The card's security schemes by name.
-pub(crate) fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
-    let schemes = card.security_schemes.iter();
-    schemes
-        .map(|scheme| (scheme.name.as_str(), scheme))
-        .collect()
-}
-
-/// Whether the name, in either spelling, is that of a member that speaks of security in some version.
-pub(crate) fn is_security_member(name: &str) -> bool {
-    const MEMBERS: [&str; 4] = [
-        "security",
-        "securityRequirements",
-        "securitySchemes",
-        "authentication",
-    ];
-    MEMBERS.iter().any(|known| is_spelling(name, known))
-}
-
-/// Whether the card says that callers must bring something, and nowhere legibly what: such an agent may be
-/// closed to whoever brings nothing.
-///
-/// ```
-/// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;
-/// assert!(a2a_card::has_unread_demand(&a2a_card::parse(card)?.card));
-/// # Ok::<(), a2a_card::ParseError>(())
-/// ```
-pub fn has_unread_demand(card: &AgentCard) -> bool {
-    let declared = declared(card);
-    let asks = |(name, _): &(String, Vec<String>)| {
-        let scheme = declared.get(name.as_str());
-        scheme.map_or_else(|| labelled(name), |scheme| scheme.kind.clone()) != SchemeKind::None
-    };
-    let legible = card
-        .security_schemes
-        .iter()
-        .any(|scheme| scheme.kind != SchemeKind::None)
-        || card.security.iter().flat_map(|r| &r.schemes).any(asks);
-    !legible && informal::told(&card.unknown).demands()
 }
 
 /// The label of one scheme.

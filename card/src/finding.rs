@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::pointer::Pointer;
-use crate::rules::{self, Rule};
+use crate::rule::{Rule, Severity};
+use crate::rules;
 use crate::text;
 
 /// At most this many findings are given for one card; the last of them then says that there were more.
@@ -14,29 +15,6 @@ pub const MAX_FINDINGS: usize = 1_000;
 
 /// At most this many characters of what was found are quoted.
 const MAX_FOUND_CHARS: usize = 200;
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing.
-    Info,
-    /// Works today, but clients may stumble.
-    Warning,
-    /// The card breaks a rule of its own version.
-    Error,
-}
-
-impl Severity {
-    /// The name used in JSON: `info`, `warning` or `error`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-}
 
 /// One thing noticed, where it was, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

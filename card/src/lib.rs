@@ -42,6 +42,7 @@
 //! signatures with keys that are handed in, and [`sign`] makes new ones.
 
 mod convert;
+mod demand;
 mod diff;
 mod digest;
 mod document;
@@ -52,11 +53,14 @@ mod finding;
 pub mod fuzzing;
 mod interfaces;
 mod lint;
+mod listing;
 mod member;
 mod model;
 mod parsed;
 mod pointer;
 mod position;
+mod refusal;
+mod rule;
 mod rules;
 mod sarif;
 mod scan;
@@ -68,23 +72,23 @@ mod words;
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
 };
+pub use demand::{AskedScheme, Demand, demand, has_unread_demand};
 pub use diff::{
     CardDiff, Change, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass, diff,
     diff_verified,
 };
 pub use digest::{content_digest, digest};
-pub use document::MAX_CARD_BYTES;
-pub use facets::{
-    all_input_modes, all_output_modes, auth_labels, capability_labels, has_unread_demand, tags,
-};
+pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
-pub use finding::{Finding, MAX_FINDINGS, Severity};
+pub use finding::{Finding, MAX_FINDINGS};
 pub use interfaces::{RankedInterface, Spoken, ranked_interfaces};
 pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
+pub use listing::{rules, rules_table};
 pub use member::MAX_LIST;
 pub use model::*;
-pub use parsed::{ParseError, Parsed, parse};
-pub use rules::{Rule, rules, rules_table};
+pub use parsed::{Parsed, parse};
+pub use refusal::{MAX_CARD_BYTES, ParseError};
+pub use rule::{Rule, Severity};
 pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
 pub use signature::{

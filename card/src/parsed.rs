@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::document::{self, MAX_CARD_BYTES, Nul};
-use crate::finding::Findings;
-use crate::scan::MAX_DEPTH;
-use crate::{AgentCard, Family, Finding, wire};
+use crate::document::{self, Nul};
+use crate::finding::{Finding, Findings};
+use crate::refusal::ParseError;
+use crate::{AgentCard, Family, wire};
 
 /// A card as read.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,36 +20,6 @@ pub struct Parsed {
     pub dated_by_form: bool,
     /// What was noticed on the way, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-}
-
-/// Why there is no card to read. Each displays as one line for the card's publisher.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// The body is larger than [`MAX_CARD_BYTES`].
-    #[error("the card has {size} bytes, more than the {MAX_CARD_BYTES} that are read")]
-    TooLarge {
-        /// Its size in bytes.
-        size: usize,
-    },
-    /// Arrays and objects are nested beyond [`MAX_DEPTH`].
-    #[error("the card nests arrays and objects deeper than {MAX_DEPTH} levels")]
-    TooDeep,
-    /// The bytes are no JSON.
-    #[error("not JSON: {text} (line {line}, column {column})")]
-    NotJson {
-        /// Where the parser gave up, from 1.
-        line: usize,
-        /// The byte in that line, from 1; 0 stands for the end of the line before.
-        column: usize,
-        /// What it missed there.
-        text: String,
-    },
-    /// The document is something else than a card.
-    #[error("not an agent card: {reason}")]
-    NotACard {
-        /// What it is, or what it lacks.
-        reason: String,
-    },
 }
 
 /// Reads a card of any protocol version.

@@ -1,9 +1,14 @@
 //! Where in a document's text its members stand: pointers into lines and columns.
+//!
+//! This is a walk of its own, beside the pass of [`crate::scan`] and the parser that builds the tree. The parser
+//! tells no places, and keeping them for every member would cost each card that is read what only a report wants.
+//! One lexer for this walk and the pass makes both a third slower and neither shorter: the pass must stay ready
+//! for bytes that are no JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
-use crate::document::MAX_CARD_BYTES;
 use crate::member::is_spelling;
+use crate::refusal::MAX_CARD_BYTES;
 use crate::scan::{MAX_DEPTH, scan};
 
 /// A stretch of text: lines and columns from 1, columns in Unicode code points, the end exclusive.

@@ -1,11 +1,8 @@
 //! What a caller must bring, in plain English.
 
-use std::collections::HashMap;
-
-use crate::facets::{declared, has_unread_demand};
+use crate::demand::{AskedScheme, demand};
 use crate::member::unique;
-use crate::wire::v0_2::labelled;
-use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
+use crate::{AgentCard, SchemeKind};
 
 /// One sentence for each alternative, without a full stop: `` Send an API key in the header `X-Api-Key` ``.
 ///
@@ -13,19 +10,15 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 /// nothing but declares schemes has one sentence for each scheme; a card without either has one sentence
 /// saying that nothing is asked, or that what is asked cannot be read.
 pub fn security_sentences(card: &AgentCard) -> Vec<String> {
-    if has_unread_demand(card) {
+    let demand = demand(card);
+    if demand.unread {
         return vec![UNREAD.to_owned()];
     }
-    let declared = declared(card);
-    let mut sentences: Vec<String> = Vec::new();
-    if card.security.is_empty() {
-        for scheme in &card.security_schemes {
-            sentences.push(capitalised(&demand(&scheme.kind, &[])));
-        }
-    }
-    for requirement in &card.security {
-        sentences.push(capitalised(&alternative(&declared, requirement)));
-    }
+    let mut sentences: Vec<String> = demand
+        .alternatives
+        .iter()
+        .map(|schemes| capitalised(&alternative(schemes)))
+        .collect();
     if sentences.is_empty() {
         sentences.push(capitalised(NOTHING));
     }
@@ -39,21 +32,15 @@ const UNREAD: &str = "The card asks for credentials in a form that is not unders
 const NOTHING: &str = "call without credentials";
 
 /// What one alternative asks, joined by "and".
-fn alternative(
-    declared: &HashMap<&str, &SecurityScheme>,
-    requirement: &SecurityRequirement,
-) -> String {
-    let demands: Vec<String> = requirement
-        .schemes
+fn alternative(schemes: &[AskedScheme<'_>]) -> String {
+    let demands: Vec<String> = schemes
         .iter()
-        .map(|(name, scopes)| match declared.get(name.as_str()) {
-            Some(scheme) => demand(&scheme.kind, scopes),
-            None => match labelled(name) {
-                SchemeKind::Other { .. } => {
-                    format!("authenticate by `{name}`, which the card does not describe")
-                }
-                kind => demand(&kind, scopes),
-            },
+        .map(|asked| match &asked.kind {
+            Some(kind) => clause(kind, asked.scopes),
+            None => format!(
+                "authenticate by `{}`, which the card does not describe",
+                asked.name
+            ),
         })
         .collect();
     if demands.is_empty() {
@@ -64,7 +51,7 @@ fn alternative(
 }
 
 /// What one scheme asks, as a clause that begins in lower case.
-fn demand(kind: &SchemeKind, scopes: &[String]) -> String {
+fn clause(kind: &SchemeKind, scopes: &[String]) -> String {
     match kind {
         SchemeKind::ApiKey {
             location,

@@ -135,15 +135,15 @@ pub fn is_head(tokens: &[Token], index: usize) -> bool {
             .and_then(|index| tokens.get(index))
             .map(|token| token.text.as_str())
     };
-        let before = text(index.checked_sub(1));
-        // A leading `::` is the head of a path too; one after a name is not.
-        let leading = || {
-            index
-                .checked_sub(2)
-                .is_none_or(|index| !tokens[index].is_word() || tokens[index].text == "use")
-        };
-        let head = before != Some(".") && (before != Some("::") || leading());
-        head && (text(Some(index + 1)) == Some("::") || matches!(before, Some("use" | "crate")))
+    let before = text(index.checked_sub(1));
+    // A leading `::` is the head of a path too; one after a name is not.
+    let leading = || {
+        index
+            .checked_sub(2)
+            .is_none_or(|index| !tokens[index].is_word() || tokens[index].text == "use")
+    };
+    let head = before != Some(".") && (before != Some("::") || leading());
+    head && (text(Some(index + 1)) == Some("::") || matches!(before, Some("use" | "crate")))
 }
 
 /// The lines that name a library.
@@ -199,11 +199,7 @@ fn strays_are_found() {
         "fn f() { std::env::var(\"HOME\"); }",
         "fn f() { Instant::now(); }",
     ] {
-        assert_eq!(
-            problems("registry/search/src/agents.rs", text),
-            1,
-            "{text}"
-        );
+        assert_eq!(problems("registry/search/src/agents.rs", text), 1, "{text}");
     }
     for (path, text) in [
         ("registry/store/src/agents.rs", "use sea_orm::Value;"),

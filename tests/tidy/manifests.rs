@@ -55,6 +55,7 @@ const PACKAGES: [Package; 14] = [
         "a2a-registry-server",
         &[
             "a2a-card",
+            "a2a-client",
             "a2a-crawler",
             "a2a-registry-api",
             "a2a-registry-domain",
@@ -64,7 +65,12 @@ const PACKAGES: [Package; 14] = [
         ],
         &["a2a-registry-demo"],
     ),
-    ("registry/demo", "a2a-registry-demo", &["a2a-crawler"], &[]),
+    (
+        "registry/demo",
+        "a2a-registry-demo",
+        &["a2a-card", "a2a-client", "a2a-crawler"],
+        &[],
+    ),
     (
         "registry/cli",
         "a2a-registry",

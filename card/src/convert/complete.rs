@@ -5,12 +5,14 @@ use std::mem;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{CONVERTED_EXTENSION, ConversionTarget, interfaces, security};
-use crate::facets::{has_unread_demand, is_security_member};
+use super::target::{CONVERTED_EXTENSION, ConversionTarget};
+use super::{interfaces, security};
+use crate::demand::has_unread_demand;
 use crate::finding::Findings;
 use crate::member::{Length, MAX_LIST};
 use crate::pointer::Pointer;
 use crate::wire::informal;
+use crate::wire::members::is_security_member;
 use crate::wire::names::is_media_type;
 use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::ConversionTarget;
+use super::target::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::snake_case;
 use crate::pointer::Pointer;

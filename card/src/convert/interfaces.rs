@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::ConversionTarget;
+use super::target::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;

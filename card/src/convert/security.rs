@@ -6,7 +6,8 @@ use std::mem;
 
 use serde_json::Value;
 
-use super::{ConversionTarget, flows};
+use super::flows;
+use super::target::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::{Length, MAX_LIST, unique};
 use crate::pointer::Pointer;

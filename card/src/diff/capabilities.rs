@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::ChangeClass::{self, Critical, High, Low};
-use super::changes::{Changes, Sides};
+use super::change::ChangeClass::{self, Critical, High, Low};
+use super::changes::{Changes, each};
 use super::fields::Fields;
 use super::leftovers;
 use super::lists::{BLANK, elements, reordered, wording};
 use super::matching::matches;
-use super::tree::{Kind, both_blank, canonical, each, is_blank, same};
+use super::tree::{Kind, Sides, both_blank, canonical, is_blank, same};
 use crate::pointer::Pointer;
 
 /// The members that readers look for: flags and the list of extensions.

@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
-use super::shown;
-use super::{CardDiff, Change, ChangeClass, MAX_CHANGES};
+use super::change::{CardDiff, Change, ChangeClass, MAX_CHANGES};
+use super::fields::pairs;
+use super::shown::{self, shown_name};
+use super::tree::{Sides, same_sides};
 use crate::pointer::Pointer;
-
-/// What stands at one place in the older and in the newer card.
-pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
 /// The changes found so far: of each class the first ones, and the gravest class of all.
 #[derive(Debug, Default)]
@@ -72,5 +71,36 @@ impl Changes {
         };
         diff.changes.truncate(MAX_CHANGES);
         diff
+    }
+}
+
+/// Adds every place below `at` where the two differ, down to single values, all of one class.
+pub(super) fn each(
+    class: ChangeClass,
+    at: &Pointer<'_>,
+    sides: Sides<'_>,
+    reason: &'static str,
+    out: &mut Changes,
+) {
+    match sides {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            for (name, sides) in pairs(old, new) {
+                let shown = shown_name(name);
+                each(class, &at.name(&shown), sides, reason, out);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            for index in 0..old.len().max(new.len()) {
+                each(
+                    class,
+                    &at.index(index),
+                    (old.get(index), new.get(index)),
+                    reason,
+                    out,
+                );
+            }
+        }
+        _ if same_sides(sides) => {}
+        _ => out.add(class, at, sides, reason),
     }
 }

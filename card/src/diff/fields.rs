@@ -4,13 +4,11 @@
 //! regard to case, some take the first and some the last of two with the same name. What only some of
 //! them would find is kept apart here, so that no rule mistakes it for an unknown member.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::changes::Sides;
-use super::tree::same_sides;
+use super::tree::{Sides, same_sides};
 use crate::member::snake_case;
 
 /// A member with its value.
@@ -124,16 +122,6 @@ pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> V
     pairs
 }
 
-/// The name of a member for pointers: the marks of [`crate::document::read_all`] taken off again.
-pub(super) fn shown_name(name: &str) -> Cow<'_, str> {
-    if !name.contains('\0') {
-        return Cow::Borrowed(name);
-    }
-    let own = name.replace("\0\0", "\u{fffd}");
-    let shown = own.split('\0').next().unwrap_or_default();
-    Cow::Owned(shown.to_owned())
-}
-
 /// Whether some reader takes `name` for `known`: it is the same without case, underscores and the like,
 /// the two letters beyond ASCII that case folding brings into it, and the mark of a repeated member.
 pub(super) fn folds_to(name: &str, known: &str) -> bool {
@@ -196,12 +184,5 @@ mod tests {
             sorted(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
             told(&["url"], &["url\u{0}1"], &["curl", ""])
         );
-    }
-
-    #[test]
-    fn names_are_shown_without_marks() {
-        assert_eq!(shown_name("url\u{0}12"), "url");
-        assert_eq!(shown_name("a\u{0}\u{0}b\u{0}1"), "a\u{fffd}b");
-        assert_eq!(shown_name("plain"), "plain");
     }
 }

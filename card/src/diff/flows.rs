@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::ChangeClass::{Critical, High};
-use super::changes::{Changes, Sides};
+use super::change::ChangeClass::{Critical, High};
+use super::changes::{Changes, each};
 use super::fields::Fields;
 use super::leftovers;
-use super::tree::each;
+use super::tree::Sides;
 use crate::pointer::Pointer;
 
 /// The flows that readers look for.

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::ChangeClass::{self, Critical, High, Low};
 use super::address::Origin;
+use super::change::ChangeClass::{self, Critical, High, Low};
 use super::changes::Changes;
 use super::fields::{Fields, Pair};
 use super::offers::{Offer, Offers, PlaceKey, Target, unclear_text};

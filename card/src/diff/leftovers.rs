@@ -1,9 +1,9 @@
 //! What remains of an object when the rules of its members are done.
 
-use super::ChangeClass::{self, Critical, High};
-use super::changes::Changes;
-use super::fields::{Fields, listed_pairs, shown_name};
-use super::tree::each;
+use super::change::ChangeClass::{self, Critical, High};
+use super::changes::{Changes, each};
+use super::fields::{Fields, listed_pairs};
+use super::shown::shown_name;
 use crate::pointer::Pointer;
 
 /// Adds what the rules of known members cannot see: members that only some readers take for those, members

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::ChangeClass::{High, Low};
-use super::changes::{Changes, Sides};
-use super::tree::{Kind, both_blank, each, permuted};
+use super::change::ChangeClass::{High, Low};
+use super::changes::{Changes, each};
+use super::tree::{Kind, Sides, both_blank, permuted};
 use crate::pointer::Pointer;
 
 /// Why a member that is missing, null or empty on both sides is low.

@@ -2,17 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::ChangeClass::{Critical, High, Low};
 use super::address::origin;
-use super::changes::{Changes, Sides};
+use super::change::ChangeClass::{Critical, High, Low};
+use super::change::SignatureStates;
+use super::changes::{Changes, each};
 use super::fields::{Fields, folds_to};
 use super::lists::{modes, wording};
 use super::offers::Offers;
-use super::tree::{Kind, both_blank, each, is_blank};
-use super::{SignatureStates, capabilities, interfaces, leftovers, security, signatures, skills};
+use super::tree::{Kind, Sides, both_blank, is_blank};
+use super::{capabilities, interfaces, leftovers, security, signatures, skills};
 use crate::Family;
 use crate::pointer::Pointer;
-use crate::wire::NESTS;
+use crate::wire::members::NESTS;
 
 /// The members that readers of any version look for.
 const CARD: &[&str] = &[

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::ChangeClass::{Critical, High};
-use super::changes::{Changes, Sides};
-use super::fields::{Fields, Member, pairs, shown_name};
+use super::change::ChangeClass::{Critical, High};
+use super::changes::{Changes, each};
+use super::fields::{Fields, Member, pairs};
 use super::lists::wording;
-use super::tree::{Kind, each};
+use super::shown::shown_name;
+use super::tree::{Kind, Sides};
 use super::{flows, leftovers};
 use crate::pointer::Pointer;
 

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::ChangeClass::{Critical, High};
-use super::changes::Changes;
-use super::fields::{Fields, listed_pairs, shown_name};
+use super::change::ChangeClass::{Critical, High};
+use super::changes::{Changes, each};
+use super::fields::{Fields, listed_pairs};
 use super::lists::reordered;
 use super::requirements::{Alternative, Verdict, alternatives, weigh};
 use super::schemes;
-use super::tree::{Kind, both_blank, each, is_blank};
+use super::shown::shown_name;
+use super::tree::{Kind, both_blank, is_blank};
 use crate::pointer::Pointer;
 use crate::wire::informal;
 

@@ -1,8 +1,9 @@
 //! What stood in a card, short enough to be shown.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use super::fields::shown_name;
 use crate::text;
 
 /// At most this many characters of texts and names are shown of one value.
@@ -114,6 +115,16 @@ pub(super) fn has_hidden(value: &Value) -> bool {
     }
 }
 
+/// The name of a member for pointers: the marks of [`crate::document::read_all`] taken off again.
+pub(super) fn shown_name(name: &str) -> Cow<'_, str> {
+    if !name.contains('\0') {
+        return Cow::Borrowed(name);
+    }
+    let own = name.replace("\0\0", "\u{fffd}");
+    let shown = own.split('\0').next().unwrap_or_default();
+    Cow::Owned(shown.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -149,5 +160,12 @@ mod tests {
             "pay\\u{202e}\\u{0}pal"
         );
         assert_eq!(short(&json!({"n\u{0}1": 1})), json!({"n": 1}));
+    }
+
+    #[test]
+    fn names_are_shown_without_marks() {
+        assert_eq!(shown_name("url\u{0}12"), "url");
+        assert_eq!(shown_name("a\u{0}\u{0}b\u{0}1"), "a\u{fffd}b");
+        assert_eq!(shown_name("plain"), "plain");
     }
 }

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::ChangeClass::{self, Critical, High, Low, None as Nothing};
-use super::SignatureStates;
+use super::change::ChangeClass::{self, Critical, High, Low, None as Nothing};
+use super::change::SignatureStates;
 use super::changes::Changes;
 use super::fields::Fields;
 use super::tree::canonical;

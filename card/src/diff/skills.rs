@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::ChangeClass::{Critical, High, Low};
-use super::changes::Changes;
+use super::change::ChangeClass::{Critical, High, Low};
+use super::changes::{Changes, each};
 use super::fields::Fields;
 use super::leftovers;
 use super::lists::{BLANK, elements, modes, reordered, wording};
 use super::matching::matches;
 use super::security::{Reaches, Shared, requirements};
-use super::tree::{Kind, both_blank, canonical, each, same};
+use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 
 /// What readers look for in a skill.

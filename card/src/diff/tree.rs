@@ -2,10 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::ChangeClass;
-use super::changes::{Changes, Sides};
-use super::fields::{pairs, shown_name};
-use crate::pointer::Pointer;
+/// What stands at one place in the older and in the newer card.
+pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
 /// Whether two values say the same: numbers as doubles, objects without regard to order, as
 /// [`crate::content_digest`] has it.
@@ -77,37 +75,6 @@ pub(super) fn permuted(a: &[Value], b: &[Value]) -> bool {
         texts
     };
     sorted(a) == sorted(b)
-}
-
-/// Adds every place below `at` where the two differ, down to single values, all of one class.
-pub(super) fn each(
-    class: ChangeClass,
-    at: &Pointer<'_>,
-    sides: Sides<'_>,
-    reason: &'static str,
-    out: &mut Changes,
-) {
-    match sides {
-        (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            for (name, sides) in pairs(old, new) {
-                let shown = shown_name(name);
-                each(class, &at.name(&shown), sides, reason, out);
-            }
-        }
-        (Some(Value::Array(old)), Some(Value::Array(new))) => {
-            for index in 0..old.len().max(new.len()) {
-                each(
-                    class,
-                    &at.index(index),
-                    (old.get(index), new.get(index)),
-                    reason,
-                    out,
-                );
-            }
-        }
-        _ if same_sides(sides) => {}
-        _ => out.add(class, at, sides, reason),
-    }
 }
 
 #[cfg(test)]

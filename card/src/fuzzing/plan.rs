@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::document::MAX_CARD_BYTES;
 use crate::member::MAX_LIST;
+use crate::refusal::MAX_CARD_BYTES;
 
 /// Members and values that mean something to the reader, in every generation's spelling.
 const WORDS: [&str; 88] = [

@@ -5,12 +5,11 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::Subject;
-use super::subject::member;
+use super::subject::{Subject, member};
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::{Family, Interface};
 
 /// Addresses are absolute.

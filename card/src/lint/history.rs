@@ -1,10 +1,10 @@
 //! Rules about a card and the one published before it.
 
-use super::Subject;
+use super::subject::Subject;
 use crate::AgentCard;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 
 /// Whether the two cards say the same apart from their versions and signatures.
 fn same_text(one: &AgentCard, other: &AgentCard) -> bool {

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::Family;
 use crate::finding::Findings;
 use crate::member::{MAX_LIST, is_spelling};
 use crate::pointer::Pointer;
-use crate::rules::Rule;
-use crate::wire::CARD_MEMBERS;
+use crate::rule::Rule;
+use crate::wire::members::CARD_MEMBERS;
 
 /// The objects in a card, or lists of objects, and the members they have in any version.
 const PARTS: [(&str, &[&str]); 5] = [

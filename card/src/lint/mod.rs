@@ -16,23 +16,13 @@ mod table;
 mod version;
 mod wording;
 
-use url::Url;
-
-pub(crate) use subject::Subject;
+pub use subject::LintContext;
 pub(crate) use table::LINT;
 
+use crate::Parsed;
 use crate::document;
-use crate::finding::Findings;
-use crate::{Finding, Parsed};
-
-/// What is known about a card beside its bytes. Rules that need what is not given stay silent.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LintContext<'a> {
-    /// Where the card was fetched from: its endpoints are expected on the same registrable domain.
-    pub card_url: Option<&'a Url>,
-    /// The card that was published there before.
-    pub previous: Option<&'a Parsed>,
-}
+use crate::finding::{Finding, Findings};
+use subject::Subject;
 
 /// Looks a card over, beyond what reading it noticed: the findings given do not repeat
 /// [`Parsed::findings`].
@@ -66,10 +56,8 @@ pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<F
     let document = document::again(bytes);
     let subject = Subject::new(parsed, &document, context);
     let mut out = Findings::default();
-    for rule in LINT {
-        if let Some(check) = rule.check {
-            check(&subject, rule, &mut out);
-        }
+    for row in LINT {
+        (row.check)(&subject, &row.rule, &mut out);
     }
     out.into_list()
 }

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::Subject;
-use super::subject::member;
+use super::subject::{Subject, member};
 use crate::Family;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 
 /// What a version requires. A card without any address is told so by `card.no-address`, in every version.
 struct Required {

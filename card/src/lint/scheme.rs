@@ -3,12 +3,11 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::Subject;
-use super::subject::{Generation, member};
+use super::subject::{Generation, Subject, member};
 use crate::finding::Findings;
 use crate::member::{MAX_LIST, is_spelling};
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::wire::v1_0::WRAPPERS;
 use crate::{SchemeKind, SecurityScheme};
 

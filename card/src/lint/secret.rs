@@ -3,11 +3,11 @@
 use serde_json::Value;
 use url::Url;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::finding::Findings;
 use crate::member::folded;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::scan::MAX_DEPTH;
 
 /// Shortest text in which a key or token is looked for.

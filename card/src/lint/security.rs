@@ -4,13 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::Subject;
-use super::subject::{Generation, member};
+use super::subject::{Generation, Subject, member};
 use crate::SecurityRequirement;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 
 /// The names of the member with the requirements, that of 1.0 first.
 const MEMBERS: [&str; 2] = ["securityRequirements", "security"];

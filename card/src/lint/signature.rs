@@ -2,10 +2,10 @@
 
 use url::Url;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::signature::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict, signature_entries};
 
 /// Reports the entries that `breach` finds fault with, with what it says about them.

@@ -5,10 +5,19 @@ use std::collections::HashMap;
 use serde_json::Value;
 use url::Url;
 
-use super::LintContext;
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
+use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
+
+/// What is known about a card beside its bytes. Rules that need what is not given stay silent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LintContext<'a> {
+    /// Where the card was fetched from: its endpoints are expected on the same registrable domain.
+    pub card_url: Option<&'a Url>,
+    /// The card that was published there before.
+    pub previous: Option<&'a Parsed>,
+}
 
 /// What a rule looks at.
 pub(crate) struct Subject<'a> {
@@ -207,7 +216,7 @@ fn nest(parsed: &Parsed, document: &Value) -> Option<&'static str> {
             .and_then(|card| card.get("name"))
             .is_some()
     };
-    crate::wire::NESTS.into_iter().find(named)
+    NESTS.into_iter().find(named)
 }
 
 /// The way to each element of a list or an object that reading makes a skill of.

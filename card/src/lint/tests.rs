@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::*;
 use crate::parse;

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::Subject;
-use super::subject::{Generation, member};
+use super::subject::{Generation, Subject, member};
 use crate::Family;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::wire::names::protocol_version;
 
 /// The versions of the protocol that there are.

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::Subject;
 use super::required::held_to;
+use super::subject::Subject;
 use crate::Skill;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
 
 /// Reports the skills that `breach` finds fault with.
 fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(&Skill) -> bool) {

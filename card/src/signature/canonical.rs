@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::left::Left;
 use super::project::Projection;
 use super::python;
 use super::schema::{CARD_0_3, CARD_1_0};
-use super::uncovered::Left;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::pointer::Pointer;

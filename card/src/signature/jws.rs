@@ -4,7 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::{Algorithm, Reason, SignatureEntry, Verdict};
+use super::algorithm::Algorithm;
+use super::entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+use crate::AgentCard;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
@@ -22,6 +24,13 @@ pub(super) struct Jws<'v> {
     /// `protected` as it stands, which is what was signed.
     pub(super) protected: &'v str,
     pub(super) signature: Vec<u8>,
+}
+
+/// The first [`MAX_SIGNATURES`] entries of the card's `signatures`, in its order, as [`super::verify`] judges them
+/// without keys: `malformed`, `refused` or `key-unknown`.
+pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
+    let entries = card.signatures.iter().take(MAX_SIGNATURES);
+    entries.map(|value| read(value).0).collect()
 }
 
 /// Reads an entry: what is said of it, with [`Verdict::KeyUnknown`] as long as no key has been tried, and the

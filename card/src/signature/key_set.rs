@@ -9,7 +9,7 @@ use ring::signature::{
 };
 use serde_json::{Map, Value, json};
 
-use super::Algorithm;
+use super::algorithm::Algorithm;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 

@@ -5,8 +5,10 @@
 
 mod algorithm;
 mod canonical;
+mod entry;
 mod jws;
 mod key_set;
+mod left;
 mod project;
 mod python;
 mod schema;
@@ -18,7 +20,10 @@ mod verify;
 
 pub use algorithm::Algorithm;
 pub use canonical::{CanonicalForm, canonical_payload};
+pub use entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+pub use jws::signature_entries;
 pub use key_set::{KeySet, KeySetError, MAX_KEY_SET_BYTES, MAX_KEYS};
+pub use left::{Concern, MAX_UNCOVERED, Uncovered};
 pub use sign::{ProtectedHeader, SignError, sign};
 pub use signing_key::{MAX_KEY_FILE_BYTES, SigningKey, SigningKeyError};
 pub use state::{
@@ -26,181 +31,5 @@ pub use state::{
     verified_summary,
 };
 pub(crate) use uncovered::SIGNATURE;
-pub use uncovered::{Concern, MAX_UNCOVERED, Uncovered, uncovered, uncovered_findings};
+pub use uncovered::{uncovered, uncovered_findings};
 pub use verify::{MAX_VERIFICATIONS, verify};
-
-use crate::AgentCard;
-
-/// At most this many entries of a card's `signatures` are looked at.
-pub const MAX_SIGNATURES: usize = 16;
-
-/// What is known about one signature.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// It verifies.
-    Valid {
-        /// The form in which it covers the card.
-        form: CanonicalForm,
-        /// The RFC 7638 thumbprint of the key, with SHA-256, in base64url.
-        thumbprint: String,
-    },
-    /// The key is there and the signature is not over this card.
-    Invalid {
-        /// Why.
-        reason: Reason,
-    },
-    /// No key that it could have been made with was handed in.
-    KeyUnknown,
-    /// Not in the form of a JWS (1.0 §8.4.2, RFC 7515 §7.2.2).
-    Malformed {
-        /// What is wrong with it.
-        reason: Reason,
-    },
-    /// A JWS that no key is tried on.
-    Refused {
-        /// Why.
-        reason: Reason,
-    },
-}
-
-impl Verdict {
-    /// The stable name: `valid`, `invalid`, `key-unknown`, `malformed`, `refused`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Verdict::Valid { .. } => "valid",
-            Verdict::Invalid { .. } => "invalid",
-            Verdict::KeyUnknown => "key-unknown",
-            Verdict::Malformed { .. } => "malformed",
-            Verdict::Refused { .. } => "refused",
-        }
-    }
-
-    /// Why it is no better; `None` for `valid` and `key-unknown`.
-    pub fn reason(&self) -> Option<Reason> {
-        match self {
-            Verdict::Invalid { reason }
-            | Verdict::Malformed { reason }
-            | Verdict::Refused { reason } => Some(*reason),
-            Verdict::Valid { .. } | Verdict::KeyUnknown => None,
-        }
-    }
-}
-
-/// Why a signature does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
-    Mismatch,
-    /// `schemes-not-covered`: it is over the card without its `securitySchemes`, so anybody can change them.
-    SchemesNotCovered,
-    /// `not-i-json`: readers disagree about what the card says (RFC 7493), so nothing can be signed.
-    NotIJson,
-    /// `nested-card`: the card lies inside another document, which the signature does not cover.
-    NestedCard,
-    /// `too-many-tries`: [`MAX_VERIFICATIONS`] were made for this card already.
-    TooManyTries,
-    /// `not-jws`: `protected` or `signature` is missing or no base64url, or the header is no JSON object.
-    NotJws,
-    /// `header`: a header has a name twice, lacks `alg`, or has a member of the wrong type.
-    Header,
-    /// `algorithm`: `alg` is none of [`Algorithm`].
-    Algorithm,
-    /// `crit`: an extension that must be understood is not.
-    Critical,
-    /// `b64`: an unencoded payload (RFC 7797).
-    Unencoded,
-    /// `name-in-both-headers`: a name stands in the protected and in the unprotected header.
-    NameInBothHeaders,
-    /// `embedded-key`: `jwk`, `x5c` or `x5u` bring a key along.
-    EmbeddedKey,
-    /// `key-algorithm`: the key it names is of another type, or meant for something else.
-    KeyAlgorithm,
-}
-
-impl Reason {
-    /// The stable name, as each variant's description gives it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::Mismatch => "mismatch",
-            Reason::SchemesNotCovered => "schemes-not-covered",
-            Reason::NotIJson => "not-i-json",
-            Reason::NestedCard => "nested-card",
-            Reason::TooManyTries => "too-many-tries",
-            Reason::NotJws => "not-jws",
-            Reason::Header => "header",
-            Reason::Algorithm => "algorithm",
-            Reason::Critical => "crit",
-            Reason::Unencoded => "b64",
-            Reason::NameInBothHeaders => "name-in-both-headers",
-            Reason::EmbeddedKey => "embedded-key",
-            Reason::KeyAlgorithm => "key-algorithm",
-        }
-    }
-
-    /// One sentence for the card's publisher and whoever decides on it: what is wrong with the signature.
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Reason::Mismatch => {
-                "The signature does not match: the card, its protected header or the signature was changed \
-                 after signing, or another key made it."
-            }
-            Reason::SchemesNotCovered => {
-                "The signature covers the card without its `securitySchemes`, so anybody could change how \
-                 callers authenticate."
-            }
-            Reason::NotIJson => {
-                "Readers of JSON disagree about what the card says (RFC 7493), so nothing can be signed."
-            }
-            Reason::NestedCard => {
-                "The card lies inside another document, which the signature does not cover."
-            }
-            Reason::TooManyTries => {
-                "Too many keys fit the card's signatures, and none of those that were tried verifies it."
-            }
-            Reason::NotJws => {
-                "The entry is no JWS: `protected` or `signature` is missing or malformed."
-            }
-            Reason::Header => {
-                "A header of the signature is malformed: it repeats a name, lacks `alg`, or has a member of \
-                 the wrong type."
-            }
-            Reason::Algorithm => {
-                "The signature's algorithm is not accepted; EdDSA, ES256, ES384, PS256 and RS256 are."
-            }
-            Reason::Critical => {
-                "The header's `crit` names an extension that must be understood and is not."
-            }
-            Reason::Unencoded => "The signature has an unencoded payload (RFC 7797).",
-            Reason::NameInBothHeaders => {
-                "A name stands both in the protected and in the unprotected header."
-            }
-            Reason::EmbeddedKey => {
-                "The header brings its own key along (`jwk`, `x5c` or `x5u`), which proves nothing."
-            }
-            Reason::KeyAlgorithm => {
-                "The key that the signature names is of another type, or meant for another use."
-            }
-        }
-    }
-}
-
-/// One entry of a card's `signatures`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SignatureEntry {
-    /// The key's identifier, from the protected header or else the unprotected one. A hint, up to 1 024
-    /// characters of it.
-    pub kid: Option<String>,
-    /// The algorithm, from the protected header only.
-    pub alg: Option<String>,
-    /// Where the protected header says that keys are found. A claim: never fetched without a guard.
-    pub jku: Option<String>,
-    /// What is known about it.
-    pub verdict: Verdict,
-}
-
-/// The first [`MAX_SIGNATURES`] entries of the card's `signatures`, in its order, as [`verify`] judges them
-/// without keys: `malformed`, `refused` or `key-unknown`.
-pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
-    let entries = card.signatures.iter().take(MAX_SIGNATURES);
-    entries.map(|value| jws::read(value).0).collect()
-}

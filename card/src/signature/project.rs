@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::left::Left;
 use super::schema::{Kind, Member, Presence};
-use super::uncovered::Left;
 use crate::member::snake_case;
 use crate::pointer::Pointer;
 

@@ -6,7 +6,8 @@ use ring::rand::SecureRandom;
 use serde_json::{Map, Value, json};
 
 use super::canonical::{CanonicalForm, has_interfaces, payload};
-use super::{MAX_SIGNATURES, SigningKey};
+use super::entry::MAX_SIGNATURES;
+use super::signing_key::SigningKey;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::{Family, MAX_CARD_BYTES, ParseError, parse};

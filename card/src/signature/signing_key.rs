@@ -12,7 +12,7 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Map, Value};
 
-use super::Algorithm;
+use super::algorithm::Algorithm;
 use super::key_set::{PublicKey, binary};
 use crate::document::{self, Nul};
 use crate::finding::Findings;

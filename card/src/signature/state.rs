@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::{Reason, SignatureEntry, Verdict, signature_entries};
+use super::entry::{Reason, SignatureEntry, Verdict};
+use super::jws::signature_entries;
 use crate::AgentCard;
 
 /// The state of a card's signatures as a whole; the best entry counts.

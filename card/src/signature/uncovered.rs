@@ -5,111 +5,14 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::canonical::{CanonicalForm, covered};
-use super::{SignatureEntry, Verdict};
+use super::entry::{SignatureEntry, Verdict};
+use super::left::{Concern, Left, Uncovered};
 use crate::document::{self, Nul};
-use crate::finding::Severity::{Info, Warning};
 use crate::finding::{Finding, Findings, MAX_FINDINGS};
-use crate::pointer::Pointer;
-use crate::rules::Rule;
+use crate::rule::Rule;
+use crate::rule::Severity::{Info, Warning};
 
-/// At most this many members are listed as not covered.
-pub const MAX_UNCOVERED: usize = 1_000;
-
-/// What a member that is not covered is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Concern {
-    /// How a caller authenticates.
-    Security,
-    /// Where the agent is reached.
-    Address,
-    /// Anything else.
-    Other,
-}
-
-/// A member, or an element, that does not reach the payload of a form.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uncovered {
-    /// RFC 6901 pointer to it; what lies below is not listed once more.
-    pub pointer: String,
-    /// What it is about.
-    pub concern: Concern,
-    /// Whether it says no more than its absence would, such as `"tenant": ""`.
-    pub empty: bool,
-}
-
-/// Collects what falls away while a card is reduced to a form.
-#[derive(Debug)]
-pub(super) struct Left {
-    list: Vec<Uncovered>,
-    room: usize,
-}
-
-impl Left {
-    /// Collects nothing.
-    pub(super) fn none() -> Self {
-        Left {
-            list: Vec::new(),
-            room: 0,
-        }
-    }
-
-    /// Collects up to [`MAX_UNCOVERED`].
-    fn bounded() -> Self {
-        Left {
-            list: Vec::new(),
-            room: MAX_UNCOVERED,
-        }
-    }
-
-    /// How much has been collected, for [`Left::whole`].
-    pub(super) fn mark(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Notes that nothing is left of the member, in place of the parts of it noted since the mark.
-    pub(super) fn whole(&mut self, mark: usize, at: &Pointer<'_>, empty: bool) {
-        self.list.truncate(mark);
-        self.add(at, empty);
-    }
-
-    /// Notes one member.
-    pub(super) fn add(&mut self, at: &Pointer<'_>, empty: bool) {
-        if self.list.len() < self.room {
-            let pointer = at.text();
-            self.list.push(Uncovered {
-                concern: concern(&pointer),
-                pointer,
-                empty,
-            });
-        }
-    }
-}
-
-/// What a member is about, told from its place.
-fn concern(pointer: &str) -> Concern {
-    let mut names = pointer.split('/').skip(1);
-    let name = match (names.next(), names.next(), names.next()) {
-        (Some("skills"), Some(_), Some(name)) => name,
-        (Some(name), ..) => name,
-        (None, ..) => return Concern::Other,
-    };
-    match name {
-        "securitySchemes"
-        | "security_schemes"
-        | "securityRequirements"
-        | "security_requirements"
-        | "security"
-        | "authentication" => Concern::Security,
-        "url"
-        | "preferredTransport"
-        | "preferred_transport"
-        | "additionalInterfaces"
-        | "additional_interfaces" => Concern::Address,
-        _ => Concern::Other,
-    }
-}
-
-/// What a signature in that form does not cover of a card, at most [`MAX_UNCOVERED`] places in the card's
+/// What a signature in that form does not cover of a card, at most [`super::MAX_UNCOVERED`] places in the card's
 /// order. The top-level `signatures` is not listed: no signature covers itself.
 ///
 /// Empty for bytes that no form has a payload of: they are no I-JSON, or no card that could have been signed
@@ -124,7 +27,7 @@ pub fn uncovered(bytes: &[u8], form: CanonicalForm) -> Vec<Uncovered> {
 fn uncovered_of(document: &Value, form: CanonicalForm) -> Vec<Uncovered> {
     let mut left = Left::bounded();
     match covered(document, form, &mut left) {
-        Some(_) => left.list,
+        Some(_) => left.into_list(),
         None => Vec::new(),
     }
 }
@@ -138,7 +41,6 @@ const UNCOVERED_SECURITY: Rule = Rule {
     section: "1.0 §8.4.1",
     summary: "security members that the signature covers",
     hint: "anybody can change or remove them under this signature: write them as 1.0 does, with scopes, or sign the card as it is served",
-    check: None,
 };
 
 const UNCOVERED_ADDRESS: Rule = Rule {
@@ -147,7 +49,6 @@ const UNCOVERED_ADDRESS: Rule = Rule {
     section: "1.0 §8.4.1",
     summary: "addresses that the signature covers",
     hint: "name the address in `supportedInterfaces` too, or leave it out: anybody can put another in its place",
-    check: None,
 };
 
 const UNCOVERED: Rule = Rule {
@@ -156,7 +57,6 @@ const UNCOVERED: Rule = Rule {
     section: "1.0 §8.4.1",
     summary: "members that the signature covers",
     hint: "anybody can change the member under this signature: do not rely on it",
-    check: None,
 };
 
 /// Findings about what no valid signature of a card covers, the gravest first: security members

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::canonical::{CanonicalForm, covered, without_schemes, written};
+use super::entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
 use super::jws::{self, Jws};
-use super::key_set::Key;
-use super::uncovered::Left;
-use super::{KeySet, MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+use super::key_set::{Key, KeySet};
+use super::left::Left;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::{Family, Parsed};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::informal::is_about_credentials;
+use super::informal::names::is_about_credentials;
 use super::skill;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};

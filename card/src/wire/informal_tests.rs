@@ -1,11 +1,11 @@
 //! Tests of what cards say of credentials in members that no version knows.
 #![allow(clippy::unwrap_used)]
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::*;
 use crate::{
-    ConversionTarget, Parsed, auth_labels, convert, has_unread_demand, parse, security_sentences,
+    ConversionTarget, MAX_LIST, Parsed, auth_labels, convert, has_unread_demand, parse,
+    security_sentences,
 };
 
 fn read(members: &Value) -> Parsed {

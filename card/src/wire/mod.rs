@@ -6,6 +6,7 @@
 
 mod capability;
 pub(crate) mod informal;
+pub(crate) mod members;
 pub(crate) mod names;
 mod security;
 mod shape;
@@ -20,13 +21,12 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use self::shape::Shape;
-use crate::facets::is_security_member;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
-use crate::{
-    AgentCard, Family, Interface, ParseError, Provider, SecurityRequirement, SecurityScheme, rules,
-};
+use crate::refusal::ParseError;
+use crate::{AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, rules};
+use members::{CARD_MEMBERS, NESTS, is_security_member};
 
 /// What was read.
 pub(crate) struct Read {
@@ -36,34 +36,6 @@ pub(crate) struct Read {
     /// Whether the flat address is dated by the family alone.
     pub(crate) dated_by_form: bool,
 }
-
-/// Members under which a whole card, or the part with its name, is found in real documents.
-pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
-
-/// The members of a card in any version.
-pub(crate) const CARD_MEMBERS: [&str; 21] = [
-    "name",
-    "description",
-    "version",
-    "provider",
-    "url",
-    "preferredTransport",
-    "additionalInterfaces",
-    "supportedInterfaces",
-    "protocolVersion",
-    "capabilities",
-    "supportsAuthenticatedExtendedCard",
-    "authentication",
-    "securitySchemes",
-    "security",
-    "securityRequirements",
-    "defaultInputModes",
-    "defaultOutputModes",
-    "skills",
-    "documentationUrl",
-    "iconUrl",
-    "signatures",
-];
 
 /// Reads the card from the members of its document.
 pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {

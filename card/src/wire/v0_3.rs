@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::informal;
+use super::informal::names::credential_members;
 use super::names::{binding, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -43,7 +43,7 @@ pub(super) fn interfaces(
             out.mistyped(&at, &entry, "an object with `url` and `transport`");
             continue;
         };
-        credentials.extend(informal::credentials(&entry));
+        credentials.extend(credential_members(&entry));
         interfaces.extend(additional(Members::new(entry, at), version, out));
     }
     if !credentials.is_empty() {

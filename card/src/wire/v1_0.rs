@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::informal;
+use super::informal::names::credential_members;
 use super::names::{binding, location, take_flows, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -45,7 +45,7 @@ pub(super) fn interfaces(
         let at = at.index(index);
         match entry {
             Value::Object(entry) => {
-                credentials.extend(informal::credentials(&entry));
+                credentials.extend(credential_members(&entry));
                 interfaces.extend(interface(entry, at, undated, out));
             }
             Value::String(ref url) if url.contains("://") => {

@@ -4,7 +4,7 @@ use a2a_card::Interface;
 use serde_json::Value;
 
 use super::TalkError;
-use super::choose::{Dialect, Route};
+use super::choice::{Dialect, Route};
 use super::error::shorten;
 
 /// At most so many artifacts are summarised; the rest is in [`Answer::raw`].

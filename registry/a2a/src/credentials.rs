@@ -1,8 +1,9 @@
-//! Which credentials a card asks for, and where they go.
+//! The user's credentials, put into requests as the card asks.
 
-use a2a_card::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, has_unread_demand};
+use a2a_card::{AgentCard, AskedScheme, SchemeKind};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
+use super::choice::{Credential, Entry, Given, Means, Obstacle, credential, entry, key_place};
 use super::error::shorten;
 use super::{SendOptions, TalkError};
 
@@ -11,8 +12,8 @@ use super::{SendOptions, TalkError};
 pub(super) struct Credentials {
     /// Headers: the ones schemes ask for, then the user's own.
     pub headers: HeaderMap,
-    /// A key that goes into the query.
-    pub query: Option<(String, String)>,
+    /// Keys that go into the query, by their parameter.
+    pub query: Vec<(String, String)>,
     /// Whether anything here came from the user.
     pub any: bool,
 }
@@ -24,29 +25,22 @@ pub(super) struct Credentials {
 /// user gave it for this agent, and cards often leave their security out.
 pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Credentials, TalkError> {
     let own = own_headers(&options.headers)?;
-    let asking = card
-        .security
-        .iter()
-        .filter(|alternative| !alternative.schemes.is_empty());
-    let met = asking
-        .clone()
-        .find(|alternative| is_met(card, alternative, options, &own));
-    // Of a demand that cannot be read nobody knows whether it is met; what the user gives is taken to be it.
-    let given = options.bearer.is_some() || options.api_key.is_some() || !own.is_empty();
-    let welcome = (card.security.is_empty() || asking.clone().count() < card.security.len())
-        && (given || !has_unread_demand(card));
+    let means = Means::Given(Given {
+        bearer: options.bearer.is_some(),
+        api_key: options.api_key.is_some(),
+        headers: own.keys().map(HeaderName::as_str).collect(),
+    });
+    let wanted = match entry(card, &means) {
+        Entry::With(wanted) => wanted,
+        Entry::Free => volunteered(card, options)?,
+        Entry::Closed(alternatives) => return Err(needed(&alternatives)),
+    };
     let mut credentials = Credentials {
         any: !own.is_empty(),
         ..Credentials::default()
     };
-    match met {
-        Some(alternative) => {
-            for kind in kinds(card, alternative).flatten() {
-                place(kind, options, &own, &mut credentials)?;
-            }
-        }
-        None if welcome => volunteer(card, options, &mut credentials)?,
-        None => return Err(needed(card, asking)),
+    for credential in &wanted {
+        place(credential, options, &mut credentials)?;
     }
     for name in own.keys() {
         credentials.headers.remove(name);
@@ -57,133 +51,56 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     Ok(credentials)
 }
 
-/// Credentials for a card that asks for none: the token as a bearer, the key where a declared scheme says.
-fn volunteer(
-    card: &AgentCard,
-    options: &SendOptions,
-    credentials: &mut Credentials,
-) -> Result<(), TalkError> {
-    if let Some(token) = &options.bearer {
-        add_bearer(token, credentials)?;
+/// What is sent to an agent that asks for nothing: the token as a bearer, the key where a declared scheme
+/// says.
+fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
+    let mut credentials = Vec::new();
+    if options.bearer.is_some() {
+        credentials.push(Credential::Bearer);
     }
-    if let Some(key) = &options.api_key {
-        let scheme = card
-            .security_schemes
-            .iter()
-            .find_map(|scheme| match &scheme.kind {
-                SchemeKind::ApiKey {
-                    location,
-                    parameter,
-                } => Some((location, parameter)),
-                _ => None,
-            });
-        let (location, parameter) = scheme.ok_or(TalkError::KeyHasNoPlace)?;
-        add_key(key, location, parameter, credentials)?;
+    if options.api_key.is_some() {
+        let mut schemes = card.security_schemes.iter();
+        let place = schemes.find_map(|scheme| key_place(&scheme.kind));
+        credentials.push(place.ok_or(TalkError::KeyHasNoPlace)?);
     }
-    Ok(())
-}
-
-/// The schemes of an alternative; `None` for a name the card does not declare.
-fn kinds<'a>(
-    card: &'a AgentCard,
-    alternative: &'a SecurityRequirement,
-) -> impl Iterator<Item = Option<&'a SchemeKind>> {
-    alternative
-        .schemes
-        .iter()
-        .map(|(name, _)| scheme(card, name).map(|scheme| &scheme.kind))
-}
-
-fn scheme<'a>(card: &'a AgentCard, name: &str) -> Option<&'a SecurityScheme> {
-    card.security_schemes
-        .iter()
-        .find(|scheme| scheme.name == name)
-}
-
-fn is_met(
-    card: &AgentCard,
-    alternative: &SecurityRequirement,
-    options: &SendOptions,
-    own: &HeaderMap,
-) -> bool {
-    kinds(card, alternative).all(|kind| match kind {
-        Some(SchemeKind::ApiKey {
-            location,
-            parameter,
-        }) => {
-            let known = matches!(location.as_str(), "header" | "query" | "cookie");
-            let by_hand = match location.as_str() {
-                "header" => own.contains_key(parameter.as_str()),
-                "cookie" => own.contains_key(COOKIE),
-                _ => false,
-            };
-            by_hand || (known && options.api_key.is_some())
-        }
-        Some(SchemeKind::Http { scheme, .. }) => {
-            own.contains_key(AUTHORIZATION)
-                || (scheme.eq_ignore_ascii_case("bearer") && options.bearer.is_some())
-        }
-        Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => {
-            own.contains_key(AUTHORIZATION) || options.bearer.is_some()
-        }
-        Some(SchemeKind::None) => true,
-        // What an unknown scheme asks for cannot be known; a header given by hand is taken to be it.
-        Some(SchemeKind::Other { .. }) | None => !own.is_empty() || options.bearer.is_some(),
-        Some(SchemeKind::MutualTls) => false,
-    })
+    Ok(credentials)
 }
 
 fn place(
-    kind: &SchemeKind,
+    credential: &Credential,
     options: &SendOptions,
-    own: &HeaderMap,
     credentials: &mut Credentials,
 ) -> Result<(), TalkError> {
-    match kind {
-        SchemeKind::ApiKey {
-            location,
-            parameter,
-        } => match &options.api_key {
-            Some(key) => add_key(key, location, parameter, credentials),
-            None => Ok(()),
-        },
-        SchemeKind::None | SchemeKind::MutualTls => Ok(()),
-        _ => match &options.bearer {
-            Some(token) if !own.contains_key(AUTHORIZATION) => add_bearer(token, credentials),
-            _ => Ok(()),
-        },
-    }
-}
-
-fn add_bearer(token: &str, credentials: &mut Credentials) -> Result<(), TalkError> {
-    let value = secret(&format!("Bearer {}", token.trim()), "the bearer token")?;
-    credentials.headers.insert(AUTHORIZATION, value);
+    let value = match credential {
+        Credential::Bearer => &options.bearer,
+        // The user sends it by hand.
+        Credential::Authorization => &None,
+        _ => &options.api_key,
+    };
+    let Some(value) = value else {
+        return Ok(());
+    };
     credentials.any = true;
-    Ok(())
-}
-
-fn add_key(
-    key: &str,
-    location: &str,
-    parameter: &str,
-    credentials: &mut Credentials,
-) -> Result<(), TalkError> {
-    match location {
-        "query" => credentials.query = Some((parameter.to_owned(), key.to_owned())),
-        "cookie" => {
-            let value = secret(&format!("{parameter}={key}"), "the API key's cookie")?;
-            credentials.headers.append(COOKIE, value);
+    let headers = &mut credentials.headers;
+    match credential {
+        Credential::Bearer | Credential::Authorization => {
+            let value = secret(&format!("Bearer {}", value.trim()), "the bearer token")?;
+            headers.insert(AUTHORIZATION, value);
         }
-        _ => {
+        Credential::HeaderKey(parameter) => {
             let name = HeaderName::try_from(parameter).map_err(|_| TalkError::BadHeader {
                 name: shorten(parameter),
             })?;
-            credentials
-                .headers
-                .insert(name, secret(key, "the API key")?);
+            headers.insert(name, secret(value, "the API key")?);
+        }
+        Credential::CookieKey(parameter) => {
+            let value = secret(&format!("{parameter}={value}"), "the API key's cookie")?;
+            headers.append(COOKIE, value);
+        }
+        Credential::QueryKey(parameter) => {
+            credentials.query.push((parameter.clone(), value.clone()));
         }
     }
-    credentials.any = true;
     Ok(())
 }
 
@@ -209,21 +126,17 @@ fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
 }
 
 /// The error that says what is missing: every alternative in words, and the flag for the first one.
-fn needed<'a>(
-    card: &'a AgentCard,
-    alternatives: impl Iterator<Item = &'a SecurityRequirement>,
-) -> TalkError {
+fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
     let mut words = Vec::new();
     let mut hint = None;
-    for alternative in alternatives.take(4) {
+    for alternative in alternatives.iter().take(4) {
         let mut parts = Vec::new();
-        for (name, scopes) in alternative.schemes.iter().take(4) {
-            let kind = scheme(card, name).map(|scheme| &scheme.kind);
-            let (what, flag) = ask(name, kind);
-            let scoped = if scopes.is_empty() {
+        for asked in alternative.iter().take(4) {
+            let (what, flag) = ask(asked);
+            let scoped = if asked.scopes.is_empty() {
                 String::new()
             } else {
-                format!(" with {}", scopes.join(" "))
+                format!(" with {}", asked.scopes.join(" "))
             };
             parts.push(format!("{what}{scoped}"));
             hint.get_or_insert(flag);
@@ -235,54 +148,58 @@ fn needed<'a>(
     }
     TalkError::CredentialsNeeded {
         needed: shorten(&words.join(", or ")),
-        hint: hint.unwrap_or_else(|| "use --bearer TOKEN or --header 'NAME: VALUE'".to_owned()),
+        hint: hint
+            .unwrap_or("use --bearer TOKEN or --header 'NAME: VALUE'")
+            .to_owned(),
     }
 }
 
 /// What a scheme asks for, and the flag that gives it.
-fn ask(name: &str, kind: Option<&SchemeKind>) -> (String, String) {
-    match kind {
-        Some(SchemeKind::ApiKey {
-            location,
-            parameter,
-        }) => (
-            format!("an API key in the {location} {parameter}"),
-            "use --api-key KEY".to_owned(),
-        ),
-        Some(SchemeKind::Http { scheme, .. }) if !scheme.eq_ignore_ascii_case("bearer") => (
-            format!("HTTP {scheme} authentication"),
-            "use --header 'Authorization: …'".to_owned(),
-        ),
-        Some(SchemeKind::Http { .. }) => {
-            ("a bearer token".to_owned(), "use --bearer TOKEN".to_owned())
+fn ask(asked: &AskedScheme<'_>) -> (String, &'static str) {
+    const BY_HAND: &str = "use --header 'NAME: VALUE'";
+    const BEARER: &str = "use --bearer TOKEN";
+    const KEY: &str = "use --api-key KEY";
+    match credential(asked) {
+        Ok(None) => ("nothing".to_owned(), ""),
+        Ok(Some(Credential::Bearer)) => {
+            let what = match asked.kind.as_deref() {
+                Some(SchemeKind::Oauth2 { .. }) => "an OAuth 2 access token",
+                Some(SchemeKind::OpenIdConnect { .. }) => "an OpenID Connect token",
+                _ => "a bearer token",
+            };
+            (what.to_owned(), BEARER)
         }
-        Some(SchemeKind::Oauth2 { .. }) => (
-            "an OAuth 2 access token".to_owned(),
-            "use --bearer TOKEN".to_owned(),
+        Ok(Some(Credential::Authorization)) => {
+            let scheme = match asked.kind.as_deref() {
+                Some(SchemeKind::Http { scheme, .. }) => scheme,
+                _ => "",
+            };
+            let what = format!("HTTP {scheme} authentication");
+            (what, "use --header 'Authorization: …'")
+        }
+        Ok(Some(Credential::HeaderKey(name))) => (format!("an API key in the header {name}"), KEY),
+        Ok(Some(Credential::CookieKey(name))) => (format!("an API key in the cookie {name}"), KEY),
+        Ok(Some(Credential::QueryKey(name))) => (format!("an API key in the query {name}"), KEY),
+        Err(Obstacle::NoPlace) => (
+            "an API key without a place in the request".to_owned(),
+            BY_HAND,
         ),
-        Some(SchemeKind::OpenIdConnect { .. }) => (
-            "an OpenID Connect token".to_owned(),
-            "use --bearer TOKEN".to_owned(),
-        ),
-        Some(SchemeKind::MutualTls) => (
-            "a client certificate".to_owned(),
-            "send cannot present one".to_owned(),
-        ),
-        Some(SchemeKind::None) => ("nothing".to_owned(), String::new()),
-        Some(SchemeKind::Other { label }) => (
-            format!("{label} (a scheme send does not know)"),
-            "use --header 'NAME: VALUE'".to_owned(),
-        ),
-        None => (
-            format!("{name}, which the card does not explain"),
-            "use --header 'NAME: VALUE'".to_owned(),
+        Err(Obstacle::Certificate) => {
+            ("a client certificate".to_owned(), "send cannot present one")
+        }
+        Err(Obstacle::Unknown(label)) => {
+            (format!("{label} (a scheme send does not know)"), BY_HAND)
+        }
+        Err(Obstacle::Unexplained) => (
+            format!("{}, which the card does not explain", asked.name),
+            BY_HAND,
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use super::*;
 
@@ -321,5 +238,25 @@ mod tests {
         for open in [r#""auth_required": false"#, r#""auth": {"type": "none"}"#] {
             assert!(asked(open, &nothing).unwrap().headers.is_empty(), "{open}");
         }
+    }
+
+    #[test]
+    fn a_key_whose_place_is_not_known_is_given_by_hand() {
+        let scheme = r#""securitySchemes": {"k": {"type": "apiKey", "in": "body", "name": "key"}}"#;
+        let asking = format!(r#"{scheme}, "security": [{{"k": []}}]"#);
+        let key = SendOptions {
+            api_key: Some("secret".to_owned()),
+            ..SendOptions::new("m")
+        };
+        let Err(TalkError::CredentialsNeeded { hint, .. }) = asked(&asking, &key) else {
+            panic!("the key went somewhere");
+        };
+        assert!(hint.contains("--header"), "{hint}");
+        let own = SendOptions {
+            headers: vec![("X-Ticket".to_owned(), "7".to_owned())],
+            ..SendOptions::new("m")
+        };
+        assert_eq!(asked(&asking, &own).unwrap().headers["x-ticket"], "7");
+        assert_eq!(asked(scheme, &key).err(), Some(TalkError::KeyHasNoPlace));
     }
 }

@@ -2,6 +2,8 @@
 
 use reqwest::StatusCode;
 
+use super::choice::NoRoute;
+
 /// Why [`send_text`](super::send_text) gives no answer. Each message is one line that says what to do.
 /// Parts of it may come from the card or the agent: make it safe before it reaches a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +136,15 @@ pub enum TalkError {
         /// The cause.
         reason: String,
     },
+}
+
+impl From<NoRoute> for TalkError {
+    fn from(why: NoRoute) -> Self {
+        match why {
+            NoRoute::NoInterface => Self::NoInterface,
+            NoRoute::NoneUsable { reasons } => Self::NoneUsable { reasons },
+        }
+    }
 }
 
 impl TalkError {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::TalkError;
-use super::choose::Route;
+use super::choice::Route;
 use super::credentials::Credentials;
 use super::error::{led_in, refused, shorten};
 
@@ -24,7 +24,7 @@ const REDIRECT_LIMIT: usize = 5;
 pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
-    query: Option<(String, String)>,
+    query: Vec<(String, String)>,
     with_credentials: bool,
     timeout: Duration,
     deadline: Instant,
@@ -86,8 +86,8 @@ impl Exchange {
     ) -> Result<Reply, TalkError> {
         let shown = shown(url);
         let mut url = url.clone();
-        if let Some((name, value)) = &self.query {
-            url.query_pairs_mut().append_pair(name, value);
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
         }
         let mut request = self
             .client

@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::TalkError;
-use super::choose::{Dialect, Route};
+use super::choice::{Dialect, Route};
 use super::error::{hint_for, shorten};
 use super::exchange::{Exchange, Reply};
 

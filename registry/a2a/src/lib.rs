@@ -5,14 +5,14 @@
 //! the agent and is left as it came: whoever shows it on a terminal or a page makes it safe first.
 
 mod answer;
-mod choose;
+pub mod choice;
 mod credentials;
 mod error;
 mod exchange;
 mod jsonrpc;
 mod rest;
-mod v0;
-mod v1;
+pub mod v0;
+pub mod v1;
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub use answer::{Answer, ArtifactSummary};
-pub use choose::Dialect;
+pub use choice::Dialect;
 pub use error::TalkError;
 pub use exchange::BODY_LIMIT;
 
-use choose::Route;
+use choice::Route;
 use exchange::Exchange;
 
 /// How often an unfinished task is asked for at most, whatever the deadline.
@@ -101,7 +101,7 @@ pub async fn send_text(
     text: &str,
     options: &SendOptions,
 ) -> Result<Answer, TalkError> {
-    let routes = choose::routes(card)?;
+    let routes = choice::routes(card)?;
     let credentials = credentials::for_card(card, options)?;
     let deadline = Instant::now() + options.timeout.min(DAY);
     let mut first_failure = None;
@@ -126,8 +126,7 @@ async fn speak(
     let raw = match route.dialect {
         Dialect::V1Rest => rest::send(exchange, route, text, &options.message_id).await?,
         Dialect::V1JsonRpc => {
-            let tenant = route.interface.tenant.as_deref();
-            let params = v1::send_params(text, &options.message_id, tenant);
+            let params = v1::send_params(text, &options.message_id, route.tenant());
             jsonrpc::call(exchange, route, v1::SEND, params).await?
         }
         Dialect::V0JsonRpc => {
@@ -185,7 +184,7 @@ async fn get_task(exchange: &Exchange, route: &Route, id: &str) -> Result<Value,
     match route.dialect {
         Dialect::V1Rest => rest::get_task(exchange, route, id).await,
         Dialect::V1JsonRpc => {
-            let params = v1::get_params(id, route.interface.tenant.as_deref());
+            let params = v1::get_params(id, route.tenant());
             jsonrpc::call(exchange, route, v1::GET, params).await
         }
         Dialect::V0JsonRpc => jsonrpc::call(exchange, route, v0::GET, v0::get_params(id)).await,

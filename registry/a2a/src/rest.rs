@@ -2,10 +2,9 @@
 
 use reqwest::Method;
 use serde_json::Value;
-use url::Url;
 
 use super::TalkError;
-use super::choose::Route;
+use super::choice::Route;
 use super::error::{hint_for, shorten};
 use super::exchange::{Exchange, Reply};
 use super::jsonrpc::reason;
@@ -21,7 +20,7 @@ pub(super) async fn send(
     text: &str,
     message_id: &str,
 ) -> Result<Value, TalkError> {
-    let url = below(route, &["message:send"]);
+    let url = route.below(&["message:send"]);
     let body = v1::send_params(text, message_id, None);
     read(
         exchange
@@ -36,31 +35,12 @@ pub(super) async fn get_task(
     route: &Route,
     id: &str,
 ) -> Result<Value, TalkError> {
-    let url = below(route, &["tasks", id]);
+    let url = route.below(&["tasks", id]);
     read(
         exchange
             .request(Method::GET, &url, Some(v1::VERSION), None)
             .await?,
     )
-}
-
-/// A path below the interface's address, behind the tenant where there is one. Segments are escaped, so
-/// neither a tenant nor a task id can lead to another path; the address's query stays.
-fn below(route: &Route, segments: &[&str]) -> Url {
-    let mut url = route.url.clone();
-    if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty();
-        if let Some(tenant) = route
-            .interface
-            .tenant
-            .as_deref()
-            .filter(|tenant| !tenant.is_empty())
-        {
-            path.push(tenant);
-        }
-        path.extend(segments);
-    }
-    url
 }
 
 fn read(reply: Reply) -> Result<Value, TalkError> {

@@ -1,22 +1,18 @@
-//! Requests in the shapes of 0.2 and 0.3, which tell parts, messages and tasks apart by `kind`.
+//! The shapes of 0.2 and 0.3, which tell parts, messages and tasks apart by `kind`.
 
 use serde_json::{Value, json};
 
 /// Sends a message.
-pub(super) const SEND: &str = "message/send";
+pub const SEND: &str = "message/send";
 /// Asks for a task.
-pub(super) const GET: &str = "tasks/get";
+pub const GET: &str = "tasks/get";
 
 /// Parameters of [`SEND`]: one text part, and the wish to wait for the answer (0.3 section 7.1.1).
 /// 0.2 requires the accepted modes; `text` is what agents made for 0.1 and early 0.2 call plain text.
-pub(super) fn send_params(text: &str, message_id: &str) -> Value {
+#[must_use]
+pub fn send_params(text: &str, message_id: &str) -> Value {
     json!({
-        "message": {
-            "kind": "message",
-            "messageId": message_id,
-            "role": "user",
-            "parts": [{"kind": "text", "text": text}],
-        },
+        "message": message("user", message_id, text),
         "configuration": {
             "acceptedOutputModes": ["text/plain", "text", "application/json"],
             "blocking": true,
@@ -25,6 +21,18 @@ pub(super) fn send_params(text: &str, message_id: &str) -> Value {
 }
 
 /// Parameters of [`GET`] (0.3 section 7.3.1).
-pub(super) fn get_params(id: &str) -> Value {
+#[must_use]
+pub fn get_params(id: &str) -> Value {
     json!({"id": id})
+}
+
+/// A message of one text part, from a `user` or an `agent`.
+#[must_use]
+pub fn message(role: &str, message_id: &str, text: &str) -> Value {
+    json!({
+        "kind": "message",
+        "messageId": message_id,
+        "role": role,
+        "parts": [{"kind": "text", "text": text}],
+    })
 }

@@ -163,7 +163,7 @@ pub async fn run(
         }
         DomainCommand::NewGeneration { name, reason } => {
             new_generation(name, reason, client, console).await?;
-            }
+        }
         DomainCommand::Key { name, kid, jwk, .. } => {
             key(name, kid, jwk.as_deref(), client, console).await?;
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::MAX_CARD_BYTES;
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
 use bytes::Bytes;
 use clap::Args;
@@ -13,7 +14,7 @@ use super::client::{self, Client};
 use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::signature::signature_lines;
-use super::target::{AgentName, CARD_PATH, OLD_CARD_PATH};
+use super::target::AgentName;
 use super::terminal;
 use a2a_client::{Answer, SendOptions, send_text};
 use a2a_registry_api::Agent;
@@ -206,10 +207,10 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         url.set_path(path);
         url
     };
-    match client::fetch(&at(CARD_PATH), MAX_CARD_BYTES).await {
+    match client::fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
         Ok(bytes) => Ok(bytes),
         // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => client::fetch(&at(OLD_CARD_PATH), MAX_CARD_BYTES)
+        Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
             .await
             .map_err(|_| error.into()),
     }

@@ -1,16 +1,12 @@
 //! What users name: something to register, or an agent.
 
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use url::Url;
 use uuid::Uuid;
 
 use super::failure::Failure;
 use a2a_registry_api::{Registration, SourceView};
 use a2a_registry_domain::source::SourceKind;
-
-/// Where cards lie since 0.3.
-pub const CARD_PATH: &str = "/.well-known/agent-card.json";
-/// Where cards lay before.
-pub const OLD_CARD_PATH: &str = "/.well-known/agent.json";
 
 /// What to register for a word of the command line or a line of a file.
 ///
@@ -66,7 +62,7 @@ pub fn without_a_path(url: &Url) -> Option<Target> {
         })),
         ("http", Some(_)) if bare => {
             let mut card = url.clone();
-            card.set_path(CARD_PATH);
+            card.set_path(AGENT_CARD_PATH);
             Some(Target::Card(card))
         }
         _ => None,
@@ -87,7 +83,7 @@ pub fn asks(source: &SourceView, url: &Url) -> bool {
 
 /// Whether a URL stands for the well-known paths of its origin.
 fn is_well_known(url: &Url) -> bool {
-    [CARD_PATH, OLD_CARD_PATH].contains(&url.path()) && url.query().is_none()
+    [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
 /// How an agent is named on the command line.

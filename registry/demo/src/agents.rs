@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use serde_json::Value;
@@ -83,21 +84,21 @@ pub async fn start_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
                 "Ledger Converter",
                 "0.2 over JSON-RPC",
                 ledger_base,
-                OLD_PATH,
+                AGENT_PATH,
                 ledger::EXAMPLE,
             ),
             agent(
                 "Recipe Scaler",
                 "0.3 over JSON-RPC",
                 recipe_base,
-                NEW_PATH,
+                AGENT_CARD_PATH,
                 recipe::EXAMPLE,
             ),
             agent(
                 "Trip Planner",
                 "1.0 over JSON-RPC and HTTP+JSON",
                 trip_base,
-                NEW_PATH,
+                AGENT_CARD_PATH,
                 trip::EXAMPLE,
             ),
         ],
@@ -108,11 +109,6 @@ pub async fn start_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
     })
 }
 
-/// Where cards lay before 0.3.
-const OLD_PATH: &str = "/.well-known/agent.json";
-/// Where cards lie since 0.3.
-const NEW_PATH: &str = "/.well-known/agent-card.json";
-
 fn listen() -> io::Result<(TcpListener, String)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let base = format!("http://{}", listener.local_addr()?);
@@ -121,7 +117,7 @@ fn listen() -> io::Result<(TcpListener, String)> {
 
 fn serve_ledger(listener: TcpListener, base: &str) -> io::Result<Server> {
     let tasks = web::Data::new(Tasks::default());
-    let setup = agent(ledger::card(base), OLD_PATH);
+    let setup = agent(ledger::card(base), AGENT_PATH);
     serve(listener, move |config| {
         config
             .app_data(tasks.clone())
@@ -137,7 +133,7 @@ async fn answer_ledger(tasks: web::Data<Tasks>, body: web::Bytes) -> HttpRespons
 fn serve_recipe(listener: TcpListener, base: &str, clock: Arc<dyn Clock>) -> io::Result<Server> {
     let tasks = web::Data::new(Tasks::default());
     let clock = web::Data::from(clock);
-    let setup = agent(recipe::card(base), NEW_PATH);
+    let setup = agent(recipe::card(base), AGENT_CARD_PATH);
     serve(listener, move |config| {
         config
             .app_data(tasks.clone())
@@ -159,7 +155,7 @@ async fn answer_recipe(
 
 fn serve_trip(listener: TcpListener, base: &str, clock: Arc<dyn Clock>) -> io::Result<Server> {
     let planner = web::Data::new(Planner::new(clock));
-    let setup = agent(trip::card(base), NEW_PATH);
+    let setup = agent(trip::card(base), AGENT_CARD_PATH);
     serve(listener, move |config| {
         config
             .app_data(planner.clone())

@@ -2,7 +2,6 @@
 
 use actix_web::http::header::{CacheControl, CacheDirective, ETag, EntityTag, Header, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};
-use ring::digest;
 use serde_json::Value;
 
 /// A card ready to be served.
@@ -16,17 +15,8 @@ impl ServedCard {
     /// Fixes the card's bytes and its tag.
     pub fn new(card: &Value) -> Self {
         let body = web::Bytes::from(format!("{card:#}\n"));
-        let hash = digest::digest(&digest::SHA256, &body);
-        let tag: String = hash
-            .as_ref()
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Self {
-            body,
-            tag: EntityTag::new_strong(tag),
-        }
+        let tag = EntityTag::new_strong(a2a_card::digest(&body));
+        Self { body, tag }
     }
 
     /// Answers one request (1.0 section 8.6).

@@ -1,7 +1,8 @@
 //! The methods of 0.2 and 0.3 over JSON-RPC, the same for both agents that speak them.
 
+use a2a_client::v0;
 use actix_web::HttpResponse;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::fault::Fault;
 use super::incoming::{self, Incoming};
@@ -19,7 +20,7 @@ pub(super) fn dispatch(
         Err((id, fault)) => return jsonrpc::refuse(&id, &fault.v0()),
     };
     let outcome = match call.method.as_str() {
-        "message/send" => incoming::read(&call.params, "user").and_then(|incoming| {
+        v0::SEND => incoming::read(&call.params, "user").and_then(|incoming| {
             // Every task here is completed when it is first seen, so none takes a further message.
             match &incoming.task_id {
                 Some(id) if tasks.get(id).is_none() => Err(Fault::task_not_found()),
@@ -29,7 +30,7 @@ pub(super) fn dispatch(
                 None => Ok(send(incoming)),
             }
         }),
-        "tasks/get" => task(&call.params, tasks),
+        v0::GET => task(&call.params, tasks),
         "tasks/cancel" => task(&call.params, tasks).and(Err(Fault::task_not_cancelable())),
         "message/stream" | "tasks/resubscribe" => {
             Err(Fault::unsupported("this agent does not stream"))
@@ -55,11 +56,7 @@ fn task(params: &Map<String, Value>, tasks: &Tasks) -> Result<Value, Fault> {
 
 /// A message of the agent.
 pub(super) fn message(message_id: &str, context_id: &str, text: &str) -> Value {
-    json!({
-        "kind": "message",
-        "messageId": message_id,
-        "contextId": context_id,
-        "role": "agent",
-        "parts": [{"kind": "text", "text": text}],
-    })
+    let mut message = v0::message("agent", message_id, text);
+    message["contextId"] = context_id.into();
+    message
 }

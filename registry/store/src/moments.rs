@@ -117,14 +117,14 @@ impl Reading {
         let interval = microseconds(MAX_INTERVAL);
         let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
         let (mut changes, mut broken) = self.past(&[
-        "last_success_at",
-        "last_full_at",
-        "failing_since",
-        "cause_since",
-        "cause_latest",
-        "unlisted_since",
-    ]);
-    for column in ["next_due_at", "planned_at"] {
+            "last_success_at",
+            "last_full_at",
+            "failing_since",
+            "cause_since",
+            "cause_latest",
+            "unlisted_since",
+        ]);
+        for column in ["next_due_at", "planned_at"] {
             // What fails, and a catalog that is not there, may be put off for a week; all else is asked every day.
             let late = format!(
                 "({column} > {put_off} OR ({column} > {planned} AND failures = 0 AND liveness <> 'absent'))"
@@ -143,18 +143,18 @@ impl Reading {
             present,
             put_off,
         } = self;
-    // A planned visit is never farther away than its own interval was when it was planned.
-    let visit_late =
-        format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
-    let awaited_late = format!("(visit_interval_us IS NULL AND visit_due_at > {put_off})");
-    let rests = format!(
-        "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
-    );
+        // A planned visit is never farther away than its own interval was when it was planned.
+        let visit_late =
+            format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
+        let awaited_late = format!("(visit_interval_us IS NULL AND visit_due_at > {put_off})");
+        let rests = format!(
+            "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
+        );
         let (lease_change, lease_broken) = at_most("leased_until", present + LONGEST_LEASE);
         let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-    let (check_change, check_broken) = at_most("check_due_at", checked);
+        let (check_change, check_broken) = at_most("check_due_at", checked);
         let (mut changes, mut broken) = self.past(&["lapsed_at", "wanted_at"]);
-    changes.extend([
+        changes.extend([
         format!(
             "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
              WHEN {awaited_late} THEN {now} ELSE visit_due_at END"
@@ -163,7 +163,7 @@ impl Reading {
         lease_change,
         check_change,
     ]);
-    broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
+        broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
         Repair::of("domains", "deleted_at IS NULL", &changes, &broken)
     }
 }

@@ -1,39 +1,11 @@
-//! Where cards speak of credentials outside of what the versions have for it: the names of such members, and
-//! which of them a card has.
+//! Where cards speak of credentials outside of what the versions have for it.
 
 use serde_json::{Map, Value};
 
-use super::Told;
-use crate::member::{self, MAX_LIST, folded};
-use crate::wire::NESTS;
-
-/// Members that say which credentials are asked for, without case and signs.
-pub(super) const NAMES: [&str; 24] = [
-    "auth",
-    "authentication",
-    "authorization",
-    "authentications",
-    "authscheme",
-    "authschemes",
-    "authenticationscheme",
-    "authenticationschemes",
-    "authtype",
-    "authtypes",
-    "authenticationtype",
-    "authenticationtypes",
-    "authmethod",
-    "authmethods",
-    "authenticationmethod",
-    "authenticationmethods",
-    "authmode",
-    "authprotocol",
-    "authmechanism",
-    "authmechanisms",
-    "security",
-    "securityscheme",
-    "securityschemes",
-    "securityrequirements",
-];
+use super::names::{is_about_credentials, is_demand};
+use super::told::Told;
+use crate::member::{self, MAX_LIST};
+use crate::wire::members::NESTS;
 
 /// Members of a card in which its publisher may speak of credentials, beside those of [`NESTS`].
 const HOLDERS: [&str; 4] = [
@@ -42,36 +14,6 @@ const HOLDERS: [&str; 4] = [
     "supportedInterfaces",
     "additionalInterfaces",
 ];
-
-/// Whether a member is called a demand for credentials: `auth_required`, `requiresAuthentication`, …
-pub(super) fn is_demand(name: &str) -> bool {
-    let name = folded(name);
-    let about = name.contains("apikey")
-        || name.contains("credential")
-        || (name.contains("auth") && !name.contains("authority") && !is_of_authors(&name));
-    let demand = ["requir", "need", "mandatory", "enforce"];
-    about && demand.iter().any(|word| name.contains(word))
-}
-
-/// Whether the name speaks of an author and not of authorisation.
-fn is_of_authors(name: &str) -> bool {
-    name.contains("author") && !name.contains("authoriz") && !name.contains("authoris")
-}
-
-/// Whether a member of this name speaks of the credentials that callers bring.
-pub(crate) fn is_about_credentials(name: &str) -> bool {
-    NAMES.contains(&folded(name).as_str()) || is_demand(name)
-}
-
-/// The members of an object that speak of credentials, where it has any.
-pub(crate) fn credentials(object: &Map<String, Value>) -> Option<Value> {
-    let about = object
-        .iter()
-        .filter(|(name, _)| is_about_credentials(name))
-        .map(|(name, value)| (name.clone(), value.clone()));
-    let about: Map<String, Value> = about.collect();
-    (!about.is_empty()).then_some(Value::Object(about))
-}
 
 /// A member that speaks of credentials, among those of a card that no version knows or nobody could read.
 pub(crate) struct Place<'a> {

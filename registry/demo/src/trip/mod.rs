@@ -11,6 +11,7 @@ mod rest;
 mod rpc;
 mod stream;
 
+use a2a_client::v1;
 use actix_web::HttpRequest;
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ fn check_version(request: &HttpRequest) -> Result<(), Fault> {
     };
     let asked = header.map(str::to_owned).or_else(query).unwrap_or_default();
     match asked.trim() {
-        "1.0" => Ok(()),
+        v1::VERSION => Ok(()),
         other => Err(Fault::version(other)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_client::v1;
 use a2a_crawler::Clock;
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -26,6 +27,16 @@ pub(super) enum Outcome {
     Task { task: Value, pieces: Vec<Piece> },
     /// What the planner needs to know, as a message.
     Message(Value),
+}
+
+impl Outcome {
+    /// What a call that waits for it is answered with.
+    pub(super) fn into_result(self) -> Value {
+        match self {
+            Self::Task { task, .. } => json!({"task": task}),
+            Self::Message(message) => json!({"message": message}),
+        }
+    }
 }
 
 impl Planner {
@@ -53,12 +64,10 @@ impl Planner {
         let asked = match request::read(&incoming.text) {
             Ok(asked) => asked,
             Err(missing) => {
-                return Ok(Outcome::Message(json!({
-                    "messageId": self.tasks.number("trip-message"),
-                    "contextId": context,
-                    "role": "ROLE_AGENT",
-                    "parts": [{"text": missing}],
-                })));
+                let id = self.tasks.number("trip-message");
+                let mut message = v1::message("ROLE_AGENT", &id, &missing);
+                message["contextId"] = context.into();
+                return Ok(Outcome::Message(message));
             }
         };
         let pieces = planner::plan(&asked);

@@ -1,7 +1,7 @@
 //! The planner over HTTP+JSON (1.0 section 11).
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::fault::Fault;
 use super::operations::{Outcome, Planner};
@@ -28,12 +28,8 @@ async fn send(planner: web::Data<Planner>, request: HttpRequest, body: web::Byte
     respond(
         check_version(&request)
             .and_then(|()| read(&body))
-            .and_then(|params| {
-                Ok(match planner.send(&params)? {
-                    Outcome::Task { task, .. } => json!({"task": task}),
-                    Outcome::Message(message) => json!({"message": message}),
-                })
-            }),
+            .and_then(|params| planner.send(&params))
+            .map(Outcome::into_result),
     )
 }
 

@@ -1,7 +1,8 @@
 //! The planner over JSON-RPC (1.0 section 9).
 
+use a2a_client::v1;
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::fault::Fault;
 use super::super::jsonrpc::{self, Call};
@@ -39,11 +40,8 @@ fn streamed(planner: &Planner, call: &Call) -> Result<HttpResponse, Fault> {
 fn call_once(planner: &Planner, call: &Call) -> Result<Value, Fault> {
     let params = &call.params;
     match call.method.as_str() {
-        "SendMessage" => Ok(match planner.send(params)? {
-            Outcome::Task { task, .. } => json!({"task": task}),
-            Outcome::Message(message) => json!({"message": message}),
-        }),
-        "GetTask" => planner.get(id(params)?),
+        v1::SEND => planner.send(params).map(Outcome::into_result),
+        v1::GET => planner.get(id(params)?),
         "ListTasks" => planner.list(params),
         "CancelTask" => planner.cancel(id(params)?),
         "SubscribeToTask" => planner.subscribe(id(params)?),

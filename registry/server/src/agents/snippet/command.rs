@@ -1,9 +1,6 @@
 //! The same by this program's own client.
 
-use crate::agents::snippet::Credential;
-use crate::agents::snippet::Place;
-use crate::agents::snippet::Plan;
-use crate::agents::snippet::Snippet;
+use super::{Credential, Place, Plan, Snippet};
 use crate::pages::quote::shell;
 
 /// The snippet.
@@ -12,15 +9,21 @@ pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
         "a2a-registry send --registry {} \\\n  ",
         shell(place.registry)
     );
+    let mut options = Vec::new();
     for credential in &plan.credentials {
-        code.push_str(match credential {
+        let option = match credential {
             Credential::Bearer => "--bearer \"$A2A_TOKEN\" \\\n  ",
             Credential::Authorization => "--header \"Authorization: $A2A_AUTHORIZATION\" \\\n  ",
             Credential::HeaderKey(_) | Credential::CookieKey(_) | Credential::QueryKey(_) => {
                 "--api-key \"$A2A_API_KEY\" \\\n  "
             }
-        });
+        };
+        // One key goes to every place the card names.
+        if !options.contains(&option) {
+            options.push(option);
+        }
     }
+    code.push_str(&options.concat());
     // What follows two dashes is no option, however it begins.
     let dashes = if plan.message.starts_with('-') {
         "-- "

@@ -1,14 +1,11 @@
 //! A module for JavaScript's @a2a-js/sdk, of the generation that reads the card.
 
-use crate::agents::snippet::Credential;
-use crate::agents::snippet::Place;
-use crate::agents::snippet::Plan;
-use crate::agents::snippet::Snippet;
+use super::{Credential, Place, Plan, Snippet};
 use crate::pages::quote::javascript;
 
 /// The snippet. The registry gives the card; credentials are added by the transport to the agent alone.
 pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
-    let v1 = plan.dialect.is_v1();
+    let v1 = plan.route.dialect.is_v1();
     let resolver = javascript(place.resolver);
     let text = javascript(&plan.message);
     let (factory_import, setup, factory) = match fetch_with_credentials(plan) {

@@ -12,9 +12,10 @@ mod python;
 mod tests;
 
 use a2a_card::AgentCard;
+use a2a_client::choice::{Credential, Dialect};
 
 pub(crate) use plan::NoPlan;
-use plan::{Credential, Dialect, Plan};
+use plan::{Generation, Plan};
 
 /// One snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,20 +62,23 @@ pub(crate) struct Place<'a> {
 /// Why there are none: the card lists no interface, or none that the snippets speak.
 pub(crate) fn snippets(card: &AgentCard, place: Place<'_>) -> Result<Snippets, NoPlan> {
     let plan = plan::plan(card)?;
+    let mut variables = Vec::new();
+    for credential in &plan.credentials {
+        let variable = plan::variable(credential);
+        if !variables.contains(&variable) {
+            variables.push(variable);
+        }
+    }
     Ok(Snippets {
-        dialect: plan.dialect.label(),
+        dialect: plan.label(),
         snippets: vec![
             curl::snippet(&plan),
             python::snippet(&plan, place),
             javascript::snippet(&plan, place),
             command::snippet(&plan, place),
         ],
-        variables: plan
-            .credentials
-            .iter()
-            .flat_map(Credential::variables)
-            .collect(),
+        variables,
         notes: plan.notes,
-        url: plan.url.into(),
+        url: plan.route.url.into(),
     })
 }

@@ -1,7 +1,9 @@
 //! Which interface a snippet speaks to, how, and with which credentials.
 
-use a2a_card::{AgentCard, Interface, SchemeKind, has_unread_demand};
-use url::Url;
+use a2a_card::{AgentCard, AskedScheme};
+use a2a_client::choice::{
+    Credential, Dialect, Entry, Means, Obstacle, Route, credential, entry, routes,
+};
 
 use crate::pages::text;
 
@@ -9,81 +11,41 @@ use crate::pages::text;
 const EXAMPLE: usize = 160;
 /// Bytes of an address that a snippet holds.
 const ADDRESS: usize = 1_000;
-/// Bytes of a tenant, or of a header's or parameter's name, that a snippet holds.
-const NAME: usize = 200;
+/// Bytes of a tenant that a snippet holds.
+const TENANT: usize = 200;
 /// How many required extensions are named.
 const EXTENSIONS: usize = 5;
 
-/// A way of speaking A2A: a binding and a generation of shapes.
+/// A generation of the protocol: each has an SDK of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// 1.0 over JSON-RPC.
-    V1JsonRpc,
-    /// 1.0 over HTTP+JSON.
-    V1Rest,
-    /// 0.3 over JSON-RPC.
-    V03JsonRpc,
-    /// 0.2 over JSON-RPC; the shapes of 0.3, but an SDK of its own.
-    V02JsonRpc,
+pub(crate) enum Generation {
+    /// 1.0.
+    V1,
+    /// 0.3.
+    V03,
+    /// 0.2; the shapes of 0.3.
+    V02,
 }
 
-impl Dialect {
-    /// The dialect in words.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::V1JsonRpc => "A2A 1.0 over JSON-RPC",
-            Self::V1Rest => "A2A 1.0 over HTTP+JSON",
-            Self::V03JsonRpc => "A2A 0.3 over JSON-RPC",
-            Self::V02JsonRpc => "A2A 0.2 over JSON-RPC",
+/// The environment variable that holds a credential, and what is to be put in.
+pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static str) {
+    match credential {
+        Credential::Bearer => ("A2A_TOKEN", "the access token"),
+        Credential::Authorization => (
+            "A2A_AUTHORIZATION",
+            "the whole value of the Authorization header",
+        ),
+        Credential::HeaderKey(_) | Credential::CookieKey(_) | Credential::QueryKey(_) => {
+            ("A2A_API_KEY", "the API key")
         }
-    }
-
-    /// Whether the shapes are those of 1.0.
-    pub const fn is_v1(self) -> bool {
-        matches!(self, Self::V1JsonRpc | Self::V1Rest)
-    }
-}
-
-/// Something a caller must bring; snippets take it from the environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Credential {
-    /// `Authorization: Bearer`.
-    Bearer,
-    /// The whole `Authorization` header of another HTTP scheme.
-    Authorization,
-    /// A key in a header of that name, which is a valid one.
-    HeaderKey(String),
-    /// A key in a cookie of that name, which is a valid one.
-    CookieKey(String),
-    /// A key in a query parameter.
-    QueryKey(String),
-}
-
-impl Credential {
-    /// The environment variable that holds it, and what is to be put in.
-    pub fn variables(&self) -> Option<(&'static str, &'static str)> {
-        Some(match self {
-            Self::Bearer => ("A2A_TOKEN", "the access token"),
-            Self::Authorization => (
-                "A2A_AUTHORIZATION",
-                "the whole value of the Authorization header",
-            ),
-            Self::HeaderKey(_) | Self::CookieKey(_) | Self::QueryKey(_) => {
-                ("A2A_API_KEY", "the API key")
-            }
-        })
     }
 }
 
 /// What a snippet does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
-    /// How to speak.
-    pub dialect: Dialect,
-    /// To which address.
-    pub url: Url,
-    /// The tenant to copy into requests.
-    pub tenant: Option<String>,
+    /// To which interface, and how to speak to it.
+    pub route: Route,
     /// What to bring.
     pub credentials: Vec<Credential>,
     /// What to say: an example of the card's where it has a short one.
@@ -106,7 +68,29 @@ pub(crate) enum NoPlan {
     NoneSpoken,
 }
 
-/// The first interface of the card, in its own order, that the snippets speak; dated ones before undated.
+impl Plan {
+    /// The generation that is spoken. Only cards before 0.2.5 may leave the version out.
+    pub fn generation(&self) -> Generation {
+        let version = self.route.interface.protocol_version.as_deref();
+        match self.route.dialect {
+            Dialect::V1JsonRpc | Dialect::V1Rest => Generation::V1,
+            Dialect::V0JsonRpc if version == Some("0.3") => Generation::V03,
+            Dialect::V0JsonRpc => Generation::V02,
+        }
+    }
+
+    /// How the agent is spoken to, in words.
+    pub fn label(&self) -> &'static str {
+        match (self.route.dialect, self.generation()) {
+            (Dialect::V1JsonRpc, _) => "A2A 1.0 over JSON-RPC",
+            (Dialect::V1Rest, _) => "A2A 1.0 over HTTP+JSON",
+            (Dialect::V0JsonRpc, Generation::V03) => "A2A 0.3 over JSON-RPC",
+            (Dialect::V0JsonRpc, _) => "A2A 0.2 over JSON-RPC",
+        }
+    }
+}
+
+/// The first way to reach the agent, in the order in which clients try them, that a snippet can hold.
 ///
 /// # Errors
 /// Where there is none.
@@ -114,182 +98,57 @@ pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
     if card.interfaces.is_empty() {
         return Err(NoPlan::NoInterface);
     }
-    let (dated, undated): (Vec<_>, Vec<_>) = card
-        .interfaces
-        .iter()
-        .partition(|interface| interface.protocol_version.is_some());
-    let (dialect, url, tenant) = dated
-        .into_iter()
-        .chain(undated)
-        .find_map(|interface| {
-            Some((
-                dialect(interface)?,
-                address(&interface.url)?,
-                tenant(interface)?,
-            ))
-        })
-        .ok_or(NoPlan::NoneSpoken)?;
+    let routes = routes(card).map_err(|_| NoPlan::NoneSpoken)?;
+    let route = routes.into_iter().find(fits).ok_or(NoPlan::NoneSpoken)?;
     let mut notes = Vec::new();
     let credentials = credentials(card, &mut notes);
     required_extensions(card, &mut notes);
     Ok(Plan {
-        dialect,
-        url,
-        tenant,
+        route,
         credentials,
         message: message(card),
         notes,
     })
 }
 
-fn dialect(interface: &Interface) -> Option<Dialect> {
-    let binding = interface.binding.trim();
-    let json_rpc = binding.eq_ignore_ascii_case("JSONRPC");
-    let rest = binding.eq_ignore_ascii_case("HTTP+JSON");
-    let version = interface.protocol_version.as_deref().map(|version| {
-        let mut parts = version.trim().split('.');
-        (parts.next().unwrap_or_default(), parts.next())
-    });
-    match version {
-        Some(("1", _)) if json_rpc => Some(Dialect::V1JsonRpc),
-        Some(("1", _)) if rest => Some(Dialect::V1Rest),
-        Some(("0", Some("3"))) if json_rpc => Some(Dialect::V03JsonRpc),
-        Some(("0", Some("2"))) if json_rpc => Some(Dialect::V02JsonRpc),
-        // Only cards before 0.2.5 may leave the version out.
-        None if json_rpc => Some(Dialect::V02JsonRpc),
-        None if rest => Some(Dialect::V1Rest),
-        _ => None,
-    }
+/// Whether a snippet can hold the address, which shows no password either, and the tenant.
+fn fits(route: &Route) -> bool {
+    text::web_address(&route.interface.url).is_some()
+        && route.url.as_str().len() <= ADDRESS
+        && route.tenant().is_none_or(|tenant| tenant.len() <= TENANT)
 }
 
-/// The address in its normal form, which is plain ASCII.
-fn address(url: &str) -> Option<Url> {
-    let url = Url::parse(&text::web_address(url)?).ok()?;
-    (url.as_str().len() <= ADDRESS).then_some(url)
-}
-
-/// The interface's tenant; `None` where it is too long for a snippet.
-#[expect(
-    clippy::option_option,
-    reason = "outside: whether it fits; inside: whether there is one"
-)]
-fn tenant(interface: &Interface) -> Option<Option<String>> {
-    let tenant = interface.tenant.clone().filter(|tenant| !tenant.is_empty());
-    tenant
-        .as_ref()
-        .is_none_or(|tenant| tenant.len() <= NAME)
-        .then_some(tenant)
-}
-
-/// What to bring for the first alternative that a snippet can meet. Where one asks for nothing, nothing.
+/// What to bring: none where the card asks for none, or for something that a snippet cannot name.
 fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
-    if has_unread_demand(card) {
-        notes.push(
-            "The snippets leave out the credentials that the card asks for: it describes them in a form that is not \
-             understood."
-                .to_owned(),
-        );
-        return Vec::new();
-    }
-    if card
-        .security
-        .iter()
-        .any(|alternative| alternative.schemes.is_empty())
-    {
-        return Vec::new();
-    }
-    let mut first_problem = None;
-    let alternatives: Vec<Vec<Option<&SchemeKind>>> = if card.security.is_empty() {
-        // Cards that declare schemes without requiring one mean that one is needed.
-        card.security_schemes
-            .iter()
-            .map(|scheme| vec![Some(&scheme.kind)])
-            .collect()
-    } else {
-        let kinds = |names: &[(String, Vec<String>)]| {
-            names.iter().map(|(name, _)| kind(card, name)).collect()
-        };
-        card.security
-            .iter()
-            .map(|alternative| kinds(&alternative.schemes))
-            .collect()
-    };
-    for alternative in &alternatives {
-        let met: Result<Vec<_>, String> =
-            alternative.iter().map(|kind| credential(*kind)).collect();
-        match met {
-            Ok(credentials) => {
-                let mut found: Vec<Credential> = Vec::new();
-                for credential in credentials.into_iter().flatten() {
-                    if !found
-                        .iter()
-                        .any(|other| other.variables() == credential.variables())
-                    {
-                        found.push(credential);
-                    }
-                }
-                return found;
-            }
-            Err(problem) => {
-                first_problem.get_or_insert(problem);
-            }
+    match entry(card, &Means::Nameable) {
+        Entry::With(credentials) => credentials,
+        Entry::Free => Vec::new(),
+        Entry::Closed(alternatives) => {
+            notes.push(alternatives.first().map_or_else(
+                || {
+                    "The snippets leave out the credentials that the card asks for: it describes them in a form that \
+                     is not understood."
+                        .to_owned()
+                },
+                |alternative| left_out(alternative),
+            ));
+            Vec::new()
         }
     }
-    notes.extend(first_problem);
-    Vec::new()
 }
 
-fn kind<'a>(card: &'a AgentCard, name: &str) -> Option<&'a SchemeKind> {
-    let scheme = card
-        .security_schemes
-        .iter()
-        .find(|scheme| scheme.name == name)?;
-    Some(&scheme.kind)
-}
-
-/// What one scheme asks for: nothing, a credential, or something a snippet cannot give.
-fn credential(kind: Option<&SchemeKind>) -> Result<Option<Credential>, String> {
-    let leaves_out = |what: &str| {
-        Err(format!(
-            "The snippets leave out what the card asks for: {what}."
-        ))
-    };
-    match kind {
-        Some(SchemeKind::None) => Ok(None),
-        Some(SchemeKind::Http { scheme, .. }) if !scheme.eq_ignore_ascii_case("bearer") => {
-            Ok(Some(Credential::Authorization))
+/// What of an alternative no snippet can give.
+fn left_out(alternative: &[AskedScheme<'_>]) -> String {
+    let obstacle = alternative.iter().find_map(|asked| credential(asked).err());
+    let what = match obstacle {
+        Some(Obstacle::NoPlace) => "an API key without a place in the request".to_owned(),
+        Some(Obstacle::Certificate) => "a client certificate (mutual TLS)".to_owned(),
+        Some(Obstacle::Unknown(label)) => {
+            format!("“{}”, a scheme of its own", text::line(label, text::LINE))
         }
-        Some(
-            SchemeKind::Http { .. } | SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. },
-        ) => Ok(Some(Credential::Bearer)),
-        Some(SchemeKind::ApiKey {
-            location,
-            parameter,
-        }) => match location.as_str() {
-            "header" if is_token(parameter) => Ok(Some(Credential::HeaderKey(parameter.clone()))),
-            "cookie" if is_token(parameter) => Ok(Some(Credential::CookieKey(parameter.clone()))),
-            "query" if !parameter.is_empty() && parameter.len() <= NAME => {
-                Ok(Some(Credential::QueryKey(parameter.clone())))
-            }
-            _ => leaves_out("an API key at a place that HTTP does not know"),
-        },
-        Some(SchemeKind::MutualTls) => leaves_out("a client certificate (mutual TLS)"),
-        Some(SchemeKind::Other { label }) => leaves_out(&format!(
-            "“{}”, a scheme of its own",
-            text::line(label, text::LINE)
-        )),
-        None => leaves_out("a scheme that it does not explain"),
-    }
-}
-
-/// Whether a name may stand in a header (RFC 9110 section 5.6.2).
-fn is_token(name: &str) -> bool {
-    let special = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty()
-        && name.len() <= NAME
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || special(byte))
+        Some(Obstacle::Unexplained) | None => "a scheme that it does not explain".to_owned(),
+    };
+    format!("The snippets leave out what the card asks for: {what}.")
 }
 
 fn required_extensions(card: &AgentCard, notes: &mut Vec<String>) {

@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::agents::snippet::Credential;
-use crate::agents::snippet::Dialect;
-use crate::agents::snippet::Place;
-use crate::agents::snippet::Plan;
-use crate::agents::snippet::Snippet;
+use super::{Credential, Dialect, Generation, Place, Plan, Snippet};
 use crate::pages::quote::python;
 
 /// The snippet. The registry gives the card; what the agent asks for goes to the agent alone, which is why
@@ -26,9 +22,9 @@ pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
         "async def main():\n    async with httpx.AsyncClient() as registry, {agent_client} as http:\n        \
          card = await A2ACardResolver(registry, base_url={resolver}).get_agent_card()\n"
     );
-    let (version, code) = match plan.dialect {
-        Dialect::V1JsonRpc | Dialect::V1Rest => {
-            let bindings = match plan.dialect {
+    let (version, code) = match plan.generation() {
+        Generation::V1 => {
+            let bindings = match plan.route.dialect {
                 Dialect::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
                 _ => "",
             };
@@ -43,7 +39,7 @@ pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
             );
             (">=1.3,<2", format!("{}{begin}{talk}", head(imports, "")))
         }
-        Dialect::V03JsonRpc => {
+        Generation::V03 => {
             let imports = "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
                  from a2a.client.helpers import create_text_message_object\n";
             let talk = format!(
@@ -57,7 +53,7 @@ pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
                 format!("{}{begin}{talk}", head(imports, "")),
             )
         }
-        Dialect::V02JsonRpc => {
+        Generation::V02 => {
             let imports = "from a2a.client import A2ACardResolver, A2AClient\n\
                  from a2a.types import Message, MessageSendParams, Part, Role, SendMessageRequest, TextPart\n";
             let talk = format!(

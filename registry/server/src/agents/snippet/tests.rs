@@ -5,12 +5,11 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use a2a_card::AgentCard;
+use a2a_client::choice::{Entry, Given, Means, entry, routes};
 use serde_json::{Value, json};
 
+use super::plan::plan;
 use super::*;
-use crate::agents::snippet::plan::Credential;
-use crate::agents::snippet::plan::Dialect;
-use crate::agents::snippet::plan::plan;
 use crate::pages::quote;
 
 const PLACE: Place<'_> = Place {
@@ -464,7 +463,7 @@ fn the_cards_order_decides_between_what_is_spoken() {
         interface("HTTP+JSON", "1.0", ""),
         interface("JSONRPC", "1.0", "")
     ])));
-    assert_eq!(chosen.unwrap().dialect, Dialect::V1Rest);
+    assert_eq!(chosen.unwrap().route.dialect, Dialect::V1Rest);
     assert_eq!(
         plan(&open(json!([interface("GRPC", "1.0", "")]))).unwrap_err(),
         NoPlan::NoneSpoken
@@ -514,4 +513,81 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
         "{:?}",
         unread.notes
     );
+}
+
+/// Whoever has everything a card can ask for: a token, a key and no header of their own.
+fn everything() -> Means<'static> {
+    Means::Given(Given {
+        bearer: true,
+        api_key: true,
+        headers: Vec::new(),
+    })
+}
+
+#[test]
+fn a_snippet_calls_as_send_does() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../card/tests/data");
+    let mut compared = 0;
+    for family in std::fs::read_dir(folder).unwrap() {
+        for file in std::fs::read_dir(family.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let Ok(parsed) = a2a_card::parse(&std::fs::read(&path).unwrap()) else {
+                continue;
+            };
+            let card = parsed.card;
+            let (Ok(shown), Ok(sent)) = (plan(&card), routes(&card)) else {
+                assert!(routes(&card).is_err(), "{path:?}");
+                continue;
+            };
+            assert_eq!(shown.route, sent[0], "{path:?}");
+            compared += 1;
+            // Where the card leaves a choice, or asks in no known way, a page has less to send.
+            let asked = entry(&card, &Means::Nameable);
+            if let (Entry::With(named), Entry::With(given)) = (asked, entry(&card, &everything())) {
+                assert_eq!(shown.credentials, named, "{path:?}");
+                assert_eq!(named, given, "{path:?}");
+            }
+        }
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+#[test]
+fn one_key_goes_to_every_place_the_card_names() {
+    let schemes = json!({
+        "a": {"apiKeySecurityScheme": {"location": "header", "name": "X-A"}},
+        "b": {"apiKeySecurityScheme": {"location": "query", "name": "b"}},
+        "c": {"apiKeySecurityScheme": {"location": "query", "name": "c d"}},
+    });
+    let asked = card(
+        json!([interface("JSONRPC", "1.0", "")]),
+        schemes,
+        json!([{"schemes": {"a": {}, "b": {}, "c": {}}}]),
+        &[],
+    );
+    let made = snippets(&asked, PLACE).unwrap();
+    assert_eq!(made.variables.len(), 1, "{:?}", made.variables);
+    let code = &made.snippets[0].code;
+    assert!(argument(code, "-H").contains(&"X-A: K Y".to_owned()));
+    assert!(
+        code.contains("&b='\"$A2A_API_KEY\"'&c+d='\"$A2A_API_KEY\""),
+        "{code}"
+    );
+    assert_eq!(made.snippets[3].code.matches("--api-key").count(), 1);
+}
+
+#[test]
+fn a_scheme_that_is_named_and_not_declared_is_what_its_name_says() {
+    let asked = |name: &str| {
+        let security = json!([{"schemes": {name: {}}}]);
+        let interfaces = json!([interface("JSONRPC", "1.0", "")]);
+        plan(&card(interfaces, json!({}), security, &[])).unwrap()
+    };
+    let bearer = asked("bearer");
+    assert_eq!(
+        (bearer.credentials, bearer.notes.len()),
+        (vec![Credential::Bearer], 0)
+    );
+    let own = asked("dance");
+    assert_eq!((own.credentials.len(), own.notes.len()), (0, 1));
 }

@@ -3,8 +3,7 @@
 use a2a_card::{AgentCard, Interface, RankedInterface, Spoken, ranked_interfaces};
 use url::Url;
 
-use super::TalkError;
-use super::error::shorten;
+use crate::error::shorten;
 
 /// A way of speaking A2A: a binding and a generation of shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,20 +17,16 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The dialect in words, such as `1.0 over JSON-RPC`.
+    /// Whether the shapes are those of 1.0.
     #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::V1JsonRpc => "1.0 over JSON-RPC",
-            Self::V1Rest => "1.0 over HTTP+JSON",
-            Self::V0JsonRpc => "0.2/0.3 over JSON-RPC",
-        }
+    pub const fn is_v1(self) -> bool {
+        matches!(self, Self::V1JsonRpc | Self::V1Rest)
     }
 }
 
-/// An interface this client can speak to.
-#[derive(Debug, Clone)]
-pub(super) struct Route {
+/// An interface that can be spoken to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
     /// The interface as the card lists it.
     pub interface: Interface,
     /// Its address.
@@ -40,7 +35,42 @@ pub(super) struct Route {
     pub dialect: Dialect,
 }
 
-/// What this client speaks, each way with its dialect. An undated JSON-RPC interface is first spoken to in
+impl Route {
+    /// The tenant that every request names: in the path over HTTP+JSON, else among the parameters.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        let tenant = self.interface.tenant.as_deref();
+        tenant.filter(|tenant| !tenant.is_empty())
+    }
+
+    /// The address of an operation over HTTP+JSON: below the interface's, behind the tenant where there is
+    /// one. Segments are escaped, so neither a tenant nor a task id can lead to another path; the address's
+    /// query stays.
+    #[must_use]
+    pub fn below(&self, segments: &[&str]) -> Url {
+        let mut url = self.url.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty();
+            path.extend(self.tenant());
+            path.extend(segments);
+        }
+        url
+    }
+}
+
+/// Why no interface of a card can be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRoute {
+    /// The card lists none.
+    NoInterface,
+    /// The card lists some, and none can be used.
+    NoneUsable {
+        /// Why not, interface by interface, shortened.
+        reasons: String,
+    },
+}
+
+/// What is spoken here, each way with its dialect. An undated JSON-RPC interface is first spoken to in
 /// the older shapes, since only cards before 0.2.5 may leave the version out, then in the newer ones; an
 /// agent that does not know a method says so.
 const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
@@ -70,15 +100,18 @@ const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
 /// At most this many reasons are told where no interface can be used.
 const MAX_REASONS: usize = 4;
 
-/// The ways to reach the agent, in the order to try them.
-pub(super) fn routes(card: &AgentCard) -> Result<Vec<Route>, TalkError> {
+/// The ways to reach the agent, in the order to try them; at least one.
+///
+/// # Errors
+/// Why the card names no way.
+pub fn routes(card: &AgentCard) -> Result<Vec<Route>, NoRoute> {
     if card.interfaces.is_empty() {
-        return Err(TalkError::NoInterface);
+        return Err(NoRoute::NoInterface);
     }
     let ranked = ranked_interfaces(card, &SPOKEN.map(|(spoken, _)| spoken));
     let routes: Vec<Route> = ranked.iter().filter_map(route).collect();
     if routes.is_empty() {
-        return Err(TalkError::NoneUsable {
+        return Err(NoRoute::NoneUsable {
             reasons: reasons(&ranked),
         });
     }
@@ -114,6 +147,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
     use super::*;
+    use crate::TalkError;
 
     fn card(interfaces: &[(&str, &str, Option<&str>)]) -> AgentCard {
         AgentCard {
@@ -176,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_card_that_cannot_be_spoken_to_says_why() {
-        assert_eq!(routes(&card(&[])).unwrap_err(), TalkError::NoInterface);
+        assert_eq!(routes(&card(&[])).unwrap_err(), NoRoute::NoInterface);
         for (binding, version) in [
             ("GRPC", "1.0"),
             ("JSONRPC", "0.1"),
@@ -184,7 +218,7 @@ mod tests {
             ("JSONRPC", "1x"),
         ] {
             let error = routes(&card(&[("http://h/", binding, Some(version))])).unwrap_err();
-            let TalkError::NoneUsable { reasons } = &error else {
+            let NoRoute::NoneUsable { reasons } = &error else {
                 panic!("{error:?}")
             };
             assert!(
@@ -194,9 +228,12 @@ mod tests {
         }
         for url in ["", "/relative", "ftp://h/", "host:443", "http://"] {
             let error = routes(&card(&[(url, "JSONRPC", Some("1.0"))])).unwrap_err();
+            let NoRoute::NoneUsable { reasons } = &error else {
+                panic!("{error:?}")
+            };
             assert!(
-                error.to_string().contains("is no address to call"),
-                "{url}: {error:?}"
+                reasons.contains("is no address to call"),
+                "{url}: {reasons}"
             );
         }
     }
@@ -204,7 +241,8 @@ mod tests {
     #[test]
     fn a_long_list_of_interfaces_stays_one_short_line() {
         let many = vec![("http://h/some/long/path/of/an/address", "GRPC", Some("1.0")); 5000];
-        let message = routes(&card(&many)).unwrap_err().to_string();
+        let error = TalkError::from(routes(&card(&many)).unwrap_err());
+        let message = error.to_string();
         assert!(message.contains("4996 more"), "{message}");
         assert!(message.chars().count() < 400, "{message}");
     }

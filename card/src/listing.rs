@@ -1,0 +1,74 @@
+//! Every rule there is, and their listing for people.
+
+use std::sync::LazyLock;
+
+use crate::lint::LINT;
+use crate::refusal::REFUSAL;
+use crate::rule::Rule;
+use crate::rules::{CONVERSION, READING};
+use crate::signature::SIGNATURE;
+
+/// Every rule there is: those that [`crate::ParseError`] names, those of reading, of the linter, of the
+/// conversions, and those about verified signatures, each table in its own order.
+///
+/// ```
+/// let rules = a2a_card::rules();
+/// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
+/// ```
+pub fn rules() -> &'static [Rule] {
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        let of_lint: Vec<Rule> = LINT.iter().map(|row| row.rule).collect();
+        [REFUSAL, READING, &of_lint, CONVERSION, SIGNATURE].concat()
+    });
+    &ALL
+}
+
+/// All rules as a Markdown table: identifier, severity, section, what is wanted, how to mend a breach.
+///
+/// ```
+/// assert!(a2a_card::rules_table().contains("| `endpoint.http` | warning |"));
+/// ```
+pub fn rules_table() -> String {
+    let mut table = String::from(
+        "| rule | severity | section | wanted | to mend it |\n|---|---|---|---|---|\n",
+    );
+    for rule in rules() {
+        let cells = [rule.section, rule.summary, rule.hint].map(|text| text.replace('|', "\\|"));
+        table.push_str(&format!(
+            "| `{}` | {} | {} |\n",
+            rule.id,
+            rule.severity.as_str(),
+            cells.join(" | ")
+        ));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_every_rule_is_told_in_full() {
+        let ids: BTreeSet<_> = rules().iter().map(|rule| rule.id).collect();
+        assert_eq!(ids.len(), rules().len());
+        for rule in rules() {
+            assert!(rule.id.contains('.'), "{}", rule.id);
+            for text in [rule.section, rule.summary, rule.hint] {
+                assert!(!text.is_empty() && !text.contains('\n'), "{}", rule.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_has_a_row_of_five_cells() {
+        let table = rules_table();
+        assert_eq!(table.lines().count(), rules().len() + 2);
+        for line in table.lines() {
+            let cells = line.replace("\\|", "").matches('|').count();
+            assert_eq!(cells, 6, "{line}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Why a document is not read at all, and the rule that it breaks.
+
+use crate::rule::Rule;
+use crate::rule::Severity::Error;
+use crate::scan::MAX_DEPTH;
+
+/// Largest card that is read: 1 MiB.
+pub const MAX_CARD_BYTES: usize = 1 << 20;
+
+/// Why there is no card to read. Each displays as one line for the card's publisher.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The body is larger than [`MAX_CARD_BYTES`].
+    #[error("the card has {size} bytes, more than the {MAX_CARD_BYTES} that are read")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// Arrays and objects are nested beyond [`MAX_DEPTH`].
+    #[error("the card nests arrays and objects deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    /// The bytes are no JSON.
+    #[error("not JSON: {text} (line {line}, column {column})")]
+    NotJson {
+        /// Where the parser gave up, from 1.
+        line: usize,
+        /// The byte in that line, from 1; 0 stands for the end of the line before.
+        column: usize,
+        /// What it missed there.
+        text: String,
+    },
+    /// The document is something else than a card.
+    #[error("not an agent card: {reason}")]
+    NotACard {
+        /// What it is, or what it lacks.
+        reason: String,
+    },
+}
+
+const TOO_LARGE: Rule = Rule::new(
+    "document.too-large",
+    Error,
+    "registry",
+    "at most 1 MiB",
+    "shorten the card, or move details to an extended card",
+);
+const TOO_DEEP: Rule = Rule::new(
+    "document.too-deep",
+    Error,
+    "registry",
+    "arrays and objects at most 64 levels deep",
+    "flatten the document",
+);
+const NOT_JSON: Rule = Rule::new(
+    "document.not-json",
+    Error,
+    "RFC 8259",
+    "JSON in UTF-8",
+    "correct the document where its reading ends",
+);
+const NOT_A_CARD: Rule = Rule::new(
+    "document.not-a-card",
+    Error,
+    "1.0 §4.4.1",
+    "an object with the agent's `name`",
+    "publish the agent card here",
+);
+
+/// All of them.
+pub(crate) static REFUSAL: &[Rule] = &[TOO_LARGE, TOO_DEEP, NOT_JSON, NOT_A_CARD];
+
+impl ParseError {
+    /// The rule that the document breaks.
+    pub fn rule(&self) -> &'static Rule {
+        match self {
+            ParseError::TooLarge { .. } => &TOO_LARGE,
+            ParseError::TooDeep => &TOO_DEEP,
+            ParseError::NotJson { .. } => &NOT_JSON,
+            ParseError::NotACard { .. } => &NOT_A_CARD,
+        }
+    }
+}

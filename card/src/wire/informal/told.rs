@@ -1,0 +1,291 @@
+//! Reading what such a member says.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::names::{NAMES, is_demand};
+use crate::finding::Findings;
+use crate::member::{self, Length, MAX_LIST, folded};
+use crate::pointer::Pointer;
+use crate::wire::v0_2::labelled;
+use crate::wire::{security, v1_0};
+use crate::{SchemeKind, SecurityRequirement, SecurityScheme};
+
+/// Members of those that say the same one level lower.
+const INNER_NAMES: [&str; 14] = [
+    "scheme",
+    "schemes",
+    "type",
+    "types",
+    "method",
+    "methods",
+    "mechanism",
+    "mechanisms",
+    "supported",
+    "supportedschemes",
+    "supportedmethods",
+    "supportedtypes",
+    "mode",
+    "protocol",
+];
+
+/// Members of those that say whether anything is asked for.
+const INNER_FLAGS: [&str; 5] = ["required", "mandatory", "enabled", "enforced", "needed"];
+
+/// A label of a publisher's own is at most this long; longer ones explain something.
+const MAX_LABEL_CHARS: usize = 64;
+
+/// What a member says of credentials.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    /// The schemes that could be read, of which any one will do. Each name once.
+    schemes: Vec<SecurityScheme>,
+    /// Their names.
+    names: HashSet<String>,
+    /// Whether credentials are needed, where that is said outright.
+    required: Option<bool>,
+    /// Whether something is said that could not be read.
+    vague: bool,
+}
+
+impl Told {
+    /// What the value of a member that says which credentials are asked for comes to.
+    pub(crate) fn by(value: &Value) -> Self {
+        let mut told = Told::default();
+        told.read(value);
+        told
+    }
+
+    /// Whether credentials are asked for, as far as this says: outright, by naming schemes that all ask for
+    /// something, or by words that could not be read.
+    pub(crate) fn demands(&self) -> bool {
+        let named = !self.schemes.is_empty() && self.schemes.iter().all(is_closed);
+        self.required.unwrap_or(named || self.vague)
+    }
+
+    /// Whether anything is asked for, be it of some callers only.
+    pub(crate) fn asks(&self) -> bool {
+        self.demands() || self.schemes.iter().any(is_closed)
+    }
+
+    /// Whether it is said outright that a caller need not bring anything.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.required == Some(false)
+    }
+
+    /// The schemes and the alternatives that they are; without any where nothing could be read, or where
+    /// schemes that ask for nothing stand beside a demand.
+    pub(crate) fn into_schemes(self) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
+        let Told {
+            mut schemes,
+            required,
+            ..
+        } = self;
+        if required == Some(true) {
+            schemes.retain(is_closed);
+        }
+        let mut alternatives: Vec<SecurityRequirement> = schemes
+            .iter()
+            .map(|scheme| SecurityRequirement {
+                schemes: vec![(scheme.name.clone(), Vec::new())],
+            })
+            .collect();
+        if required == Some(false) && schemes.iter().all(is_closed) {
+            alternatives.push(SecurityRequirement::default());
+        }
+        (schemes, alternatives)
+    }
+
+    /// Adds what another member of the same card says.
+    pub(super) fn join(&mut self, other: Told) {
+        for scheme in other.schemes {
+            self.add(&scheme.name, scheme.kind, scheme.description);
+        }
+        if let Some(flag) = other.required {
+            self.flag(flag);
+        }
+        self.vague |= other.vague;
+    }
+
+    pub(super) fn read(&mut self, value: &Value) {
+        match value {
+            Value::Null => {}
+            Value::Bool(flag) => self.flag(*flag),
+            Value::Number(_) => self.vague = true,
+            Value::String(text) => self.text(text),
+            Value::Array(list) => {
+                for element in list.iter().take(MAX_LIST) {
+                    if is_blank(element) {
+                        self.vague = true;
+                    } else {
+                        self.read(element);
+                    }
+                }
+            }
+            Value::Object(object) => self.object(object),
+        }
+    }
+
+    /// A demand once made stays.
+    fn flag(&mut self, flag: bool) {
+        self.required = Some(flag || self.required == Some(true));
+    }
+
+    fn text(&mut self, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(flag) = flag_of(text) {
+            self.flag(flag);
+            return;
+        }
+        let is_label = text.chars().count() <= MAX_LABEL_CHARS
+            && !text.contains(char::is_whitespace)
+            && !text.contains("://");
+        match labelled(text) {
+            SchemeKind::Other { .. } if !is_label => self.vague = true,
+            kind => self.add(text, kind, None),
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Value>) {
+        let before = (self.schemes.len(), self.required);
+        let is_scheme = self.scheme(object);
+        if !is_scheme {
+            for (name, value) in object {
+                let name = folded(name);
+                if INNER_NAMES.contains(&name.as_str()) || NAMES.contains(&name.as_str()) {
+                    self.read(value);
+                }
+            }
+            if self.schemes.len() == before.0 {
+                self.keyed(object);
+            }
+        }
+        for (name, value) in object {
+            if INNER_FLAGS.contains(&folded(name).as_str()) || is_demand(name) {
+                self.demand(value);
+            }
+        }
+        // Of 0.1 an empty list of schemes is said to ask for nothing, whatever stands beside it.
+        let open = object.get("schemes").and_then(Value::as_array);
+        let open = open.is_some_and(Vec::is_empty);
+        let silent = !is_scheme && (self.schemes.len(), self.required) == before;
+        self.vague |= silent && !open && !object.values().all(is_blank);
+    }
+
+    /// Reads an object that describes one scheme, in the form of any version; false where it does not.
+    fn scheme(&mut self, object: &Map<String, Value>) -> bool {
+        let text = |name: &str| {
+            let text = object.get(name)?.as_str()?.trim();
+            (!text.is_empty() && flag_of(text).is_none()).then_some(text)
+        };
+        let wrapped = v1_0::WRAPPERS.iter().any(|name| object.contains_key(*name));
+        let (label, named) = match (text("type"), text("scheme")) {
+            (Some(kind), _) => (kind, None),
+            (None, Some(scheme)) => (scheme, Some(labelled(scheme))),
+            (None, None) if wrapped => ("scheme", None),
+            (None, None) => return false,
+        };
+        let read = match named {
+            // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
+            Some(
+                kind @ (SchemeKind::Oauth2 { .. }
+                | SchemeKind::OpenIdConnect { .. }
+                | SchemeKind::MutualTls
+                | SchemeKind::None),
+            ) => Some((kind, None)),
+            _ => scheme(object.clone()),
+        };
+        let Some((kind, description)) = read else {
+            return false;
+        };
+        self.add(text("id").unwrap_or(label), kind, description);
+        true
+    }
+
+    /// Reads an object whose members are named by schemes: `{"bearer": {…}}`.
+    fn keyed(&mut self, object: &Map<String, Value>) {
+        for (name, value) in object {
+            let kind = labelled(name);
+            match (&kind, value) {
+                (SchemeKind::Other { .. }, _) | (_, Value::Bool(false)) => {}
+                (_, Value::Bool(true)) => self.add(name, kind, None),
+                (SchemeKind::None, _) | (_, Value::Null) => self.vague = true,
+                (_, Value::Object(inner)) => {
+                    let mut described = inner.clone();
+                    described
+                        .entry("type")
+                        .or_insert_with(|| name.as_str().into());
+                    let (kind, description) = scheme(described).unwrap_or((kind, None));
+                    self.add(name, kind, description);
+                }
+                _ => self.add(name, kind, None),
+            }
+        }
+    }
+
+    /// What a member says that is called a demand: yes, no, or the scheme that is demanded.
+    pub(super) fn demand(&mut self, value: &Value) {
+        match value {
+            Value::Bool(flag) => self.flag(*flag),
+            Value::String(text) => match (flag_of(text.trim()), labelled(text)) {
+                (Some(flag), _) => self.flag(flag),
+                (None, SchemeKind::Other { .. }) => self.vague |= !is_blank(value),
+                (None, kind) => self.add(text.trim(), kind, None),
+            },
+            other => self.vague |= !is_blank(other),
+        }
+    }
+
+    /// Adds a scheme unless there is one of that name, or more of them than are read.
+    fn add(&mut self, name: &str, kind: SchemeKind, description: Option<String>) {
+        let out = &mut Findings::default();
+        let name = member::bounded(name.to_owned(), &Pointer::Root, Length::Line, out);
+        let Some(name) = name.filter(|_| self.schemes.len() < MAX_LIST) else {
+            return;
+        };
+        if self.names.insert(name.clone()) {
+            self.schemes.push(SecurityScheme {
+                name,
+                kind,
+                description,
+            });
+        }
+    }
+}
+
+/// A scheme as the versions describe one; what is odd about it has no finding of its own here.
+fn scheme(object: Map<String, Value>) -> Option<(SchemeKind, Option<String>)> {
+    let out = &mut Findings::default();
+    security::scheme(Value::Object(object), &Pointer::Root, out)
+}
+
+/// Whether a scheme asks a caller for anything.
+fn is_closed(scheme: &SecurityScheme) -> bool {
+    scheme.kind != SchemeKind::None
+}
+
+/// A text that is an answer to whether something is needed.
+pub(crate) fn flag_of(text: &str) -> Option<bool> {
+    match folded(text).as_str() {
+        "true" | "yes" | "required" | "mandatory" | "enabled" | "always" => Some(true),
+        "false" | "no" | "notrequired" | "notneeded" | "optional" | "disabled" | "never" => {
+            Some(false)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value says nothing.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}

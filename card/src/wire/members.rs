@@ -1,0 +1,42 @@
+//! The names of a card's members, in any version and beyond.
+
+use crate::member::is_spelling;
+
+/// Members under which a whole card, or the part with its name, is found in real documents.
+pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
+
+/// The members of a card in any version.
+pub(crate) const CARD_MEMBERS: [&str; 21] = [
+    "name",
+    "description",
+    "version",
+    "provider",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "protocolVersion",
+    "capabilities",
+    "supportsAuthenticatedExtendedCard",
+    "authentication",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "documentationUrl",
+    "iconUrl",
+    "signatures",
+];
+
+/// Whether the name, in either spelling, is that of a member that speaks of security in some version.
+pub(crate) fn is_security_member(name: &str) -> bool {
+    const MEMBERS: [&str; 4] = [
+        "security",
+        "securityRequirements",
+        "securitySchemes",
+        "authentication",
+    ];
+    MEMBERS.iter().any(|known| is_spelling(name, known))
+}
