@@ -6,10 +6,11 @@ mod requests;
 mod targets;
 
 use serde_json::json;
-use tempfile::TempDir;
 
+use crate::support::api::Api;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Api, Serving, Setup, seq};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -28,9 +29,7 @@ fn card(name: &str) -> String {
 
 /// A registry with one approved agent, which must be there and the same after whatever a test does.
 struct House {
-    folder: TempDir,
     origin: Origin,
-    setup: Setup,
     registry: Serving,
     agent: String,
     domain: String,
@@ -43,26 +42,20 @@ impl House {
     }
 
     async fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
-        let folder = TempDir::new().unwrap();
-        let setup = change(Setup::new(folder.path()).argument("--approve-all"));
+        let setup = change(Setup::new().approve_all());
         let registry = setup.start().await;
-        Self::furnish(folder, setup, registry).await
+        Self::furnish(registry).await
     }
 
     /// Registers the agent at a registry that serves.
-    async fn furnish(folder: TempDir, setup: Setup, registry: Serving) -> Self {
+    async fn furnish(registry: Serving) -> Self {
         let origin = Origin::start();
         let bytes = card("Fernweh");
         origin.answer(CARD, Reply::json(bytes.clone()));
-        let mut feed = registry.api.events(0).await;
-        let domain = registry.api.register(&origin.url(CARD)).await;
-        let approved = feed.until("agent.approved").await;
-        registry.api.indexed(seq(&approved)).await;
-        let agent = approved["subject"].as_str().unwrap().to_owned();
+        let agent = registry.publish(&origin.url(CARD)).await;
+        let domain = origin.address().to_string();
         Self {
-            folder,
             origin,
-            setup,
             registry,
             agent,
             domain,

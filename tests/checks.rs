@@ -10,7 +10,7 @@ use a2a_registry_store::frontier::LeaseWish;
 
 use crate::leases;
 use crate::support::both_databases;
-use crate::support::stage::options;
+use crate::support::database::options;
 
 const NOW: i64 = 1_795_000_000_000_000;
 const SECOND: i64 = 1_000_000;
@@ -77,118 +77,174 @@ async fn row(store: &Store, id: i64) -> domain::Model {
     domains_by_ids(store, &[id]).await.unwrap().remove(0)
 }
 
-both_databases! {
-    /// Of one address block two hosts are asked at once, for whatever reason, and a host that was asked rests.
-    async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
-        let (store, ids) = with((0..3).map(due), url).await;
-        let first = look(&store, NOW).await.unwrap();
-        assert_eq!(first.domain.id, ids[2], "it waits longest");
-        assert!(first.may_ask_host);
-        assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
-        assert_eq!(look(&store, NOW).await, None, "the block is busy");
-        // Nor is a visit made there meanwhile.
-        let write = store.write().await.unwrap();
-        write.domain_make_due(ids[0], NOW).await.unwrap();
-        write.commit().await.unwrap();
-        assert_eq!(visits(&store, NOW).await, [0; 0]);
+both_databases!(
+    a_look_counts_as_a_visit_to_its_block,
+    a_host_that_is_busy_or_rests_is_passed_over,
+    the_first_visit_goes_before_the_first_look,
+    a_wish_during_a_look_is_kept,
+    a_wish_does_not_go_past_an_opt_out,
+    a_long_rest_leaves_the_name_servers,
+    a_deleted_domain_is_not_looked_at,
+    a_late_end_leaves_the_next_lease_alone,
+    a_host_without_a_block_need_not_rest
+);
 
-        end(&store, &first, NOW).await;
-        assert_eq!(visits(&store, NOW).await, [ids[0]]);
-        assert_eq!(look(&store, NOW).await, None, "the visit has taken its place");
-        let rested = row(&store, ids[2]).await;
-        assert_eq!((rested.lease, rested.leased_until), (None, None));
-        assert_eq!(rested.not_before, NOW + 60 * SECOND);
-        assert_eq!(rested.visit_due_at, Some(NOW + HOUR), "what is due later stays");
-    }
+/// Of one address block two hosts are asked at once, for whatever reason, and a host that was asked rests.
+async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
+    let (store, ids) = with((0..3).map(due), url).await;
+    let first = look(&store, NOW).await.unwrap();
+    assert_eq!(first.domain.id, ids[2], "it waits longest");
+    assert!(first.may_ask_host);
+    assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
+    assert_eq!(look(&store, NOW).await, None, "the block is busy");
+    // Nor is a visit made there meanwhile.
+    let write = store.write().await.unwrap();
+    write.domain_make_due(ids[0], NOW).await.unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(visits(&store, NOW).await, [0; 0]);
 
-    /// A host that is being visited, or rests, is not asked for proofs; elsewhere looking goes on.
-    async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
-        let resting = domain::Model { not_before: NOW + 1, ..due(9) };
-        let visited = domain::Model { visit_due_at: Some(NOW), network: None, ..due(8) };
-        let free = domain::Model { network: None, ..due(1) };
-        let (store, ids) = with([resting, visited, free], url).await;
-        assert_eq!(visits(&store, NOW).await, [ids[1]]);
-        assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[2]);
-        assert_eq!(look(&store, NOW).await, None);
-        assert_eq!(look(&store, NOW + 1).await.unwrap().domain.id, ids[0]);
-        // The lease of the visit has run out, and nobody came back.
-        assert_eq!(look(&store, NOW + HOUR + 1).await.unwrap().domain.id, ids[1]);
-    }
+    end(&store, &first, NOW).await;
+    assert_eq!(visits(&store, NOW).await, [ids[0]]);
+    assert_eq!(
+        look(&store, NOW).await,
+        None,
+        "the visit has taken its place"
+    );
+    let rested = row(&store, ids[2]).await;
+    assert_eq!((rested.lease, rested.leased_until), (None, None));
+    assert_eq!(rested.not_before, NOW + 60 * SECOND);
+    assert_eq!(
+        rested.visit_due_at,
+        Some(NOW + HOUR),
+        "what is due later stays"
+    );
+}
 
-    /// Where somebody waits for the first visit only name servers are asked; the visit goes on beside it.
-    async fn the_first_visit_goes_before_the_first_look(url: &str) {
-        let new = domain::Model { created_at: NOW, not_before: NOW, network: None, ..due(1) };
-        let (store, ids) = with([domain::Model { visit_due_at: Some(NOW), ..new }], url).await;
-        let first = look(&store, NOW).await.unwrap();
-        assert!(!first.may_ask_host);
-        assert_eq!(first.domain.lease, None);
-        assert_eq!(visits(&store, NOW).await, ids);
-        assert_eq!(look(&store, NOW).await, None, "each look is taken once");
-    }
+/// A host that is being visited, or rests, is not asked for proofs; elsewhere looking goes on.
+async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
+    let resting = domain::Model {
+        not_before: NOW + 1,
+        ..due(9)
+    };
+    let visited = domain::Model {
+        visit_due_at: Some(NOW),
+        network: None,
+        ..due(8)
+    };
+    let free = domain::Model {
+        network: None,
+        ..due(1)
+    };
+    let (store, ids) = with([resting, visited, free], url).await;
+    assert_eq!(visits(&store, NOW).await, [ids[1]]);
+    assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[2]);
+    assert_eq!(look(&store, NOW).await, None);
+    assert_eq!(look(&store, NOW + 1).await.unwrap().domain.id, ids[0]);
+    // The lease of the visit has run out, and nobody came back.
+    assert_eq!(
+        look(&store, NOW + HOUR + 1).await.unwrap().domain.id,
+        ids[1]
+    );
+}
 
-    /// A wish that comes during a look is met as soon as the host has rested.
-    async fn a_wish_during_a_look_is_kept(url: &str) {
-        let (store, ids) = with([due(1)], url).await;
-        let check = look(&store, NOW).await.unwrap();
-        let write = store.write().await.unwrap();
-        write.domain_want(ids[0], NOW).await.unwrap();
-        write.commit().await.unwrap();
-        end(&store, &check, NOW).await;
-        let wanted = row(&store, ids[0]).await;
-        assert_eq!((wanted.wanted_at, wanted.visit_interval_us), (None, None));
-        assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
-    }
+/// Where somebody waits for the first visit only name servers are asked; the visit goes on beside it.
+async fn the_first_visit_goes_before_the_first_look(url: &str) {
+    let new = domain::Model {
+        created_at: NOW,
+        not_before: NOW,
+        network: None,
+        ..due(1)
+    };
+    let (store, ids) = with(
+        [domain::Model {
+            visit_due_at: Some(NOW),
+            ..new
+        }],
+        url,
+    )
+    .await;
+    let first = look(&store, NOW).await.unwrap();
+    assert!(!first.may_ask_host);
+    assert_eq!(first.domain.lease, None);
+    assert_eq!(visits(&store, NOW).await, ids);
+    assert_eq!(look(&store, NOW).await, None, "each look is taken once");
+}
 
-    /// A domain that opts out while it is looked at is visited no more, whoever asked for it meanwhile.
-    async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
-        let (store, ids) = with([due(1)], url).await;
-        let check = look(&store, NOW).await.unwrap();
-        let write = store.write().await.unwrap();
-        write.domain_want(ids[0], NOW).await.unwrap();
-        let opted_out = domain::Model { opted_out_by: Some(OptOut::Owner.into()), ..row(&store, ids[0]).await };
-        write.domain_update(&opted_out).await.unwrap();
-        write.domain_rest(ids[0]).await.unwrap();
-        write.commit().await.unwrap();
-        end(&store, &check, NOW).await;
-        assert_eq!(row(&store, ids[0]).await.visit_due_at, None);
-    }
+/// A wish that comes during a look is met as soon as the host has rested.
+async fn a_wish_during_a_look_is_kept(url: &str) {
+    let (store, ids) = with([due(1)], url).await;
+    let check = look(&store, NOW).await.unwrap();
+    let write = store.write().await.unwrap();
+    write.domain_want(ids[0], NOW).await.unwrap();
+    write.commit().await.unwrap();
+    end(&store, &check, NOW).await;
+    let wanted = row(&store, ids[0]).await;
+    assert_eq!((wanted.wanted_at, wanted.visit_interval_us), (None, None));
+    assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
+}
 
-    /// A host that rests for long does not keep its name servers from being asked: an opt-out is heard all the same.
-    async fn a_long_rest_leaves_the_name_servers(url: &str) {
-        let resting = domain::Model { not_before: NOW + 100 * HOUR, ..due(1) };
-        let (store, ids) = with([resting], url).await;
-        assert_eq!(look(&store, NOW).await, None, "it may soon have rested");
-        let check = look(&store, NOW + HOUR).await.unwrap();
-        assert_eq!((check.domain.id, check.may_ask_host), (ids[0], false));
-        assert_eq!(check.domain.lease, None);
-        assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
-    }
+/// A domain that opts out while it is looked at is visited no more, whoever asked for it meanwhile.
+async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
+    let (store, ids) = with([due(1)], url).await;
+    let check = look(&store, NOW).await.unwrap();
+    let write = store.write().await.unwrap();
+    write.domain_want(ids[0], NOW).await.unwrap();
+    let opted_out = domain::Model {
+        opted_out_by: Some(OptOut::Owner.into()),
+        ..row(&store, ids[0]).await
+    };
+    write.domain_update(&opted_out).await.unwrap();
+    write.domain_rest(ids[0]).await.unwrap();
+    write.commit().await.unwrap();
+    end(&store, &check, NOW).await;
+    assert_eq!(row(&store, ids[0]).await.visit_due_at, None);
+}
 
-    /// Of a domain that was deleted nobody looks for proofs.
-    async fn a_deleted_domain_is_not_looked_at(url: &str) {
-        let (store, ids) = with([due(1)], url).await;
-        let write = store.write().await.unwrap();
-        write.domain_end(ids[0], NOW).await.unwrap();
-        write.commit().await.unwrap();
-        assert_eq!(look(&store, NOW + HOUR).await, None);
-        assert_eq!(row(&store, ids[0]).await.check_due_at, None);
-    }
+/// A host that rests for long does not keep its name servers from being asked: an opt-out is heard all the same.
+async fn a_long_rest_leaves_the_name_servers(url: &str) {
+    let resting = domain::Model {
+        not_before: NOW + 100 * HOUR,
+        ..due(1)
+    };
+    let (store, ids) = with([resting], url).await;
+    assert_eq!(look(&store, NOW).await, None, "it may soon have rested");
+    let check = look(&store, NOW + HOUR).await.unwrap();
+    assert_eq!((check.domain.id, check.may_ask_host), (ids[0], false));
+    assert_eq!(check.domain.lease, None);
+    assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
+}
 
-    /// A look whose lease has run out ends nobody else's.
-    async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
-        let (store, ids) = with([due(1)], url).await;
-        let late = look(&store, NOW).await.unwrap();
-        let after = NOW + HOUR + 1;
-        let next = look(&store, after).await.unwrap();
-        end(&store, &late, after).await;
-        assert_eq!(row(&store, ids[0]).await.lease, next.domain.lease);
-    }
+/// Of a domain that was deleted nobody looks for proofs.
+async fn a_deleted_domain_is_not_looked_at(url: &str) {
+    let (store, ids) = with([due(1)], url).await;
+    let write = store.write().await.unwrap();
+    write.domain_end(ids[0], NOW).await.unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(look(&store, NOW + HOUR).await, None);
+    assert_eq!(row(&store, ids[0]).await.check_due_at, None);
+}
 
-    /// Where no address block is known no spacing applies.
-    async fn a_host_without_a_block_need_not_rest(url: &str) {
-        let (store, ids) = with([domain::Model { network: None, ..due(1) }], url).await;
-        let check = look(&store, NOW).await.unwrap();
-        end(&store, &check, NOW).await;
-        assert_eq!(row(&store, ids[0]).await.not_before, NOW);
-    }
+/// A look whose lease has run out ends nobody else's.
+async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
+    let (store, ids) = with([due(1)], url).await;
+    let late = look(&store, NOW).await.unwrap();
+    let after = NOW + HOUR + 1;
+    let next = look(&store, after).await.unwrap();
+    end(&store, &late, after).await;
+    assert_eq!(row(&store, ids[0]).await.lease, next.domain.lease);
+}
+
+/// Where no address block is known no spacing applies.
+async fn a_host_without_a_block_need_not_rest(url: &str) {
+    let (store, ids) = with(
+        [domain::Model {
+            network: None,
+            ..due(1)
+        }],
+        url,
+    )
+    .await;
+    let check = look(&store, NOW).await.unwrap();
+    end(&store, &check, NOW).await;
+    assert_eq!(row(&store, ids[0]).await.not_before, NOW);
 }

@@ -17,8 +17,8 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::program::{Program, registry};
-use crate::support::served::{card, ended, text};
+use crate::support::cards::card;
+use crate::support::program::{Program, ended, registry, text};
 
 async fn run(arguments: &[&str]) -> crate::support::program::Finished {
     Program::run(registry(arguments)).await

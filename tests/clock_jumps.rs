@@ -1,25 +1,21 @@
 //! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
 
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::visits::leasing::visits_give_back;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_registry_api::Vouch;
 use a2a_registry_domain::source::SourceState;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::domains::acts::{domain_recrawl, domain_vouch};
+use a2a_registry_server::visits::leasing::visits_give_back;
 use a2a_registry_store::entity::{domain, proof, source};
 use a2a_registry_store::{Handle as _, domains};
 use sea_orm::EntityTrait as _;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::LEASE;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, LEASE, Stage, card};
 
 const YEAR: Duration = Duration::days(365);
 const DOMAINS: usize = 6;
@@ -134,34 +130,43 @@ async fn everybody_is_visited(stage: &Stage) {
     }
 }
 
-both_databases! {
-    async fn a_clock_that_was_ahead_puts_nothing_off(url: &str) {
-        let stage = back_from_the_future(url).await;
-        stage.advance(Duration::MINUTE);
-        lease_nothing(&stage).await;
-        everything_is_near(&stage).await;
-        everybody_is_visited(&stage).await;
-    }
+both_databases!(
+    a_clock_that_was_ahead_puts_nothing_off,
+    nor_for_a_process_that_starts_later,
+    what_is_rightly_far_away_stays
+);
 
-    /// A process that starts when the clock is right again finds what one before it has left.
-    async fn nor_for_a_process_that_starts_later(url: &str) {
-        let stage = back_from_the_future(url).await.restart(|_| ()).await;
-        lease_nothing(&stage).await;
-        everything_is_near(&stage).await;
-        everybody_is_visited(&stage).await;
-    }
+async fn a_clock_that_was_ahead_puts_nothing_off(url: &str) {
+    let stage = back_from_the_future(url).await;
+    stage.advance(Duration::MINUTE);
+    lease_nothing(&stage).await;
+    everything_is_near(&stage).await;
+    everybody_is_visited(&stage).await;
+}
 
-    /// What is rightly far away stays: a host that wants to be left alone for a week is.
-    async fn what_is_rightly_far_away_stays(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish(&name(0), &card("Rests", "A week")).await;
-        stage.advance(Duration::days(2));
-        stage.visit(|_| Answer::Rests(600_000)).await;
-        let row = async || domains::domain_by_name(&stage.store, &name(0)).await.unwrap().unwrap();
-        let before = row().await;
-        // Nor is what a replica has planned whose clock is a little ahead, or which wrote a moment ago.
-        let behind = stage.app.now().0 - 60_000_000;
-        assert_eq!(stage.store.moments_repair(behind).await.unwrap(), 0);
-        assert_eq!(row().await, before);
-    }
+/// A process that starts when the clock is right again finds what one before it has left.
+async fn nor_for_a_process_that_starts_later(url: &str) {
+    let stage = back_from_the_future(url).await.restart(|_| ()).await;
+    lease_nothing(&stage).await;
+    everything_is_near(&stage).await;
+    everybody_is_visited(&stage).await;
+}
+
+/// What is rightly far away stays: a host that wants to be left alone for a week is.
+async fn what_is_rightly_far_away_stays(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.publish(&name(0), &card("Rests", "A week")).await;
+    stage.advance(Duration::days(2));
+    stage.visit(|_| Answer::Rests(600_000)).await;
+    let row = async || {
+        domains::domain_by_name(&stage.store, &name(0))
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let before = row().await;
+    // Nor is what a replica has planned whose clock is a little ahead, or which wrote a moment ago.
+    let behind = stage.app.now().0 - 60_000_000;
+    assert_eq!(stage.store.moments_repair(behind).await.unwrap(), 0);
+    assert_eq!(row().await, before);
 }

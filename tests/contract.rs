@@ -7,28 +7,23 @@ mod generated;
 mod sweep;
 
 use a2a_registry_api::Hit;
-use a2a_registry_server::openapi::operations::Operation;
-use a2a_registry_server::openapi::operations::all as operations;
+use a2a_registry_server::openapi::operations::{Operation, all as operations};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
+use crate::support::cards::card;
 use crate::support::http;
-use crate::support::origin::Origin;
-use crate::support::origin::Reply;
-use crate::support::prepared;
-use crate::support::program::Program;
-use crate::support::program::registry;
-use crate::support::served::Served;
-use crate::support::served::card;
-use crate::support::served::ended;
-use crate::support::served::text;
+use crate::support::origin::{Origin, Reply};
+use crate::support::program::{Program, ended, registry, text};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 /// Where the document is checked in.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
 
 /// A registry with one approved agent, and the origin that publishes its card.
-async fn with_an_agent() -> (Served, Origin, Hit) {
-    let served = Served::start(&["--approve-all"]).await;
+async fn with_an_agent() -> (Serving, Origin, Hit) {
+    let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card("Echo", "repeat")));
     served.register(&origin.url("/a.json")).await;
@@ -42,18 +37,16 @@ async fn the_document_is_the_one_checked_in() {
     let printed = Program::run(registry(["openapi"])).await;
     ended(&printed, 0, "");
     let printed = format!("{}\n", text(&printed.stdout));
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let answer = served.request(Method::GET, "/openapi.json").send().await;
     assert_eq!(answer.unwrap().text().await.unwrap(), printed);
-    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(DOCUMENT, &printed).unwrap();
     }
     let checked_in = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         checked_in == printed,
-        "the API has changed: write openapi/openapi.json anew with `{} openapi > openapi/openapi.json`, \
-         and look at what changed",
-        prepared("A2A_REGISTRY_BIN")
+        "the API has changed: look at what, and run this test with UPDATE_EXPECT=1 to write openapi/openapi.json anew"
     );
     let document: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
@@ -69,7 +62,7 @@ async fn the_document_is_the_one_checked_in() {
 /// The page to browse it comes whole from the registry.
 #[tokio::test]
 async fn the_documentation_needs_nothing_from_outside() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let moved = served.request(Method::GET, "/docs").send().await.unwrap();
     assert_eq!(moved.status(), 308);
     let page = served.request(Method::GET, "/docs/").send().await.unwrap();
@@ -122,7 +115,7 @@ async fn other_sites_may_read_what_is_public_and_nothing_else() {
             Some("*"),
             "{path}"
         );
-        let signed_in = served.admin(Method::GET, path).send().await.unwrap();
+        let signed_in = served.as_admin(Method::GET, path).send().await.unwrap();
         assert_eq!(allowed(&signed_in), None, "{path}");
         let preflight = served
             .request(Method::OPTIONS, path)
@@ -218,7 +211,7 @@ async fn cards_and_resources_are_sent_once() {
 /// An agent that may not be seen is answered like one that never was.
 #[tokio::test]
 async fn hidden_equals_missing() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card("Secret", "hide")));
     let registered = served.run(&["register", &origin.url("/a.json")]).await;

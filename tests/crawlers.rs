@@ -7,7 +7,6 @@ use a2a_registry_store::entity::{domain, source};
 use a2a_registry_store::{Handle as _, Store};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -15,28 +14,17 @@ use tokio::time::{Instant, timeout};
 
 use crate::leases;
 use crate::support::DEADLINE;
+use crate::support::cards::small_card;
 use crate::support::crew::{Crew, Held, Site, path};
+use crate::support::database::options;
 use crate::support::dice::Dice;
 use crate::support::origin::Origin;
-use crate::support::serving::Setup;
-use crate::support::stage::options;
+use crate::support::setup::Setup;
 
 /// Long ago, so that it is due now.
 const DUE: i64 = 1;
 /// Long ago too, but after [`DUE`], so that it comes after it.
 const DUE_LATER: i64 = 2;
-
-fn card(name: &str) -> String {
-    json!({
-        "name": name, "description": "d", "version": "1", "capabilities": {},
-        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
-        "supportedInterfaces": [
-            {"url": "https://agent.example/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        ],
-        "skills": [{"id": "s", "name": "s", "description": "s", "tags": ["t"]}],
-    })
-    .to_string()
-}
 
 /// A domain of that name, due then.
 fn due_domain(name: &str, due: i64) -> domain::Model {
@@ -60,7 +48,7 @@ async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec
             write.source_insert(source).await.unwrap();
         }
         let cards: Vec<String> = (0..cards)
-            .map(|at| card(&format!("Agent {domain} {at}")))
+            .map(|at| small_card(&format!("Agent {domain} {at}")))
             .collect();
         sites.push(crew.add(Site::new(domain, origin, &cards)));
     }
@@ -259,12 +247,9 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     }
     write.commit().await.unwrap();
     store.close().await.unwrap();
-    let registry = Setup::new(folder.path())
+    let registry = Setup::new()
         .database(&url)
-        .only(
-            "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n\
-             concurrency = 1000",
-        )
+        .configure("concurrency = 1000")
         .start()
         .await;
     let mut all = connected.subscribe();

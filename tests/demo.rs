@@ -4,21 +4,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::program::{Finished, Program, registry};
-use crate::support::served::text;
+use crate::support::program::{Finished, Program, registry, text};
+use crate::support::serving::{Told, started};
 
 /// A demonstration in a folder for temporary files of its own.
-async fn start(folder: &TempDir) -> (Program, String) {
+fn demo(folder: &TempDir) -> Command {
     let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let demo = Program::start(command);
-    let url = demo
-        .find(|line| {
-            let (url, _) = line.strip_prefix("listening on ")?.split_once(' ')?;
-            Some(url.to_owned())
-        })
-        .await;
-    (demo, url)
+    command
 }
 
 /// The printed command of that name, as printed.
@@ -53,7 +46,10 @@ fn leftovers(folder: &TempDir) -> Vec<String> {
 #[tokio::test]
 async fn the_three_commands_work_as_printed() {
     let folder = TempDir::new().unwrap();
-    let (demo, url) = start(&folder).await;
+    let demo = Program::start(demo(&folder));
+    let search = printed(&demo, "search").await;
+    let (_, url) = search.split_once(" --registry ").unwrap();
+    let (url, _) = url.split_once(' ').unwrap();
     assert_eq!(leftovers(&folder).len(), 1, "{:?}", leftovers(&folder));
 
     for (command, expected) in [
@@ -68,7 +64,7 @@ async fn the_three_commands_work_as_printed() {
         ("send", ["Berlin (BER) to Lisbon (LIS)", "Cheapest: "]),
     ] {
         let line = printed(&demo, command).await;
-        assert!(line.contains(&url), "{line} must name {url}");
+        assert!(line.contains(url), "{line} must name {url}");
         let finished = typed(&line).await;
         assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");
         for expected in expected {
@@ -82,7 +78,7 @@ async fn the_three_commands_work_as_printed() {
         ("Recipe Scaler", "JSONRPC 0.3"),
         ("Trip Planner", "HTTP+JSON 1.0"),
     ] {
-        let found = Program::run(registry(["search", "--registry", &url, agent])).await;
+        let found = Program::run(registry(["search", "--registry", url, agent])).await;
         let said = text(&found.stdout);
         assert!(said.contains(agent) && said.contains(speaks), "{found:#?}");
     }
@@ -94,20 +90,26 @@ async fn the_three_commands_work_as_printed() {
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
 
-/// The token it prints is the admin's, and it ends on SIGTERM as on Ctrl-C.
+/// To programs it says where it serves, and what, on one line. Its token is the admin's, and it ends on SIGTERM as on
+/// Ctrl-C.
 #[tokio::test]
 async fn the_printed_token_may_do_everything() {
     let folder = TempDir::new().unwrap();
-    let (demo, url) = start(&folder).await;
-    let token = demo
-        .find(|line| line.strip_prefix("admin token: ").map(str::to_owned))
-        .await;
-    let list = ["token", "list", "--registry", &url, "--token", &token];
+    let (demo, told) = started(demo(&folder)).await;
+    let (url, token) = (told.url(), told.admin_token().unwrap());
+    let list = ["token", "list", "--registry", url, "--token", token];
     let listed = Program::run(registry(list)).await;
     assert_eq!(listed.status.code(), Some(0), "{listed:#?}");
     let refused = Program::run(registry(&list[..4])).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
     let finished = demo.terminate().await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    let lines: Vec<Told> = finished
+        .stdout
+        .iter()
+        .filter_map(|line| Told::by(line))
+        .collect();
+    assert_eq!(lines, [told, Told::Stopped], "{finished:#?}");
+    assert_eq!(finished.stdout.len(), 2, "{finished:#?}");
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }

@@ -1,24 +1,19 @@
 //! The one queue: nobody who follows it ever misses a row (docs/model.md#events-index-and-caches).
 
-use a2a_registry_server::agents::acts::agent_resume;
-use a2a_registry_server::agents::acts::agent_suspend;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_server::agents::acts::{agent_resume, agent_suspend};
+use a2a_registry_store::Store;
 use a2a_registry_store::events::{NewEvent, events_after, events_count, highest_seq};
 use a2a_registry_store::settings::setting_get;
-use a2a_registry_store::{Handle as _, Store};
-use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use tokio::sync::{Barrier, oneshot};
 
 use crate::support::both_databases;
-use crate::support::database::Database;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
-use crate::support::stage::options;
+use crate::support::database::{Database, options, until_somebody_waits};
+use crate::support::stage::{Answer, Stage, card};
 
 fn event(subject: &str) -> NewEvent {
     NewEvent {
@@ -40,21 +35,6 @@ async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
     rows.into_iter().map(|row| row.subject).collect()
 }
 
-/// Whether some backend waits for an advisory lock, that is to append.
-async fn somebody_waits(store: &Store) -> bool {
-    let waiting = Statement::from_string(
-        DbBackend::Postgres,
-        "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
-         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-    );
-    store
-        .connection()
-        .query_one_raw(waiting)
-        .await
-        .unwrap()
-        .is_some()
-}
-
 /// Two transactions of two processes: the first to write is the last to commit. The second cannot
 /// append until the first has committed, so that a follower who reads after each commit sees both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,9 +54,7 @@ async fn interleaved_transactions_hide_nothing_on_postgres() {
         quick.events_append(vec![event("quick")]).await.unwrap();
         quick.commit().await.unwrap();
     });
-    while !somebody_waits(&follower).await {
-        tokio::task::yield_now().await;
-    }
+    until_somebody_waits(&follower).await;
     assert!(!quick.is_finished());
     assert!(follow(&follower, &mut seen).await.is_empty());
     slow.commit().await.unwrap();
@@ -107,15 +85,17 @@ async fn reversed_commits_are_followed_on_postgres() {
     assert_eq!(follow(&first, &mut seen).await, ["early"]);
 }
 
-both_databases! {
-    /// Many writers append at once while a follower reads all the time: it sees every event, once, and
-    /// the order of `seq` is the order in which the writers' commits became visible.
-    async fn a_follower_misses_nothing(url: &str) {
-        const WRITERS: usize = 8;
-        const EACH: usize = 25;
-        let store = Store::open(&options(url)).await.unwrap();
-        let start = Arc::new(Barrier::new(WRITERS + 1));
-        let writers: Vec<_> = (0..WRITERS).map(|writer| {
+both_databases!(a_follower_misses_nothing, what_is_not_committed_never_was);
+
+/// Many writers append at once while a follower reads all the time: it sees every event, once, and
+/// the order of `seq` is the order in which the writers' commits became visible.
+async fn a_follower_misses_nothing(url: &str) {
+    const WRITERS: usize = 8;
+    const EACH: usize = 25;
+    let store = Store::open(&options(url)).await.unwrap();
+    let start = Arc::new(Barrier::new(WRITERS + 1));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
             let (store, start) = (store.clone(), Arc::clone(&start));
             tokio::spawn(async move {
                 start.wait().await;
@@ -129,62 +109,76 @@ both_databases! {
                         drop(write);
                         continue;
                     }
-                    let seq = write.events_append(vec![event("filler"), event(&subject)]).await.unwrap().unwrap();
+                    let seq = write
+                        .events_append(vec![event("filler"), event(&subject)])
+                        .await
+                        .unwrap()
+                        .unwrap();
                     write.commit().await.unwrap();
-                    assert!(highest_seq(&store).await.unwrap() >= seq, "its own write is visible");
+                    assert!(
+                        highest_seq(&store).await.unwrap() >= seq,
+                        "its own write is visible"
+                    );
                 }
             })
-        }).collect();
-        let (end, mut ended) = oneshot::channel::<()>();
-        let follower = {
-            let store = store.clone();
-            tokio::spawn(async move {
-                let (mut seq, mut all) = (0, Vec::new());
-                loop {
-                    let last_round = ended.try_recv().is_ok();
-                    all.extend(follow(&store, &mut seq).await);
-                    if last_round {
-                        return all;
-                    }
-                    tokio::task::yield_now().await;
+        })
+        .collect();
+    let (end, mut ended) = oneshot::channel::<()>();
+    let follower = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let (mut seq, mut all) = (0, Vec::new());
+            loop {
+                let last_round = ended.try_recv().is_ok();
+                all.extend(follow(&store, &mut seq).await);
+                if last_round {
+                    return all;
                 }
-            })
-        };
-        start.wait().await;
-        for writer in writers {
-            writer.await.unwrap();
-        }
-        end.send(()).unwrap();
-        let all = follower.await.unwrap();
-        assert_eq!(all.iter().filter(|subject| *subject == "given up").count(), 0);
-        let kept = WRITERS * EACH * 4 / 5;
-        assert_eq!(all.len(), kept * 2);
-        assert_eq!(all.len() as u64, events_count(&store).await.unwrap());
-        let own: Vec<&String> = all.iter().filter(|subject| *subject != "filler").collect();
-        assert_eq!(own.iter().collect::<BTreeSet<_>>().len(), kept);
-        for writer in 0..WRITERS {
-            let mine: Vec<usize> = own.iter()
-                .filter_map(|subject| subject.strip_prefix(&format!("{writer}/")))
-                .map(|number| number.parse().unwrap())
-                .collect();
-            assert!(mine.is_sorted(), "one writer's events are in its order: {mine:?}");
-        }
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    start.wait().await;
+    for writer in writers {
+        writer.await.unwrap();
     }
+    end.send(()).unwrap();
+    let all = follower.await.unwrap();
+    assert_eq!(
+        all.iter().filter(|subject| *subject == "given up").count(),
+        0
+    );
+    let kept = WRITERS * EACH * 4 / 5;
+    assert_eq!(all.len(), kept * 2);
+    assert_eq!(all.len() as u64, events_count(&store).await.unwrap());
+    let own: Vec<&String> = all.iter().filter(|subject| *subject != "filler").collect();
+    assert_eq!(own.iter().collect::<BTreeSet<_>>().len(), kept);
+    for writer in 0..WRITERS {
+        let mine: Vec<usize> = own
+            .iter()
+            .filter_map(|subject| subject.strip_prefix(&format!("{writer}/")))
+            .map(|number| number.parse().unwrap())
+            .collect();
+        assert!(
+            mine.is_sorted(),
+            "one writer's events are in its order: {mine:?}"
+        );
+    }
+}
 
-    /// No events, no sequence; an event that is not committed never was.
-    async fn what_is_not_committed_never_was(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        assert_eq!(highest_seq(&store).await.unwrap(), 0);
-        let write = store.write().await.unwrap();
-        assert_eq!(write.events_append(Vec::new()).await.unwrap(), None);
-        write.events_append(vec![event("never")]).await.unwrap();
-        drop(write);
-        assert_eq!(events_count(&store).await.unwrap(), 0);
-        let write = store.write().await.unwrap();
-        write.events_append(vec![event("kept")]).await.unwrap();
-        write.commit().await.unwrap();
-        assert_eq!(events_after(&store, 0, 10).await.unwrap().len(), 1);
-    }
+/// No events, no sequence; an event that is not committed never was.
+async fn what_is_not_committed_never_was(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    assert_eq!(highest_seq(&store).await.unwrap(), 0);
+    let write = store.write().await.unwrap();
+    assert_eq!(write.events_append(Vec::new()).await.unwrap(), None);
+    write.events_append(vec![event("never")]).await.unwrap();
+    drop(write);
+    assert_eq!(events_count(&store).await.unwrap(), 0);
+    let write = store.write().await.unwrap();
+    write.events_append(vec![event("kept")]).await.unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(events_after(&store, 0, 10).await.unwrap().len(), 1);
 }
 
 /// Another process on the same database follows what this one does, what it hides above all.

@@ -14,17 +14,20 @@ use crate::support::origin::{Gate, Origin, Reply};
 use crate::support::program::{Program, registry};
 use crate::support::{both_databases, http};
 
-both_databases! {
-    /// Each test has a database of its own that takes what it is given.
-    async fn a_database_keeps_rows(url: &str) {
-        let connection = sea_orm::Database::connect(url).await.unwrap();
-        for statement in ["CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (7)"] {
-            connection.execute_unprepared(statement).await.unwrap();
-        }
-        let changed = connection.execute_unprepared("DELETE FROM t").await.unwrap();
-        assert_eq!(changed.rows_affected(), 1);
-        connection.close().await.unwrap();
+both_databases!(a_database_keeps_rows);
+
+/// Each test has a database of its own that takes what it is given.
+async fn a_database_keeps_rows(url: &str) {
+    let connection = sea_orm::Database::connect(url).await.unwrap();
+    for statement in ["CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (7)"] {
+        connection.execute_unprepared(statement).await.unwrap();
     }
+    let changed = connection
+        .execute_unprepared("DELETE FROM t")
+        .await
+        .unwrap();
+    assert_eq!(changed.rows_affected(), 1);
+    connection.close().await.unwrap();
 }
 
 /// A database goes with its test, even while connections to it are open.

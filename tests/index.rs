@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use crate::support::api::{Answer, Api};
+use crate::support::both_databases;
+use crate::support::cards::card;
 use crate::support::database::Database;
 use crate::support::origin::{Origin, Reply};
-use crate::support::served::card;
-use crate::support::serving::{ADMIN, Answer, Api, Serving, Setup, eventually};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 const AGENTS: usize = 4;
 const ENDINGS: [&str; 6] = ["pos", "idx", "term", "store", "fast", "fieldnorm"];
@@ -23,16 +26,11 @@ struct World {
     setup: Setup,
     _origin: Origin,
     serving: Serving,
-    _folder: TempDir,
 }
 
 impl World {
-    async fn of(database: Option<&Database>) -> Self {
-        let folder = TempDir::new().unwrap();
-        let mut setup = Setup::new(folder.path()).argument("--approve-all");
-        if let Some(database) = database {
-            setup = setup.database(database.url());
-        }
+    async fn of(setup: Setup) -> Self {
+        let setup = setup.approve_all();
         let origin = Origin::start();
         let serving = setup.start().await;
         for number in 0..AGENTS {
@@ -45,7 +43,6 @@ impl World {
             setup,
             _origin: origin,
             serving,
-            _folder: folder,
         };
         world.finds(AGENTS).await;
         world
@@ -124,7 +121,7 @@ fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_file_is_mended_under_way_and_at_the_start() {
-    let mut world = World::of(None).await;
+    let mut world = World::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world
             .harmed(ending, |file| fs::remove_file(file).unwrap())
@@ -135,7 +132,7 @@ async fn a_missing_file_is_mended_under_way_and_at_the_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
-    let mut world = World::of(None).await;
+    let mut world = World::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world.harmed(ending, spoil).await;
     }
@@ -143,13 +140,18 @@ async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
 }
 
 async fn patch(api: &Api, path: &str, body: &Value) -> Value {
-    let request = api.request(Method::PATCH, path).bearer_auth(ADMIN);
+    let request = api.as_admin(Method::PATCH, path);
     Answer::to(request.json(body)).await.expect(200)
 }
 
+both_databases!(
+    acts_keep_agents_in_search,
+    an_approved_change_keeps_its_agent_in_search
+);
+
 /// Every act that leaves an agent listed leaves it in every search, and the first search afterwards finds it changed.
-async fn acts_keep_agents_in_search(database: Option<&Database>) {
-    let world = World::of(database).await;
+async fn acts_keep_agents_in_search(url: &str) {
+    let world = World::of(Setup::new().database(url)).await;
     let api = world.api();
     let list = api.search("q=flights").await;
     let id = list["agents"][0]["id"].as_str().unwrap().to_owned();
@@ -197,24 +199,15 @@ async fn acts_keep_agents_in_search(database: Option<&Database>) {
 
 /// A changed card waits for a decision: the approved one is found until then, and afterwards the new one is, with no
 /// moment between them.
-async fn an_approved_change_keeps_its_agent_in_search(database: Option<&Database>) {
-    let folder = TempDir::new().unwrap();
-    let mut setup = Setup::new(folder.path());
-    if let Some(database) = database {
-        setup = setup.database(database.url());
-    }
-    let serving = setup.start().await;
+async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
+    let serving = Setup::new().database(url).start().await;
     let api = &serving.api;
     let origin = Origin::start();
     let domain = origin.address().to_string();
     let approve = async || {
-        let review = eventually("a review is open", async || {
-            let list = api.admin("/v1/reviews?state=open").await.expect(200);
-            list["reviews"].as_array()?.first().cloned()
-        })
-        .await;
-        let path = format!("/v1/reviews/{}:approve", review["id"].as_str().unwrap());
-        let decision = json!({"digest": review["digest"], "reason": "a test"});
+        let review = api.open_review(|_| true).await;
+        let path = format!("/v1/reviews/{}:approve", review.id);
+        let decision = json!({"digest": review.digest, "reason": "a test"});
         api.post(&path, &decision).await.expect(200);
     };
     origin.answer("/a.json", Reply::json(card("Agent", "search flights")));
@@ -241,34 +234,11 @@ async fn an_approved_change_keeps_its_agent_in_search(database: Option<&Database
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approved_change_keeps_its_agent_in_search_on_sqlite() {
-    an_approved_change_keeps_its_agent_in_search(None).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approved_change_keeps_its_agent_in_search_on_postgres() {
-    let database = Database::postgres().await;
-    an_approved_change_keeps_its_agent_in_search(Some(&database)).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acts_keep_agents_in_search_on_sqlite() {
-    acts_keep_agents_in_search(None).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acts_keep_agents_in_search_on_postgres() {
-    let database = Database::postgres().await;
-    acts_keep_agents_in_search(Some(&database)).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_without_a_common_address_warn() {
     let database = Database::postgres().await;
-    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-    let setup = |folder: &TempDir| Setup::new(folder.path()).database(database.url());
-    let first = Serving::from(setup(&folders[0]).command()).await;
-    let second = Serving::from(setup(&folders[1]).command()).await;
+    let setup = || Setup::new().database(database.url());
+    let first = setup().start_untapped().await;
+    let second = setup().start_untapped().await;
     let warning = "server.public_url is not set";
     // The later one to listen sees the other.
     let line = tokio::select! {

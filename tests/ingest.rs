@@ -5,6 +5,7 @@ mod catalogs;
 mod changes;
 mod classes;
 mod derivation;
+mod enrolled;
 mod first_card;
 mod group;
 mod history;

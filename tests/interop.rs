@@ -4,9 +4,10 @@ use futures::future::join_all;
 use reqwest::Method;
 
 use crate::support::http;
-use crate::support::program::Program;
+use crate::support::program::{Program, text};
 use crate::support::sdk::{Conversation, Sdk};
-use crate::support::served::{Served, text};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 /// Without the registry: the agents and clients that the other tests rely on work, each client
 /// finding the card where its own resolver looks.
 #[tokio::test]
@@ -44,7 +45,7 @@ async fn an_agent_comes_back_on_its_port() {
 /// which is given nothing but the registry's resolver URL, and by `send`.
 #[tokio::test]
 async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     join_all(Sdk::ALL.map(|sdk| through(&served, sdk))).await;
     let everything = served.run(&["search"]).await;
     for sdk in Sdk::ALL {
@@ -53,7 +54,7 @@ async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
     }
 }
 
-async fn through(served: &Served, sdk: Sdk) {
+async fn through(served: &Serving, sdk: Sdk) {
     let agent = sdk.agent().await;
     // The bare address, so that the registry finds the well-known path by itself.
     let registered = served.run(&["register", "--no-wait", &agent.base]).await;

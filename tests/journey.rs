@@ -1,34 +1,18 @@
 //! The way of a card: registered, fetched, decided on, found, delivered, changed, lost.
 
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
-
-use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::jobs::Jobs;
-use a2a_registry_server::metrics::Metrics;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
+use crate::support::api::Api;
 use crate::support::both_databases;
-use crate::support::exchange::Tap;
-use crate::support::origin::Origin;
-use crate::support::origin::Reply;
-use crate::support::program::Program;
-use crate::support::serving::ADMIN;
-use crate::support::serving::Api;
-use crate::support::serving::Feed;
-use crate::support::serving::Setup;
-use crate::support::serving::eventually;
-use crate::support::serving::seq;
+use crate::support::clock::ManualClock;
+use crate::support::feed::{Feed, seq};
+use crate::support::inside::Inside;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::{Told, started};
+use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -142,11 +126,10 @@ async fn assert_served(api: &Api, agent: &str, bytes: &str) {
 }
 
 async fn journey(database: &str, approve_all: bool) {
-    let folder = TempDir::new().unwrap();
     let origin = Origin::start();
-    let mut setup = Setup::new(folder.path()).database(database);
+    let mut setup = Setup::new().database(database);
     if approve_all {
-        setup = setup.argument("--approve-all");
+        setup = setup.approve_all();
     }
     let registry = setup.start().await;
     let api = &registry.api;
@@ -157,7 +140,7 @@ async fn journey(database: &str, approve_all: bool) {
     let first_digest = sha256(first.as_bytes());
     origin.answer(CARD, Reply::json(first.clone()));
     let card_url = origin.url(CARD);
-    let domain = api.register(&card_url).await;
+    let domain = api.register(&card_url).await.domain;
     assert_eq!(domain, origin.address().to_string());
     let discovered = feed.until("agent.discovered").await;
     let agent = discovered["subject"].as_str().unwrap().to_owned();
@@ -273,152 +256,80 @@ async fn journey(database: &str, approve_all: bool) {
     registry.stop().await;
 }
 
-both_databases! {
-    /// Whatever is registered is approved.
-    async fn journey_under_approve_all(url: &str) {
-        journey(url, true).await;
-    }
+both_databases!(journey_under_approve_all, journey_with_reviews);
 
-    /// Both versions are approved by a curator, and nothing is seen before.
-    async fn journey_with_reviews(url: &str) {
-        journey(url, false).await;
-    }
+/// Whatever is registered is approved.
+async fn journey_under_approve_all(url: &str) {
+    journey(url, true).await;
 }
 
-/// A clock that stands until it is moved.
-#[derive(Debug)]
-struct Manual(Mutex<OffsetDateTime>);
-
-impl Manual {
-    fn advance(&self, by: Duration) {
-        *self.0.lock().unwrap() += by;
-    }
+/// Both versions are approved by a curator, and nothing is seen before.
+async fn journey_with_reviews(url: &str) {
+    journey(url, false).await;
 }
 
-impl Clock for Manual {
-    fn now(&self) -> OffsetDateTime {
-        *self.0.lock().unwrap()
-    }
-}
+both_databases!(journey_to_gone_and_back);
 
-/// A registry inside this process, so that its clock can be moved.
-struct Inside {
-    app: Arc<Context>,
-    jobs: Jobs,
-    serving: JoinHandle<std::io::Result<()>>,
-    shutdown: CancellationToken,
-    api: Api,
-}
+/// 404 for a whole day makes an agent gone: it leaves search unless it is asked for, keeps its card,
+/// and is back as soon as the origin is.
+async fn journey_to_gone_and_back(url: &str) {
+    let origin = Origin::start();
+    let bytes = card("book-flights", &signature("A"));
+    origin.answer(CARD, Reply::json(bytes.clone()));
+    let clock = ManualClock::at(OffsetDateTime::now_utc());
+    let setup = Setup::new().approve_all().database(url);
+    let registry = Inside::start(&setup, &clock).await;
+    let api = &registry.api;
+    let mut feed = api.events(0).await;
+    let domain = api.register(&origin.url(CARD)).await.domain;
+    let approved = feed.until("agent.approved").await;
+    let agent = approved["subject"].as_str().unwrap().to_owned();
+    api.indexed(seq(&approved)).await;
+    assert_eq!(api.search("").await["total"], 1);
 
-impl Inside {
-    async fn start(folder: &TempDir, database: &str, clock: &Arc<Manual>) -> Self {
-        crate::support::install_tls();
-        let mut config = Config::default();
-        config.store.data_dir = folder.path().join("data");
-        config.store.database = database.to_owned();
-        config.governance.approve_all = true;
-        config.crawler.allow_http = true;
-        config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
-        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        config.server.listen = listener.local_addr().unwrap();
-        let url = format!("http://{}", config.server.listen);
-        let clock: Arc<dyn Clock> = Arc::<Manual>::clone(clock);
-        let started = Context::build(
-            config,
-            clock,
-            Arc::new(SystemEntropy::default()),
-            Some(ADMIN),
-        )
-        .await
-        .unwrap();
-        let jobs = jobs::start(&started.context, JobOptions::default()).unwrap();
-        let shutdown = CancellationToken::new();
-        let serving = a2a_registry_server::serve::run(
-            Arc::clone(&started.context),
-            listener,
-            shutdown.clone(),
-            Arc::new(Metrics::new()),
-        );
-        Self {
-            app: started.context,
-            jobs,
-            serving: tokio::spawn(serving),
-            shutdown,
-            api: Api::at(&url).through(Tap::new().await),
-        }
-    }
-
-    async fn stop(self) {
-        self.shutdown.cancel();
-        self.serving.await.unwrap().unwrap();
-        self.jobs.stop().await;
-        self.app.close().await;
-    }
-}
-
-both_databases! {
-    /// 404 for a whole day makes an agent gone: it leaves search unless it is asked for, keeps its card,
-    /// and is back as soon as the origin is.
-    async fn journey_to_gone_and_back(url: &str) {
-        let folder = TempDir::new().unwrap();
-        let origin = Origin::start();
-        let bytes = card("book-flights", &signature("A"));
-        origin.answer(CARD, Reply::json(bytes.clone()));
-        let clock = Arc::new(Manual(Mutex::new(SystemClock.now())));
-        let registry = Inside::start(&folder, url, &clock).await;
-        let api = &registry.api;
-        let mut feed = api.events(0).await;
-        let domain = api.register(&origin.url(CARD)).await;
-        let approved = feed.until("agent.approved").await;
-        let agent = approved["subject"].as_str().unwrap().to_owned();
-        api.indexed(seq(&approved)).await;
-        assert_eq!(api.search("").await["total"], 1);
-
-        origin.answer(CARD, Reply::status(404));
-        api.recrawl(&domain).await;
-        feed.until_one("agent.liveness", |event| event["data"]["state"] == "stale").await;
-        // Three looks and more, and one second short of a day: still only stale.
-        for step in [Duration::hours(12), Duration::hours(12) - Duration::SECOND] {
-            clock.advance(step);
-            api.recrawl(&domain).await;
-        }
-        api.recrawl(&domain).await;
-        // The database was heard of after the leap, and the index has applied what the looks have told.
-        let found = eventually("the agent is found", || async {
-            let answer = api.get("/v1/agents").await;
-            let found = (answer.status == 200).then(|| answer.expect(200));
-            found.filter(|found| found["total"] == 1)
-        })
+    origin.answer(CARD, Reply::status(404));
+    api.recrawl(&domain).await;
+    feed.until_one("agent.liveness", |event| event["data"]["state"] == "stale")
         .await;
-        assert_eq!(found["agents"][0]["liveness"]["state"], "stale");
-
-        clock.advance(Duration::seconds(2));
+    // Three looks and more, and one second short of a day: still only stale.
+    for step in [Duration::hours(12), Duration::hours(12) - Duration::SECOND] {
+        clock.advance(step);
         api.recrawl(&domain).await;
-        let gone = feed
-            .until_one("agent.liveness", |event| event["data"]["state"] == "gone")
-            .await;
-        api.indexed(seq(&gone)).await;
-        assert_eq!(api.search("").await["total"], 0);
-        assert_eq!(api.search("q=flights").await["total"], 0);
-        let asked_for = api.search("q=flights&liveness=gone").await;
-        assert_eq!(asked_for["total"], 1);
-        assert_eq!(asked_for["agents"][0]["id"], agent.as_str());
-        assert_eq!(asked_for["agents"][0]["liveness"]["state"], "gone");
-        assert_served(api, &agent, &bytes).await;
-
-        origin.answer(CARD, Reply::json(bytes.clone()));
-        api.recrawl(&domain).await;
-        let back = feed
-            .until_one("agent.liveness", |event| event["data"]["state"] == "fresh")
-            .await;
-        api.indexed(seq(&back)).await;
-        let found = api.search("q=flights").await;
-        assert_eq!(found["agents"][0]["id"], agent.as_str());
-        assert_eq!(found["agents"][0]["liveness"]["state"], "fresh");
-        registry.stop().await;
     }
+    api.recrawl(&domain).await;
+    // The database was heard of after the leap, and the index has applied what the looks have told.
+    let found = eventually("the agent is found", || async {
+        let answer = api.get("/v1/agents").await;
+        let found = (answer.status == 200).then(|| answer.expect(200));
+        found.filter(|found| found["total"] == 1)
+    })
+    .await;
+    assert_eq!(found["agents"][0]["liveness"]["state"], "stale");
+
+    clock.advance(Duration::seconds(2));
+    api.recrawl(&domain).await;
+    let gone = feed
+        .until_one("agent.liveness", |event| event["data"]["state"] == "gone")
+        .await;
+    api.indexed(seq(&gone)).await;
+    assert_eq!(api.search("").await["total"], 0);
+    assert_eq!(api.search("q=flights").await["total"], 0);
+    let asked_for = api.search("q=flights&liveness=gone").await;
+    assert_eq!(asked_for["total"], 1);
+    assert_eq!(asked_for["agents"][0]["id"], agent.as_str());
+    assert_eq!(asked_for["agents"][0]["liveness"]["state"], "gone");
+    assert_served(api, &agent, &bytes).await;
+
+    origin.answer(CARD, Reply::json(bytes.clone()));
+    api.recrawl(&domain).await;
+    let back = feed
+        .until_one("agent.liveness", |event| event["data"]["state"] == "fresh")
+        .await;
+    api.indexed(seq(&back)).await;
+    let found = api.search("q=flights").await;
+    assert_eq!(found["agents"][0]["id"], agent.as_str());
+    assert_eq!(found["agents"][0]["liveness"]["state"], "fresh");
+    registry.stop().await;
 }
 
 /// Two processes on one PostgreSQL, one that only answers and one that also crawls: what one has
@@ -426,22 +337,18 @@ both_databases! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn journey_over_two_processes() {
     let database = crate::support::database::Database::postgres().await;
-    let (one, two, three) = (
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-    );
-    let setup = |folder: &TempDir, roles: &str| {
-        Setup::new(folder.path())
+    let setup = |roles: &str| {
+        Setup::new()
             .database(database.url())
             .argument("--roles")
             .argument(roles)
     };
-    let first = setup(&one, "api").start().await;
-    let second = setup(&two, "api").start().await;
-    // It takes no requests, so that there is no address to wait for.
-    let crawler = Program::start(setup(&three, "crawler").command());
-    crawler.line("crawling").await;
+    let first = setup("api").start().await;
+    let second = setup("api").start().await;
+    // It takes no requests, so that there is no address to ask.
+    let crawling = setup("crawler");
+    let (crawler, told) = started(crawling.command()).await;
+    assert!(matches!(told, Told::Serving { url: None, .. }), "{told:?}");
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));
     origin.answer(CARD, Reply::json(bytes.clone()));

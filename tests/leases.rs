@@ -8,13 +8,12 @@ use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::entity::{domain, source as source_entity};
 use a2a_registry_store::frontier::LeaseWish;
-use a2a_registry_store::planned;
-use a2a_registry_store::{Handle as _, Store};
+use a2a_registry_store::{Handle as _, Store, planned};
 use futures::future::join_all;
 use tokio::sync::Barrier;
 
 use crate::support::both_databases;
-use crate::support::stage::options;
+use crate::support::database::options;
 
 const NOW: i64 = 1_795_000_000_000_000;
 const LEASE: i64 = 60_000_000;
@@ -118,193 +117,264 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-both_databases! {
-    /// Several crawlers that lease at once, on PostgreSQL through pools of their own as several processes
-    /// have them, get every visit between them and none twice.
-    async fn no_visit_is_leased_twice(url: &str) {
-        let first = Store::open(&options(url)).await.unwrap();
-        let all: BTreeSet<i64> = with_domains(&first, 120).await.into_iter().collect();
-        let mut stores = vec![first.clone()];
-        while first.is_postgres() && stores.len() < 4 {
-            stores.push(Store::connect(&options(url)).await.unwrap());
-        }
-        let start = Arc::new(Barrier::new(8));
-        let crawlers = (0..8).map(|number| {
-            let store = stores[number % stores.len()].clone();
-            let start = Arc::clone(&start);
-            tokio::spawn(async move {
-                start.wait().await;
-                let mut mine = Vec::new();
-                loop {
-                    let leased = lease(&store, NOW, number as i64 + 1, 7).await;
-                    if leased.is_empty() {
-                        return mine;
-                    }
-                    mine.extend(leased);
+both_databases!(
+    no_visit_is_leased_twice,
+    the_longest_due_comes_first,
+    an_expired_lease_is_leased_again,
+    a_visit_is_given_back_by_its_lease,
+    a_visit_given_back_may_rest,
+    ended_visits_are_not_leased,
+    an_address_block_is_visited_by_two,
+    a_backlog_is_made_at_twice_the_steady_rate,
+    a_visit_broken_off_keeps_its_distance
+);
+
+/// Several crawlers that lease at once, on PostgreSQL through pools of their own as several processes
+/// have them, get every visit between them and none twice.
+async fn no_visit_is_leased_twice(url: &str) {
+    let first = Store::open(&options(url)).await.unwrap();
+    let all: BTreeSet<i64> = with_domains(&first, 120).await.into_iter().collect();
+    let mut stores = vec![first.clone()];
+    while first.is_postgres() && stores.len() < 4 {
+        stores.push(Store::connect(&options(url)).await.unwrap());
+    }
+    let start = Arc::new(Barrier::new(8));
+    let crawlers = (0..8).map(|number| {
+        let store = stores[number % stores.len()].clone();
+        let start = Arc::clone(&start);
+        tokio::spawn(async move {
+            start.wait().await;
+            let mut mine = Vec::new();
+            loop {
+                let leased = lease(&store, NOW, number as i64 + 1, 7).await;
+                if leased.is_empty() {
+                    return mine;
                 }
-            })
-        });
-        let mut leased: Vec<i64> = Vec::new();
-        for crawler in join_all(crawlers).await {
-            leased.extend(crawler.unwrap());
-        }
-        // Rows that another crawler is just leasing are passed over, so somebody may have left early.
-        leased.extend(lease(&first, NOW, 99, 1000).await);
-        assert_eq!(leased.len(), all.len(), "none twice");
-        assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
-        assert!(lease(&first, NOW, 100, 1000).await.is_empty());
-    }
-
-    /// What is due longest comes first, and nothing that is not due.
-    async fn the_longest_due_comes_first(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 3).await;
-        let later = store.write().await.unwrap();
-        let not_due = later.domain_insert(domain(50, NOW + 1)).await.unwrap().id;
-        later.commit().await.unwrap();
-        assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
-        assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
-        assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
-        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), Some(NOW + 1));
-        assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
-        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
-    }
-
-    /// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
-    async fn an_expired_lease_is_leased_again(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 2).await;
-        assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
-        assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
-        assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
-        // The crawler whose lease it was can no longer give it back.
-        store.visits_give_back(&ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(), None, NOW).await.unwrap();
-        assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
-    }
-
-    /// Only the lease itself gives a visit back, and only that one.
-    async fn a_visit_is_given_back_by_its_lease(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 3).await;
-        assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
-        store.visits_give_back(&[], None, NOW).await.unwrap();
-        store.visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW).await.unwrap();
-        assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
-        let held = store.write().await.unwrap();
-        let rows = held.leased_domains(&ids).await.unwrap();
-        let leases: Vec<_> = rows.iter().map(|row| row.lease.unwrap()).collect();
-        assert_eq!(leases, [7, 5, 5]);
-    }
-
-    /// A visit that is to rest is leased by nobody until it has rested, to the microsecond.
-    async fn a_visit_given_back_may_rest(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 1).await;
-        assert_eq!(lease(&store, NOW, 5, 9).await, ids);
-        store.visits_give_back(&[(ids[0], 5)], Some(NOW + 7), NOW).await.unwrap();
-        assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
-        assert_eq!(lease(&store, NOW + 7, 6, 9).await, ids);
-    }
-
-    /// A visit ended by hand, or of a deleted domain, is due no more.
-    async fn ended_visits_are_not_leased(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 2).await;
-        store.visits_end(ids[0]).await.unwrap();
-        let write = store.write().await.unwrap();
-        write.domain_end(ids[1], NOW).await.unwrap();
-        write.commit().await.unwrap();
-        assert!(lease(&store, NOW, 1, 9).await.is_empty());
-        assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
-        assert!(store.connection().clone().ping().await.is_ok());
-    }
-
-    /// Of one address block two visits are under way, however many crawlers lease at once; other blocks,
-    /// and hosts without one, are not held up by that.
-    async fn an_address_block_is_visited_by_two(url: &str) {
-        let first = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&first, 40).await;
-        let crowded: Vec<(i64, String)> = ids[..30].iter().map(|id| (*id, "192.0.2.0/24".to_owned())).collect();
-        assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
-        // As the first visits of a large import: of those under way already two go on.
-        let too_many = first.networks_learn(&crowded, NOW).await.unwrap();
-        assert_eq!(too_many, ids[2..30]);
-        assert!(lease(&first, NOW, 2, 100).await.is_empty(), "the block is full");
-        first.visits_give_back(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW).await.unwrap();
-        let mut stores = vec![first.clone()];
-        while first.is_postgres() && stores.len() < 4 {
-            stores.push(Store::connect(&options(url)).await.unwrap());
-        }
-        let start = Arc::new(Barrier::new(8));
-        let crawlers = (0..8).map(|number| {
-            let (store, start) = (stores[number % stores.len()].clone(), Arc::clone(&start));
-            tokio::spawn(async move {
-                start.wait().await;
-                lease(&store, NOW, number as i64 + 10, 100).await.len()
-            })
-        });
-        let leased: usize = join_all(crawlers).await.into_iter().map(Result::unwrap).sum();
-        assert_eq!(leased, 1, "one place was left");
-        let other = first.write().await.unwrap();
-        let late = domain(77, NOW);
-        let late = other.domain_insert(domain::Model { network: Some("198.51.100.0/24".into()), ..late }).await.unwrap();
-        other.commit().await.unwrap();
-        assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
-    }
-
-    /// What nobody waits for is made at the pace, oldest promise first: a backlog at twice the steady rate.
-    /// What somebody waits for is made at once.
-    async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
-        const SECOND: i64 = 1_000_000;
-        let store = Store::open(&options(url)).await.unwrap();
-        let write = store.write().await.unwrap();
-        for number in 0..600 {
-            let mut row = domain(number, NOW - 3600 * SECOND - number as i64);
-            row.visit_interval_us = Some(86_400 * SECOND);
-            write.domain_insert(row).await.unwrap();
-        }
-        write.commit().await.unwrap();
-        let mut made = Vec::new();
-        for second in 0..=60 {
-            let now = NOW + second * SECOND;
-            if second == 30 {
-                let write = store.write().await.unwrap();
-                let awaited = write.domain_insert(domain(1_000, now)).await.unwrap().id;
-                write.commit().await.unwrap();
-                let wish = LeaseWish {
-                    now, leased_until: now + 3600 * SECOND, lease: 7, limit: 1, pace: Pace::default(), steady: 2.0,
-                };
-                let leased = store.visits_lease(&wish).await.unwrap();
-                assert_eq!(leased[0].id, awaited, "somebody waits for it");
+                mine.extend(leased);
             }
+        })
+    });
+    let mut leased: Vec<i64> = Vec::new();
+    for crawler in join_all(crawlers).await {
+        leased.extend(crawler.unwrap());
+    }
+    // Rows that another crawler is just leasing are passed over, so somebody may have left early.
+    leased.extend(lease(&first, NOW, 99, 1000).await);
+    assert_eq!(leased.len(), all.len(), "none twice");
+    assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
+    assert!(lease(&first, NOW, 100, 1000).await.is_empty());
+}
+
+/// What is due longest comes first, and nothing that is not due.
+async fn the_longest_due_comes_first(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 3).await;
+    let later = store.write().await.unwrap();
+    let not_due = later.domain_insert(domain(50, NOW + 1)).await.unwrap().id;
+    later.commit().await.unwrap();
+    assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
+    assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
+    assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
+    assert_eq!(
+        planned::visits_next_due(&store, NOW).await.unwrap(),
+        Some(NOW + 1)
+    );
+    assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
+    assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
+}
+
+/// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
+async fn an_expired_lease_is_leased_again(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 2).await;
+    assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
+    assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
+    assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
+    // The crawler whose lease it was can no longer give it back.
+    store
+        .visits_give_back(
+            &ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(),
+            None,
+            NOW,
+        )
+        .await
+        .unwrap();
+    assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
+}
+
+/// Only the lease itself gives a visit back, and only that one.
+async fn a_visit_is_given_back_by_its_lease(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 3).await;
+    assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
+    store.visits_give_back(&[], None, NOW).await.unwrap();
+    store
+        .visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW)
+        .await
+        .unwrap();
+    assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
+    let held = store.write().await.unwrap();
+    let rows = held.leased_domains(&ids).await.unwrap();
+    let leases: Vec<_> = rows.iter().map(|row| row.lease.unwrap()).collect();
+    assert_eq!(leases, [7, 5, 5]);
+}
+
+/// A visit that is to rest is leased by nobody until it has rested, to the microsecond.
+async fn a_visit_given_back_may_rest(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 1).await;
+    assert_eq!(lease(&store, NOW, 5, 9).await, ids);
+    store
+        .visits_give_back(&[(ids[0], 5)], Some(NOW + 7), NOW)
+        .await
+        .unwrap();
+    assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
+    assert_eq!(lease(&store, NOW + 7, 6, 9).await, ids);
+}
+
+/// A visit ended by hand, or of a deleted domain, is due no more.
+async fn ended_visits_are_not_leased(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 2).await;
+    store.visits_end(ids[0]).await.unwrap();
+    let write = store.write().await.unwrap();
+    write.domain_end(ids[1], NOW).await.unwrap();
+    write.commit().await.unwrap();
+    assert!(lease(&store, NOW, 1, 9).await.is_empty());
+    assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
+    assert!(store.connection().clone().ping().await.is_ok());
+}
+
+/// Of one address block two visits are under way, however many crawlers lease at once; other blocks,
+/// and hosts without one, are not held up by that.
+async fn an_address_block_is_visited_by_two(url: &str) {
+    let first = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&first, 40).await;
+    let crowded: Vec<(i64, String)> = ids[..30]
+        .iter()
+        .map(|id| (*id, "192.0.2.0/24".to_owned()))
+        .collect();
+    assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
+    // As the first visits of a large import: of those under way already two go on.
+    let too_many = first.networks_learn(&crowded, NOW).await.unwrap();
+    assert_eq!(too_many, ids[2..30]);
+    assert!(
+        lease(&first, NOW, 2, 100).await.is_empty(),
+        "the block is full"
+    );
+    first
+        .visits_give_back(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW)
+        .await
+        .unwrap();
+    let mut stores = vec![first.clone()];
+    while first.is_postgres() && stores.len() < 4 {
+        stores.push(Store::connect(&options(url)).await.unwrap());
+    }
+    let start = Arc::new(Barrier::new(8));
+    let crawlers = (0..8).map(|number| {
+        let (store, start) = (stores[number % stores.len()].clone(), Arc::clone(&start));
+        tokio::spawn(async move {
+            start.wait().await;
+            lease(&store, NOW, number as i64 + 10, 100).await.len()
+        })
+    });
+    let leased: usize = join_all(crawlers)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .sum();
+    assert_eq!(leased, 1, "one place was left");
+    let other = first.write().await.unwrap();
+    let late = domain(77, NOW);
+    let late = other
+        .domain_insert(domain::Model {
+            network: Some("198.51.100.0/24".into()),
+            ..late
+        })
+        .await
+        .unwrap();
+    other.commit().await.unwrap();
+    assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
+}
+
+/// What nobody waits for is made at the pace, oldest promise first: a backlog at twice the steady rate.
+/// What somebody waits for is made at once.
+async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
+    const SECOND: i64 = 1_000_000;
+    let store = Store::open(&options(url)).await.unwrap();
+    let write = store.write().await.unwrap();
+    for number in 0..600 {
+        let mut row = domain(number, NOW - 3600 * SECOND - number as i64);
+        row.visit_interval_us = Some(86_400 * SECOND);
+        write.domain_insert(row).await.unwrap();
+    }
+    write.commit().await.unwrap();
+    let mut made = Vec::new();
+    for second in 0..=60 {
+        let now = NOW + second * SECOND;
+        if second == 30 {
+            let write = store.write().await.unwrap();
+            let awaited = write.domain_insert(domain(1_000, now)).await.unwrap().id;
+            write.commit().await.unwrap();
             let wish = LeaseWish {
                 now,
                 leased_until: now + 3600 * SECOND,
-                lease: 1,
-                limit: 1_000,
-                pace: Pace { least: 0.001, burst: std::time::Duration::from_secs(1) },
+                lease: 7,
+                limit: 1,
+                pace: Pace::default(),
                 steady: 2.0,
             };
             let leased = store.visits_lease(&wish).await.unwrap();
-            assert!(leased.len() <= 4, "{} at once", leased.len());
-            made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
+            assert_eq!(leased[0].id, awaited, "somebody waits for it");
         }
-        assert_eq!(made.len(), 61 * 4);
-        assert!(made.is_sorted(), "the oldest promise first");
-        let planned = planned::visits_planned(&store, NOW - 7200 * SECOND).await.unwrap();
-        assert!((planned.steady - 600.0 / 86_400.0).abs() < 1e-9, "{planned:?}");
-        assert_eq!(planned.minutes.iter().map(|(_, visits)| visits).sum::<i64>(), 601);
+        let wish = LeaseWish {
+            now,
+            leased_until: now + 3600 * SECOND,
+            lease: 1,
+            limit: 1_000,
+            pace: Pace {
+                least: 0.001,
+                burst: std::time::Duration::from_secs(1),
+            },
+            steady: 2.0,
+        };
+        let leased = store.visits_lease(&wish).await.unwrap();
+        assert!(leased.len() <= 4, "{} at once", leased.len());
+        made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
     }
+    assert_eq!(made.len(), 61 * 4);
+    assert!(made.is_sorted(), "the oldest promise first");
+    let planned = planned::visits_planned(&store, NOW - 7200 * SECOND)
+        .await
+        .unwrap();
+    assert!(
+        (planned.steady - 600.0 / 86_400.0).abs() < 1e-9,
+        "{planned:?}"
+    );
+    assert_eq!(
+        planned
+            .minutes
+            .iter()
+            .map(|(_, visits)| visits)
+            .sum::<i64>(),
+        601
+    );
+}
 
-    /// A visit broken off is due again at once, but no sooner than its host may be asked.
-    async fn a_visit_broken_off_keeps_its_distance(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let ids = with_domains(&store, 2).await;
-        assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
-        store.networks_learn(&[(ids[0], "192.0.2.0/24".into())], NOW).await.unwrap();
-        store.visits_give_back(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60).await.unwrap();
-        assert_eq!(lease(&store, NOW, 6, 9).await, [ids[1]]);
-        assert!(lease(&store, NOW + 59, 6, 9).await.is_empty());
-        assert_eq!(lease(&store, NOW + 60, 6, 9).await, [ids[0]]);
-    }
+/// A visit broken off is due again at once, but no sooner than its host may be asked.
+async fn a_visit_broken_off_keeps_its_distance(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let ids = with_domains(&store, 2).await;
+    assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
+    store
+        .networks_learn(&[(ids[0], "192.0.2.0/24".into())], NOW)
+        .await
+        .unwrap();
+    store
+        .visits_give_back(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60)
+        .await
+        .unwrap();
+    assert_eq!(lease(&store, NOW, 6, 9).await, [ids[1]]);
+    assert!(lease(&store, NOW + 59, 6, 9).await.is_empty());
+    assert_eq!(lease(&store, NOW + 60, 6, 9).await, [ids[0]]);
 }

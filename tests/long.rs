@@ -11,12 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use self::load::{KINDS, Load};
 use self::memory::{Sample, anonymous_kibibytes, slope};
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Setup, eventually};
+use crate::support::setup::Setup;
+use crate::support::waiting::{eventually, until_next_sample};
 
 #[path = "benches/generator/mod.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
@@ -57,9 +56,8 @@ async fn memory_under_load() {
             origin.url(&path)
         })
         .collect();
-    let folder = TempDir::new().unwrap();
-    let serving = Setup::new(folder.path())
-        .argument("--approve-all")
+    let serving = Setup::new()
+        .approve_all()
         .configure("least_rate = 1000.0\n[limits]\nagents_per_domain = 1000000")
         .start()
         .await;
@@ -93,7 +91,7 @@ async fn memory_under_load() {
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut samples = Vec::new();
     while Instant::now() < end {
-        tokio::time::sleep(Duration::from_secs((seconds / 120).max(1))).await;
+        until_next_sample(Duration::from_secs((seconds / 120).max(1))).await;
         samples.push(sample("under load"));
     }
     load.ended.store(true, Ordering::Release);
@@ -118,7 +116,7 @@ async fn memory_under_load() {
     let quiet = Instant::now() + Duration::from_secs(quiet);
     let mut last = idle;
     while Instant::now() < quiet {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        until_next_sample(Duration::from_secs(30)).await;
         last = sample("idle");
     }
     println!(

@@ -4,28 +4,24 @@
 mod pages;
 mod program;
 
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::meaning::embedding::embedding_open;
-use a2a_registry_server::meaning::embedding::embedding_step;
-use a2a_registry_server::meaning::embedding::models_forget_but;
-use a2a_registry_server::meaning::meaning_progress;
-use a2a_registry_server::search::search;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::embedding::Embedding;
-use a2a_registry_server::meaning::embedding::Step;
+use a2a_registry_server::meaning::embedding::{
+    Embedding, Step, embedding_open, embedding_step, models_forget_but,
+};
+use a2a_registry_server::meaning::meaning_progress;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use a2a_registry_store::vectors;
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 /// Words of one meaning each; what holds none of them means something else.
 const TOPICS: [&[&str]; 3] = [
@@ -176,282 +172,406 @@ async fn three(stage: &Stage) -> [Uuid; 3] {
 
 const QUESTION: &str = "somebody who brings my cash along when I go abroad";
 
-both_databases! {
-    /// A question that shares no word with a card finds it by what both mean; by words it finds nothing.
-    async fn agents_are_found_by_what_they_mean(url: &str) {
-        let stage = patient(url).await;
-        let [bank, ..] = three(&stage).await;
-        let before = asked(&stage, QUESTION, None).await;
-        assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        // Until it has come to every agent nothing changes.
-        let none = asked(&stage, QUESTION, Some("semantic")).await;
-        assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
-        finish(&stage, &mut embedding).await;
-        for mode in [None, Some("hybrid"), Some("semantic")] {
-            let found = asked(&stage, QUESTION, mode).await;
-            assert_eq!((found.mode.as_str(), ids(&found)), (mode.unwrap_or("hybrid"), vec![bank]));
-        }
-        let lexical = asked(&stage, QUESTION, Some("lexical")).await;
-        assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
-        // A question is worked out once, whatever the mode.
-        assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
-        let bad = SearchQuery { q: Some("x".into()), mode: Some("magic".into()), ..SearchQuery::default() };
-        assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
-        let told = meaning_progress(&stage.app);
-        assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
+both_databases!(
+    agents_are_found_by_what_they_mean,
+    what_an_agent_says_anew_is_what_it_means,
+    who_waits_for_approval_is_not_found_by_meaning,
+    a_restart_makes_nothing_twice,
+    without_an_answer_in_time_words_count_alone,
+    without_readable_vectors_words_count_alone,
+    an_encoder_that_comes_back_goes_on,
+    one_bad_text_stops_nobody,
+    pages_do_not_mix_scores,
+    a_changed_model_takes_over_when_it_is_ready,
+    a_model_is_calibrated_from_the_agents
+);
+
+/// A question that shares no word with a card finds it by what both mean; by words it finds nothing.
+async fn agents_are_found_by_what_they_mean(url: &str) {
+    let stage = patient(url).await;
+    let [bank, ..] = three(&stage).await;
+    let before = asked(&stage, QUESTION, None).await;
+    assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    // Until it has come to every agent nothing changes.
+    let none = asked(&stage, QUESTION, Some("semantic")).await;
+    assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
+    finish(&stage, &mut embedding).await;
+    for mode in [None, Some("hybrid"), Some("semantic")] {
+        let found = asked(&stage, QUESTION, mode).await;
+        assert_eq!(
+            (found.mode.as_str(), ids(&found)),
+            (mode.unwrap_or("hybrid"), vec![bank])
+        );
     }
+    let lexical = asked(&stage, QUESTION, Some("lexical")).await;
+    assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
+    // A question is worked out once, whatever the mode.
+    assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
+    let bad = SearchQuery {
+        q: Some("x".into()),
+        mode: Some("magic".into()),
+        ..SearchQuery::default()
+    };
+    assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
+    let told = meaning_progress(&stage.app);
+    assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
+}
 
-    /// Who comes, says something else or goes is found as it is now; what did not change is not made again.
-    async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
-        let stage = patient(url).await;
-        let [bank, travel, poet] = three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        encoder.asked(TextKind::Card);
+/// Who comes, says something else or goes is found as it is now; what did not change is not made again.
+async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
+    let stage = patient(url).await;
+    let [bank, travel, poet] = three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    encoder.asked(TextKind::Card);
 
-        let late = stage.publish_approved("late.agents-test.com", &card("Mint", "Money for travellers")).await;
-        stage.look("travel.agents-test.com", Answer::Card(card("Wings", "Recites verse and rhyme"))).await;
-        stage.approve(travel).await;
-        stage.settle().await;
-        finish(&stage, &mut embedding).await;
-        let made = encoder.asked(TextKind::Card);
-        let of = |word: &str| made.iter().filter(|text| text.contains(word)).count();
-        assert_eq!((of("Money for travellers"), of("Recites verse"), of("Currency"), of("poems")), (1, 1, 0, 0), "{made:?}");
-        let mut rich = ids(&asked(&stage, QUESTION, None).await);
-        rich.sort_unstable();
-        let mut expected = vec![bank, late.id];
-        expected.sort_unstable();
-        assert_eq!(rich, expected);
-        let poets = ids(&asked(&stage, "say something nice to my mother in a rhyme", Some("semantic")).await);
-        assert!(poets.contains(&travel) && poets.contains(&poet), "{poets:?}");
+    let late = stage
+        .publish_approved(
+            "late.agents-test.com",
+            &card("Mint", "Money for travellers"),
+        )
+        .await;
+    stage
+        .look(
+            "travel.agents-test.com",
+            Answer::Card(card("Wings", "Recites verse and rhyme")),
+        )
+        .await;
+    stage.approve(travel).await;
+    stage.settle().await;
+    finish(&stage, &mut embedding).await;
+    let made = encoder.asked(TextKind::Card);
+    let of = |word: &str| made.iter().filter(|text| text.contains(word)).count();
+    assert_eq!(
+        (
+            of("Money for travellers"),
+            of("Recites verse"),
+            of("Currency"),
+            of("poems")
+        ),
+        (1, 1, 0, 0),
+        "{made:?}"
+    );
+    let mut rich = ids(&asked(&stage, QUESTION, None).await);
+    rich.sort_unstable();
+    let mut expected = vec![bank, late.id];
+    expected.sort_unstable();
+    assert_eq!(rich, expected);
+    let poets = ids(&asked(
+        &stage,
+        "say something nice to my mother in a rhyme",
+        Some("semantic"),
+    )
+    .await);
+    assert!(
+        poets.contains(&travel) && poets.contains(&poet),
+        "{poets:?}"
+    );
 
-        let act = Act { reason: "not now".into(), hold: None };
-        agent_suspend(&stage.app, &stage.admin, &bank.to_string(), &act).await.unwrap();
-        stage.settle().await;
-        finish(&stage, &mut embedding).await;
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [late.id]);
-        let kept = vectors::vectors_count(&stage.store, "first").await.unwrap();
-        assert_eq!(kept, 4);
+    let act = Act {
+        reason: "not now".into(),
+        hold: None,
+    };
+    agent_suspend(&stage.app, &stage.admin, &bank.to_string(), &act)
+        .await
+        .unwrap();
+    stage.settle().await;
+    finish(&stage, &mut embedding).await;
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [late.id]);
+    let kept = vectors::vectors_count(&stage.store, "first").await.unwrap();
+    assert_eq!(kept, 4);
+}
+
+/// Who may not see an agent does not find it by meaning either, and nothing tells that it is there.
+async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
+    let stage = patient(url).await;
+    let waiting = stage
+        .publish("bank.agents-test.com", &card("Bureau", "Currency exchange"))
+        .await;
+    stage.settle().await;
+    let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
+    finish(&stage, &mut embedding).await;
+    let nothing = asked(&stage, QUESTION, Some("semantic")).await;
+    assert_eq!((nothing.mode.as_str(), nothing.total), ("semantic", 0));
+    let query = SearchQuery {
+        q: Some(QUESTION.into()),
+        lifecycle: vec!["pending".into()],
+        ..SearchQuery::default()
+    };
+    assert_eq!(ids(&stage.found(&stage.admin, &query).await), [waiting.id]);
+    assert_eq!(stage.found(&Caller::default(), &query).await.total, 0);
+}
+
+/// What was made is kept: a process that starts anew asks the encoder for nothing and answers the same, and so does
+/// one whose first walk was broken off.
+async fn a_restart_makes_nothing_twice(url: &str) {
+    let stage = patient(url).await;
+    three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    assert!(matches!(
+        embedding_step(&stage.app, &mut embedding).await.unwrap(),
+        Step::More(3)
+    ));
+    assert!(!embedding.is_complete());
+    drop(embedding);
+    assert_eq!(
+        encoder.asked(TextKind::Card).len(),
+        6,
+        "a card and a skill each"
+    );
+
+    let stage = stage.restart(|_| ()).await;
+    stage.settle().await;
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    let before = asked(&stage, QUESTION, None).await;
+    drop(embedding);
+    let stage = stage.restart(|_| ()).await;
+    stage.settle().await;
+    let embedding = open(&stage, &encoder).await;
+    assert!(embedding.is_complete());
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), ids(&before));
+    assert_eq!(encoder.asked(TextKind::Card), [""; 0]);
+}
+
+/// An encoder that is busy, away or silent costs a search its meaning, and nothing else: neither an error nor an
+/// answer that is kept.
+async fn without_an_answer_in_time_words_count_alone(url: &str) {
+    let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
+    let [bank, ..] = three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    let question = format!("{QUESTION} by plane");
+    for mood in [Mood::Busy, Mood::Away, Mood::Silent] {
+        encoder.feel(mood);
+        let found = asked(&stage, &question, Some("hybrid")).await;
+        assert_eq!(
+            (found.mode.as_str(), ids(&found)),
+            ("lexical", vec![]),
+            "{mood:?}"
+        );
     }
+    encoder.feel(Mood::Well);
+    let stage = stage
+        .restart(|config| config.search.embed_timeout = 600_000)
+        .await;
+    stage.settle().await;
+    let embedding = open(&stage, &encoder).await;
+    assert!(embedding.is_complete());
+    let found = asked(&stage, &question, Some("hybrid")).await;
+    assert_eq!(
+        (found.mode.as_str(), found.agents[0].summary.id),
+        ("hybrid", bank)
+    );
+}
 
-    /// Who may not see an agent does not find it by meaning either, and nothing tells that it is there.
-    async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
-        let stage = patient(url).await;
-        let waiting = stage.publish("bank.agents-test.com", &card("Bureau", "Currency exchange")).await;
-        stage.settle().await;
-        let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
-        finish(&stage, &mut embedding).await;
-        let nothing = asked(&stage, QUESTION, Some("semantic")).await;
-        assert_eq!((nothing.mode.as_str(), nothing.total), ("semantic", 0));
+/// Vectors that cannot be read any more cost a search its meaning, too.
+async fn without_readable_vectors_words_count_alone(url: &str) {
+    let stage = patient(url).await;
+    let [_, travel, _] = three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    let question = "who books flights abroad";
+    let found = asked(&stage, question, None).await;
+    assert_eq!(found.mode, "hybrid");
+    let folder = stage.app.config().store.data_dir.join("vectors");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(entry.unwrap().path());
+        file.unwrap().set_len(0).unwrap();
+    }
+    for mode in [None, Some("semantic")] {
+        let found = asked(&stage, &format!("{question} please"), mode).await;
+        assert_eq!(
+            (found.mode.as_str(), ids(&found)),
+            ("lexical", vec![travel]),
+            "{mode:?}"
+        );
+    }
+}
+
+/// A step that fails is tried again, and loses nothing.
+async fn an_encoder_that_comes_back_goes_on(url: &str) {
+    let stage = patient(url).await;
+    let [bank, ..] = three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    encoder.feel(Mood::Away);
+    let mut embedding = open(&stage, &encoder).await;
+    assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
+    assert_eq!(
+        vectors::vectors_count(&stage.store, "first").await.unwrap(),
+        0
+    );
+    encoder.feel(Mood::Well);
+    finish(&stage, &mut embedding).await;
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+}
+
+/// A text that the encoder does not take keeps nobody else from being encoded; one that takes none at all is broken,
+/// and nothing is concluded from that.
+async fn one_bad_text_stops_nobody(url: &str) {
+    let stage = patient(url).await;
+    let bad = stage
+        .publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem"))
+        .await;
+    let [bank, ..] = three(&stage).await;
+    let encoder = Scripted::new("first", 0);
+    encoder.feel(Mood::Broken);
+    let mut embedding = open(&stage, &encoder).await;
+    assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
+    assert_eq!(
+        vectors::vectors_count(&stage.store, "first").await.unwrap(),
+        0
+    );
+    encoder.feel(Mood::Choking);
+    finish(&stage, &mut embedding).await;
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
+    // It is known to have none, and is asked again only when it says something else.
+    let again = open(&stage, &encoder).await;
+    assert!(again.is_complete());
+    encoder.feel(Mood::Well);
+    stage
+        .look("bad.agents-test.com", Answer::Card(card("Bad", "A poem")))
+        .await;
+    stage.approve(bad.id).await;
+    stage.settle().await;
+    finish(&stage, &mut embedding).await;
+    assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
+}
+
+/// Pages of an order by words stay of words when a model comes in between, and an order by meaning that nobody can
+/// continue begins anew and says so.
+async fn pages_do_not_mix_scores(url: &str) {
+    let stage = patient(url).await;
+    three(&stage).await;
+    let question = "exchange flights and poems for anything else";
+    let page = async |stage: &Stage, token: Option<String>| {
         let query = SearchQuery {
-            q: Some(QUESTION.into()),
-            lifecycle: vec!["pending".into()],
+            q: Some(question.into()),
+            page_size: Some(1),
+            page_token: token,
             ..SearchQuery::default()
         };
-        assert_eq!(ids(&stage.found(&stage.admin, &query).await), [waiting.id]);
-        assert_eq!(stage.found(&Caller::default(), &query).await.total, 0);
+        let bytes = search(&stage.app, &Caller::default(), &query)
+            .await
+            .unwrap();
+        serde_json::from_slice::<AgentList>(&bytes).unwrap()
+    };
+    let encoder = Scripted::new("first", 0);
+    let first = page(&stage, None).await;
+    assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
+    // The frozen order is gone with the process; the model serves now.
+    let stage = stage.restart(|_| ()).await;
+    stage.settle().await;
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    drop(embedding);
+    let mut seen = ids(&first);
+    let mut token = first.next_page_token.clone();
+    while let Some(next) = token {
+        let list = page(&stage, Some(next)).await;
+        assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
+        seen.extend(ids(&list));
+        token = list.next_page_token;
     }
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 3);
 
-    /// What was made is kept: a process that starts anew asks the encoder for nothing and answers the same, and so does
-    /// one whose first walk was broken off.
-    async fn a_restart_makes_nothing_twice(url: &str) {
-        let stage = patient(url).await;
-        three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        assert!(matches!(embedding_step(&stage.app, &mut embedding).await.unwrap(), Step::More(3)));
-        assert!(!embedding.is_complete());
-        drop(embedding);
-        assert_eq!(encoder.asked(TextKind::Card).len(), 6, "a card and a skill each");
+    let hybrid = page(&stage, None).await;
+    assert_eq!(hybrid.mode, "hybrid");
+    let stage = stage.restart(|_| ()).await;
+    stage.settle().await;
+    let resumed = page(&stage, hybrid.next_page_token).await;
+    assert_eq!(
+        (resumed.mode.as_str(), resumed.order.as_str()),
+        ("lexical", "resumed")
+    );
+    assert_eq!(ids(&resumed), ids(&first));
+}
 
-        let stage = stage.restart(|_| ()).await;
-        stage.settle().await;
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        let before = asked(&stage, QUESTION, None).await;
-        drop(embedding);
-        let stage = stage.restart(|_| ()).await;
-        stage.settle().await;
-        let embedding = open(&stage, &encoder).await;
-        assert!(embedding.is_complete());
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), ids(&before));
-        assert_eq!(encoder.asked(TextKind::Card), [""; 0]);
+/// The model before serves until the new one has come to every agent; then what it made is forgotten.
+async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
+    let stage = patient(url).await;
+    let [bank, ..] = three(&stage).await;
+    let (old, new) = (Scripted::new("old", 0), Scripted::new("new", 3));
+    finish(&stage, &mut open(&stage, &old).await).await;
+    let mut embedding = open(&stage, &new).await;
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(
+        (
+            old.asked(TextKind::Query).len(),
+            new.asked(TextKind::Query).len()
+        ),
+        (1, 0)
+    );
+    finish(&stage, &mut embedding).await;
+    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(
+        (
+            old.asked(TextKind::Query).len(),
+            new.asked(TextKind::Query).len()
+        ),
+        (0, 1)
+    );
+    // Another process may still use it; an hour later nobody does.
+    assert!(
+        !models_forget_but(&stage.app, &["new".into()])
+            .await
+            .unwrap()
+    );
+    stage.advance(time::Duration::hours(2));
+    while models_forget_but(&stage.app, &["new".into()])
+        .await
+        .unwrap()
+    {}
+    assert_eq!(
+        vectors::vectors_count(&stage.store, "old").await.unwrap(),
+        0
+    );
+    assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
+    assert_eq!(meaning_progress(&stage.app).len(), 1);
+    assert_eq!(
+        vectors::vectors_count(&stage.store, "new").await.unwrap(),
+        3
+    );
+}
+
+/// With twenty agents or more the model's cutoff is worked out from them, once, and kept.
+async fn a_model_is_calibrated_from_the_agents(url: &str) {
+    let stage = patient(url).await;
+    for number in 0..24 {
+        let about = ["Currency exchange", "Books flights", "Writes poems"][number % 3];
+        stage
+            .publish_approved(
+                &format!("a{number}.agents-test.com"),
+                &card(&format!("Agent {number}"), about),
+            )
+            .await;
     }
-
-    /// An encoder that is busy, away or silent costs a search its meaning, and nothing else: neither an error nor an
-    /// answer that is kept.
-    async fn without_an_answer_in_time_words_count_alone(url: &str) {
-        let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
-        let [bank, ..] = three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        let question = format!("{QUESTION} by plane");
-        for mood in [Mood::Busy, Mood::Away, Mood::Silent] {
-            encoder.feel(mood);
-            let found = asked(&stage, &question, Some("hybrid")).await;
-            assert_eq!((found.mode.as_str(), ids(&found)), ("lexical", vec![]), "{mood:?}");
-        }
-        encoder.feel(Mood::Well);
-        let stage = stage.restart(|config| config.search.embed_timeout = 600_000).await;
-        stage.settle().await;
-        let embedding = open(&stage, &encoder).await;
-        assert!(embedding.is_complete());
-        let found = asked(&stage, &question, Some("hybrid")).await;
-        assert_eq!((found.mode.as_str(), found.agents[0].summary.id), ("hybrid", bank));
-    }
-
-    /// Vectors that cannot be read any more cost a search its meaning, too.
-    async fn without_readable_vectors_words_count_alone(url: &str) {
-        let stage = patient(url).await;
-        let [_, travel, _] = three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        let question = "who books flights abroad";
-        let found = asked(&stage, question, None).await;
-        assert_eq!(found.mode, "hybrid");
-        let folder = stage.app.config().store.data_dir.join("vectors");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let file = std::fs::File::options().write(true).open(entry.unwrap().path());
-            file.unwrap().set_len(0).unwrap();
-        }
-        for mode in [None, Some("semantic")] {
-            let found = asked(&stage, &format!("{question} please"), mode).await;
-            assert_eq!((found.mode.as_str(), ids(&found)), ("lexical", vec![travel]), "{mode:?}");
-        }
-    }
-
-    /// A step that fails is tried again, and loses nothing.
-    async fn an_encoder_that_comes_back_goes_on(url: &str) {
-        let stage = patient(url).await;
-        let [bank, ..] = three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        encoder.feel(Mood::Away);
-        let mut embedding = open(&stage, &encoder).await;
-        assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
-        assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
-        encoder.feel(Mood::Well);
-        finish(&stage, &mut embedding).await;
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
-    }
-
-    /// A text that the encoder does not take keeps nobody else from being encoded; one that takes none at all is broken,
-    /// and nothing is concluded from that.
-    async fn one_bad_text_stops_nobody(url: &str) {
-        let stage = patient(url).await;
-        let bad = stage.publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem")).await;
-        let [bank, ..] = three(&stage).await;
-        let encoder = Scripted::new("first", 0);
-        encoder.feel(Mood::Broken);
-        let mut embedding = open(&stage, &encoder).await;
-        assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
-        assert_eq!(vectors::vectors_count(&stage.store, "first").await.unwrap(), 0);
-        encoder.feel(Mood::Choking);
-        finish(&stage, &mut embedding).await;
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
-        assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
-        // It is known to have none, and is asked again only when it says something else.
-        let again = open(&stage, &encoder).await;
-        assert!(again.is_complete());
-        encoder.feel(Mood::Well);
-        stage.look("bad.agents-test.com", Answer::Card(card("Bad", "A poem"))).await;
-        stage.approve(bad.id).await;
-        stage.settle().await;
-        finish(&stage, &mut embedding).await;
-        assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
-    }
-
-    /// Pages of an order by words stay of words when a model comes in between, and an order by meaning that nobody can
-    /// continue begins anew and says so.
-    async fn pages_do_not_mix_scores(url: &str) {
-        let stage = patient(url).await;
-        three(&stage).await;
-        let question = "exchange flights and poems for anything else";
-        let page = async |stage: &Stage, token: Option<String>| {
-            let query = SearchQuery {
-                q: Some(question.into()),
-                page_size: Some(1),
-                page_token: token,
-                ..SearchQuery::default()
-            };
-            let bytes = search(&stage.app, &Caller::default(), &query).await.unwrap();
-            serde_json::from_slice::<AgentList>(&bytes).unwrap()
-        };
-        let encoder = Scripted::new("first", 0);
-        let first = page(&stage, None).await;
-        assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
-        // The frozen order is gone with the process; the model serves now.
-        let stage = stage.restart(|_| ()).await;
-        stage.settle().await;
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        drop(embedding);
-        let mut seen = ids(&first);
-        let mut token = first.next_page_token.clone();
-        while let Some(next) = token {
-            let list = page(&stage, Some(next)).await;
-            assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
-            seen.extend(ids(&list));
-            token = list.next_page_token;
-        }
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), 3);
-
-        let hybrid = page(&stage, None).await;
-        assert_eq!(hybrid.mode, "hybrid");
-        let stage = stage.restart(|_| ()).await;
-        stage.settle().await;
-        let resumed = page(&stage, hybrid.next_page_token).await;
-        assert_eq!((resumed.mode.as_str(), resumed.order.as_str()), ("lexical", "resumed"));
-        assert_eq!(ids(&resumed), ids(&first));
-    }
-
-    /// The model before serves until the new one has come to every agent; then what it made is forgotten.
-    async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
-        let stage = patient(url).await;
-        let [bank, ..] = three(&stage).await;
-        let (old, new) = (Scripted::new("old", 0), Scripted::new("new", 3));
-        finish(&stage, &mut open(&stage, &old).await).await;
-        let mut embedding = open(&stage, &new).await;
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
-        assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (1, 0));
-        finish(&stage, &mut embedding).await;
-        assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
-        assert_eq!((old.asked(TextKind::Query).len(), new.asked(TextKind::Query).len()), (0, 1));
-        // Another process may still use it; an hour later nobody does.
-        assert!(!models_forget_but(&stage.app, &["new".into()]).await.unwrap());
-        stage.advance(time::Duration::hours(2));
-        while models_forget_but(&stage.app, &["new".into()]).await.unwrap() {}
-        assert_eq!(vectors::vectors_count(&stage.store, "old").await.unwrap(), 0);
-        assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
-        assert_eq!(meaning_progress(&stage.app).len(), 1);
-        assert_eq!(vectors::vectors_count(&stage.store, "new").await.unwrap(), 3);
-    }
-
-    /// With twenty agents or more the model's cutoff is worked out from them, once, and kept.
-    async fn a_model_is_calibrated_from_the_agents(url: &str) {
-        let stage = patient(url).await;
-        for number in 0..24 {
-            let about = ["Currency exchange", "Books flights", "Writes poems"][number % 3];
-            stage.publish_approved(&format!("a{number}.agents-test.com"), &card(&format!("Agent {number}"), about)).await;
-        }
-        stage.settle().await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        let cutoff = meaning_progress(&stage.app)[0].cutoff.unwrap();
-        assert!((0.0..=1.0).contains(&cutoff), "{cutoff}");
-        let kept = vectors::model(&stage.store, "first").await.unwrap().unwrap().cutoff;
-        assert_eq!(kept, Some(f64::from(cutoff)));
-        encoder.asked(TextKind::Query);
-        finish(&stage, &mut open(&stage, &encoder).await).await;
-        assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
-    }
+    stage.settle().await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    let cutoff = meaning_progress(&stage.app)[0].cutoff.unwrap();
+    assert!((0.0..=1.0).contains(&cutoff), "{cutoff}");
+    let kept = vectors::model(&stage.store, "first")
+        .await
+        .unwrap()
+        .unwrap()
+        .cutoff;
+    assert_eq!(kept, Some(f64::from(cutoff)));
+    encoder.asked(TextKind::Query);
+    finish(&stage, &mut open(&stage, &encoder).await).await;
+    assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
 }
 
 /// Two processes share what either has made.

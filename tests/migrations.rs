@@ -18,8 +18,7 @@ use sea_orm_migration::MigratorTrait as _;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::database::Database;
-use crate::support::stage::options;
+use crate::support::database::{Database, options};
 
 /// The migrator's own table.
 const BOOKS: &str = "seaql_migrations";
@@ -101,173 +100,216 @@ async fn entity<E: EntityTrait>(
     E::find().all(on).await.unwrap();
 }
 
-both_databases! {
-    /// Step by step, all at once, and after going all the way down and up again: the same schema, and
-    /// doing it once more changes nothing.
-    async fn every_way_leads_to_one_schema(url: &str) {
-        let connection = connect(url).await;
-        let steps = Migrator::migrations().len() as u32;
-        assert!(facts(&connection).await.is_empty());
-        Migrator::up(&connection, None).await.unwrap();
-        let fresh = facts(&connection).await;
-        assert!(fresh.len() > 100, "{fresh:#?}");
-        Migrator::up(&connection, None).await.unwrap();
-        assert_eq!(facts(&connection).await, fresh);
+both_databases!(
+    every_way_leads_to_one_schema,
+    old_rows_move,
+    entities_are_what_the_tables_are,
+    references_hold,
+    only_living_rows_are_unique
+);
 
-        for _ in 0..steps {
-            let before = facts(&connection).await;
-            Migrator::down(&connection, Some(1)).await.unwrap();
-            let below = facts(&connection).await;
-            Migrator::up(&connection, Some(1)).await.unwrap();
-            assert_eq!(facts(&connection).await, before);
-            Migrator::down(&connection, Some(1)).await.unwrap();
-            assert_eq!(facts(&connection).await, below);
-        }
-        assert!(facts(&connection).await.is_empty());
-        for _ in 0..steps {
-            Migrator::up(&connection, Some(1)).await.unwrap();
-        }
-        assert_eq!(facts(&connection).await, fresh);
-        assert_eq!(Migrator::get_pending_migrations(&connection).await.unwrap().len(), 0);
-        connection.close().await.unwrap();
-        let store = Store::open(&options(url)).await.unwrap();
-        store.migrate().await.unwrap();
-        store.close().await.unwrap();
-    }
+/// Step by step, all at once, and after going all the way down and up again: the same schema, and
+/// doing it once more changes nothing.
+async fn every_way_leads_to_one_schema(url: &str) {
+    let connection = connect(url).await;
+    let steps = Migrator::migrations().len() as u32;
+    assert!(facts(&connection).await.is_empty());
+    Migrator::up(&connection, None).await.unwrap();
+    let fresh = facts(&connection).await;
+    assert!(fresh.len() > 100, "{fresh:#?}");
+    Migrator::up(&connection, None).await.unwrap();
+    assert_eq!(facts(&connection).await, fresh);
 
-    /// Rows that were there before a step are there after it, as they were. Written as text, because the
-    /// code of today knows only today's columns.
-    async fn old_rows_move(url: &str) {
-        let connection = connect(url).await;
-        let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
-        let key = if connection.get_database_backend() == DbBackend::Postgres {
-            format!("'{id}'")
-        } else {
-            format!("X'{}'", id.simple())
-        };
+    for _ in 0..steps {
+        let before = facts(&connection).await;
+        Migrator::down(&connection, Some(1)).await.unwrap();
+        let below = facts(&connection).await;
         Migrator::up(&connection, Some(1)).await.unwrap();
-        for statement in [
-            format!("INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'old', 'admin', 1)"),
-            format!(
-                "INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) \
-                 VALUES ({key}, {key}, 'old token', '', 'abc', TRUE, 2)"
-            ),
-            "INSERT INTO settings (key, value) VALUES ('page_token_key', 'kept')".into(),
-        ] {
-            connection.execute_unprepared(&statement).await.unwrap();
-        }
+        assert_eq!(facts(&connection).await, before);
+        Migrator::down(&connection, Some(1)).await.unwrap();
+        assert_eq!(facts(&connection).await, below);
+    }
+    assert!(facts(&connection).await.is_empty());
+    for _ in 0..steps {
         Migrator::up(&connection, Some(1)).await.unwrap();
-        for statement in [
-            format!(
-                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
-                 VALUES ('old.example.com', 'https', 'unverified', 1, {key}, 3, 4)"
-            ),
-            "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
-             cause_looks, liveness, created_at) \
-             SELECT id, 'well_known', 'https://old.example.com/', 5, 0, FALSE, 0, 0, 'new', 6 FROM domains".into(),
-            "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) \
-             SELECT id, 0, 0, 7, url, 'timeout', 'none', 8 FROM sources".into(),
-        ] {
-            connection.execute_unprepared(&statement).await.unwrap();
-        }
-        connection.close().await.unwrap();
-
-        let store = Store::open(&options(url)).await.unwrap();
-        let on = store.connection();
-        let account = account::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!((account.id, account.name.as_str()), (id, "old"));
-        let token = token::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!((token.account_id, token.bootstrap, token.expires_at), (id, true, None));
-        let setting = setting::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!(setting.value, "kept");
-        let domain = domain::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!((domain.account_id, domain.created_at, domain.deleted_at), (Some(id), 3, None));
-        let source = source::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!((source.domain_id, source.next_due_at, source.full_wanted), (domain.id, 5, false));
-        let attempt = attempt::Entity::find().one(on).await.unwrap().unwrap();
-        assert_eq!((attempt.source_id, attempt.at, attempt.elapsed_ms), (source.id, 7, 8));
-        assert!(event::Entity::find().one(on).await.unwrap().is_none());
     }
+    assert_eq!(facts(&connection).await, fresh);
+    assert_eq!(
+        Migrator::get_pending_migrations(&connection)
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
+    connection.close().await.unwrap();
+    let store = Store::open(&options(url)).await.unwrap();
+    store.migrate().await.unwrap();
+    store.close().await.unwrap();
+}
 
-    /// Every table has an entity with exactly its columns, null where they may be null, and the entity can
-    /// read it.
-    async fn entities_are_what_the_tables_are(url: &str) {
-        let connection = connect(url).await;
-        Migrator::up(&connection, None).await.unwrap();
-        let mut tables = columns(&connection).await;
-        entity::<account::Entity>(&connection, &mut tables).await;
-        entity::<token::Entity>(&connection, &mut tables).await;
-        entity::<setting::Entity>(&connection, &mut tables).await;
-        entity::<domain::Entity>(&connection, &mut tables).await;
-        entity::<proof::Entity>(&connection, &mut tables).await;
-        entity::<challenge::Entity>(&connection, &mut tables).await;
-        entity::<proof_check::Entity>(&connection, &mut tables).await;
-        entity::<enrolled_key::Entity>(&connection, &mut tables).await;
-        entity::<owner_marks::Entity>(&connection, &mut tables).await;
-        entity::<source::Entity>(&connection, &mut tables).await;
-        entity::<source_registrant::Entity>(&connection, &mut tables).await;
-        entity::<version_source::Entity>(&connection, &mut tables).await;
-        entity::<withdrawn_urn::Entity>(&connection, &mut tables).await;
-        entity::<source_day::Entity>(&connection, &mut tables).await;
-        entity::<pace::Entity>(&connection, &mut tables).await;
-        entity::<attempt::Entity>(&connection, &mut tables).await;
-        entity::<agent::Entity>(&connection, &mut tables).await;
-        entity::<hold::Entity>(&connection, &mut tables).await;
-        entity::<body::Entity>(&connection, &mut tables).await;
-        entity::<version::Entity>(&connection, &mut tables).await;
-        entity::<decision::Entity>(&connection, &mut tables).await;
-        entity::<review::Entity>(&connection, &mut tables).await;
-        entity::<event::Entity>(&connection, &mut tables).await;
-        entity::<model::Entity>(&connection, &mut tables).await;
-        entity::<agent_vectors::Entity>(&connection, &mut tables).await;
-        assert!(tables.is_empty(), "tables without an entity: {tables:?}");
+/// Rows that were there before a step are there after it, as they were. Written as text, because the
+/// code of today knows only today's columns.
+async fn old_rows_move(url: &str) {
+    let connection = connect(url).await;
+    let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
+    let key = if connection.get_database_backend() == DbBackend::Postgres {
+        format!("'{id}'")
+    } else {
+        format!("X'{}'", id.simple())
+    };
+    Migrator::up(&connection, Some(1)).await.unwrap();
+    for statement in [
+        format!(
+            "INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'old', 'admin', 1)"
+        ),
+        format!(
+            "INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) \
+             VALUES ({key}, {key}, 'old token', '', 'abc', TRUE, 2)"
+        ),
+        "INSERT INTO settings (key, value) VALUES ('page_token_key', 'kept')".into(),
+    ] {
+        connection.execute_unprepared(&statement).await.unwrap();
     }
+    Migrator::up(&connection, Some(1)).await.unwrap();
+    for statement in [
+        format!(
+            "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
+             VALUES ('old.example.com', 'https', 'unverified', 1, {key}, 3, 4)"
+        ),
+        "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+         cause_looks, liveness, created_at) \
+         SELECT id, 'well_known', 'https://old.example.com/', 5, 0, FALSE, 0, 0, 'new', 6 FROM domains".into(),
+        "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) \
+         SELECT id, 0, 0, 7, url, 'timeout', 'none', 8 FROM sources".into(),
+    ] {
+        connection.execute_unprepared(&statement).await.unwrap();
+    }
+    connection.close().await.unwrap();
 
-    /// A row that points at nothing is refused, and so is taking away a row that is pointed at; through
-    /// the connections that the registry itself uses.
-    async fn references_hold(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let on = store.connection();
-        let id = Uuid::from_u128(7);
-        let key = if store.is_postgres() { format!("'{id}'") } else { format!("X'{}'", id.simple()) };
-        let orphans = [
-            format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
-            "INSERT INTO proofs (domain_id, method, actor, proved_at, held_at, absent_looks) VALUES (77, '', '', 0, 0, 0)".into(),
-            "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, 0, 0, '', '', '', 0)".into(),
-            format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
-            format!(
-                "INSERT INTO decisions (agent_id, version_id, content_digest, signing, approved, rule, actor, \
-                 self_approved, at) VALUES ({key}, {key}, '', '', TRUE, '', '', FALSE, 0)"
-            ),
-            format!("INSERT INTO reviews (id, agent_id, version_id, state, created_at) VALUES ({key}, {key}, {key}, '', 0)"),
-            format!(
-                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
-                 VALUES ('a', '', '', 1, {key}, 0, 0)"
-            ),
-        ];
-        for orphan in &orphans {
-            let refused = on.execute_unprepared(orphan).await.unwrap_err().to_string();
-            assert!(refused.to_lowercase().contains("foreign key"), "{orphan}: {refused}");
-        }
-        on.execute_unprepared(&format!("INSERT INTO accounts VALUES ({key}, 'a', 'admin', 0)")).await.unwrap();
-        for allowed in [&orphans[0], &orphans[6]] {
-            on.execute_unprepared(allowed).await.unwrap();
-        }
-        let refused = on.execute_unprepared("DELETE FROM accounts").await.unwrap_err().to_string();
-        assert!(refused.to_lowercase().contains("foreign key"), "{refused}");
-    }
+    let store = Store::open(&options(url)).await.unwrap();
+    let on = store.connection();
+    let account = account::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!((account.id, account.name.as_str()), (id, "old"));
+    let token = token::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!(
+        (token.account_id, token.bootstrap, token.expires_at),
+        (id, true, None)
+    );
+    let setting = setting::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!(setting.value, "kept");
+    let domain = domain::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!(
+        (domain.account_id, domain.created_at, domain.deleted_at),
+        (Some(id), 3, None)
+    );
+    let source = source::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!(
+        (source.domain_id, source.next_due_at, source.full_wanted),
+        (domain.id, 5, false)
+    );
+    let attempt = attempt::Entity::find().one(on).await.unwrap().unwrap();
+    assert_eq!(
+        (attempt.source_id, attempt.at, attempt.elapsed_ms),
+        (source.id, 7, 8)
+    );
+    assert!(event::Entity::find().one(on).await.unwrap().is_none());
+}
 
-    /// A name is taken while its domain lives, and free once it has ended.
-    async fn only_living_rows_are_unique(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let on = store.connection();
-        let insert = "INSERT INTO domains (name, scheme, state, generation, created_at, not_before) \
-                      VALUES ('a', '', '', 1, 0, 0)";
-        on.execute_unprepared(insert).await.unwrap();
-        on.execute_unprepared(insert).await.unwrap_err();
-        on.execute_unprepared("UPDATE domains SET deleted_at = 1").await.unwrap();
-        on.execute_unprepared(insert).await.unwrap();
+/// Every table has an entity with exactly its columns, null where they may be null, and the entity can
+/// read it.
+async fn entities_are_what_the_tables_are(url: &str) {
+    let connection = connect(url).await;
+    Migrator::up(&connection, None).await.unwrap();
+    let mut tables = columns(&connection).await;
+    entity::<account::Entity>(&connection, &mut tables).await;
+    entity::<token::Entity>(&connection, &mut tables).await;
+    entity::<setting::Entity>(&connection, &mut tables).await;
+    entity::<domain::Entity>(&connection, &mut tables).await;
+    entity::<proof::Entity>(&connection, &mut tables).await;
+    entity::<challenge::Entity>(&connection, &mut tables).await;
+    entity::<proof_check::Entity>(&connection, &mut tables).await;
+    entity::<enrolled_key::Entity>(&connection, &mut tables).await;
+    entity::<owner_marks::Entity>(&connection, &mut tables).await;
+    entity::<source::Entity>(&connection, &mut tables).await;
+    entity::<source_registrant::Entity>(&connection, &mut tables).await;
+    entity::<version_source::Entity>(&connection, &mut tables).await;
+    entity::<withdrawn_urn::Entity>(&connection, &mut tables).await;
+    entity::<source_day::Entity>(&connection, &mut tables).await;
+    entity::<pace::Entity>(&connection, &mut tables).await;
+    entity::<attempt::Entity>(&connection, &mut tables).await;
+    entity::<agent::Entity>(&connection, &mut tables).await;
+    entity::<hold::Entity>(&connection, &mut tables).await;
+    entity::<body::Entity>(&connection, &mut tables).await;
+    entity::<version::Entity>(&connection, &mut tables).await;
+    entity::<decision::Entity>(&connection, &mut tables).await;
+    entity::<review::Entity>(&connection, &mut tables).await;
+    entity::<event::Entity>(&connection, &mut tables).await;
+    entity::<model::Entity>(&connection, &mut tables).await;
+    entity::<agent_vectors::Entity>(&connection, &mut tables).await;
+    assert!(tables.is_empty(), "tables without an entity: {tables:?}");
+}
+
+/// A row that points at nothing is refused, and so is taking away a row that is pointed at; through
+/// the connections that the registry itself uses.
+async fn references_hold(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let on = store.connection();
+    let id = Uuid::from_u128(7);
+    let key = if store.is_postgres() {
+        format!("'{id}'")
+    } else {
+        format!("X'{}'", id.simple())
+    };
+    let orphans = [
+        format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
+        "INSERT INTO proofs (domain_id, method, actor, proved_at, held_at, absent_looks) VALUES (77, '', '', 0, 0, 0)".into(),
+        "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, 0, 0, '', '', '', 0)".into(),
+        format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
+        format!(
+            "INSERT INTO decisions (agent_id, version_id, content_digest, signing, approved, rule, actor, \
+             self_approved, at) VALUES ({key}, {key}, '', '', TRUE, '', '', FALSE, 0)"
+        ),
+        format!("INSERT INTO reviews (id, agent_id, version_id, state, created_at) VALUES ({key}, {key}, {key}, '', 0)"),
+        format!(
+            "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, not_before) \
+             VALUES ('a', '', '', 1, {key}, 0, 0)"
+        ),
+    ];
+    for orphan in &orphans {
+        let refused = on.execute_unprepared(orphan).await.unwrap_err().to_string();
+        assert!(
+            refused.to_lowercase().contains("foreign key"),
+            "{orphan}: {refused}"
+        );
     }
+    on.execute_unprepared(&format!(
+        "INSERT INTO accounts VALUES ({key}, 'a', 'admin', 0)"
+    ))
+    .await
+    .unwrap();
+    for allowed in [&orphans[0], &orphans[6]] {
+        on.execute_unprepared(allowed).await.unwrap();
+    }
+    let refused = on
+        .execute_unprepared("DELETE FROM accounts")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.to_lowercase().contains("foreign key"), "{refused}");
+}
+
+/// A name is taken while its domain lives, and free once it has ended.
+async fn only_living_rows_are_unique(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let on = store.connection();
+    let insert = "INSERT INTO domains (name, scheme, state, generation, created_at, not_before) \
+                  VALUES ('a', '', '', 1, 0, 0)";
+    on.execute_unprepared(insert).await.unwrap();
+    on.execute_unprepared(insert).await.unwrap_err();
+    on.execute_unprepared("UPDATE domains SET deleted_at = 1")
+        .await
+        .unwrap();
+    on.execute_unprepared(insert).await.unwrap();
 }
 
 /// Processes that start together on one PostgreSQL database all find it migrated, once.

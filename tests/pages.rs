@@ -9,9 +9,11 @@ use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, WebElement};
 
 use crate::support::browser::Browser;
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::{Program, registry};
-use crate::support::served::card;
+use crate::support::serving::started;
+use crate::support::waiting::answer_in_time;
 use crate::support::{DEADLINE, http};
 
 /// How often a browser, which tells of nothing by itself, is asked again.
@@ -29,17 +31,10 @@ async fn demo() -> Demo {
     let folder = TempDir::new().unwrap();
     let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let program = Program::start(command);
-    let said = |mark: &'static str| {
-        program.find(move |line| {
-            let rest = line.strip_prefix(mark)?;
-            rest.split_whitespace().next().map(str::to_owned)
-        })
-    };
-    let (token, url) = (said("admin token: ").await, said("listening on ").await);
+    let (program, told) = started(command).await;
     Demo {
-        url,
-        token,
+        url: told.url().to_owned(),
+        token: told.admin_token().unwrap().to_owned(),
         _program: program,
         _folder: folder,
     }
@@ -85,20 +80,21 @@ impl<'a> Visitor<'a> {
         }
     }
 
+    /// Searches as a person does.
+    async fn search(&self, words: &str) {
+        self.find("#q").await.send_keys(words).await.unwrap();
+        let button = self.find("form.search button").await;
+        button.click().await.unwrap();
+    }
+
     /// Waits until the page's path begins so, and gives all of it.
     async fn arrives(&self, beginning: &str) -> String {
-        let arrived = async {
-            loop {
-                let path = self.path().await;
-                if path.starts_with(beginning) {
-                    return path;
-                }
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-        };
-        match tokio::time::timeout(DEADLINE, arrived).await {
-            Ok(path) => path,
-            Err(_) => panic!("{beginning} was not reached:\n{}", self.shown().await),
+        let arrived = answer_in_time(async || {
+            Some(self.path().await).filter(|path| path.starts_with(beginning))
+        });
+        match arrived.await {
+            Some(path) => path,
+            None => panic!("{beginning} was not reached:\n{}", self.shown().await),
         }
     }
 
@@ -134,16 +130,11 @@ impl<'a> Visitor<'a> {
 
     /// Waits until every one of these words is to be seen.
     async fn sees(&self, words: &[&str]) {
-        let seen = async {
-            loop {
-                let text = self.shown().await;
-                if words.iter().all(|word| text.contains(word)) {
-                    return;
-                }
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-        };
-        if tokio::time::timeout(DEADLINE, seen).await.is_err() {
+        let seen = answer_in_time(async || {
+            let text = self.shown().await;
+            words.iter().all(|word| text.contains(word)).then_some(())
+        });
+        if seen.await.is_none() {
             panic!("{words:?} cannot all be seen in:\n{}", self.shown().await);
         }
     }
@@ -187,18 +178,7 @@ async fn a_person_finds_an_agent() {
     names.sort();
     assert_eq!(names, ["Ledger Converter", "Recipe Scaler", "Trip Planner"]);
 
-    visitor
-        .find("#q")
-        .await
-        .send_keys("book a trip")
-        .await
-        .unwrap();
-    visitor
-        .find("form.search button")
-        .await
-        .click()
-        .await
-        .unwrap();
+    visitor.search("book a trip").await;
     visitor.arrives("/?q=book+a+trip").await;
     assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
     let typed = visitor.find("#q").await.value().await.unwrap();
@@ -399,13 +379,7 @@ async fn the_pages_work_without_script() {
     let visitor = Visitor::of(&demo).await;
     visitor.browser.without_script().await;
     visitor.visit("/").await;
-    visitor.find("#q").await.send_keys("recipe").await.unwrap();
-    visitor
-        .find("form.search button")
-        .await
-        .click()
-        .await
-        .unwrap();
+    visitor.search("recipe").await;
     visitor.arrives("/?q=recipe").await;
     assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
     visitor.find(".hit h2 a").await.click().await.unwrap();

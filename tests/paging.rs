@@ -1,19 +1,17 @@
 //! Pages of a search, when what the first page was of is no more.
 
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::search::search;
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
+use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const AGENTS: usize = 30;
 const PAGE: u32 = 7;
@@ -60,70 +58,101 @@ async fn crowd(url: &str) -> Stage {
     stage
 }
 
-both_databases! {
-    /// The order that a first page froze ends with the process, and is found again as long as nothing has happened
-    /// since. Afterwards whoever pages on is told that the order is another one now, and still sees every agent once.
-    async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
-        let stage = crowd(url).await;
-        let first = page(&stage, None).await;
-        assert_eq!((&first["order"], &first["total"]), (&"relevance".into(), &AGENTS.into()));
-        let second = page(&stage, next(&first)).await;
-        assert_eq!(second["order"], "relevance", "the order is kept");
-        let stage = stage.restart(|_| ()).await;
-        let again = page(&stage, next(&first)).await;
-        assert_eq!((names(&again), &again["order"]), (names(&second), &"relevance".into()));
-        assert_eq!(next(&again), next(&second));
-        // Something happens that moves nobody.
-        let stage = stage.restart(|_| ()).await;
-        stage.register("further.agents-test.com").await;
-        stage.settle().await;
-        let mut seen = names(&first);
-        let mut token = next(&first);
-        let mut pages = 1;
-        while let Some(at) = token {
-            let page = page(&stage, Some(at)).await;
-            assert_eq!((&page["order"], &page["total"]), (&"resumed".into(), &AGENTS.into()));
-            if pages == 1 {
-                assert_eq!(names(&page), names(&second), "nothing of them has changed meanwhile");
-            }
-            seen.extend(names(&page));
-            token = next(&page);
-            pages += 1;
+both_databases!(
+    a_page_token_outlives_the_order_it_was_of,
+    what_comes_later_moves_no_page,
+    an_act_moves_no_page_of_an_order_from_before_it
+);
+
+/// The order that a first page froze ends with the process, and is found again as long as nothing has happened
+/// since. Afterwards whoever pages on is told that the order is another one now, and still sees every agent once.
+async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
+    let stage = crowd(url).await;
+    let first = page(&stage, None).await;
+    assert_eq!(
+        (&first["order"], &first["total"]),
+        (&"relevance".into(), &AGENTS.into())
+    );
+    let second = page(&stage, next(&first)).await;
+    assert_eq!(second["order"], "relevance", "the order is kept");
+    let stage = stage.restart(|_| ()).await;
+    let again = page(&stage, next(&first)).await;
+    assert_eq!(
+        (names(&again), &again["order"]),
+        (names(&second), &"relevance".into())
+    );
+    assert_eq!(next(&again), next(&second));
+    // Something happens that moves nobody.
+    let stage = stage.restart(|_| ()).await;
+    stage.register("further.agents-test.com").await;
+    stage.settle().await;
+    let mut seen = names(&first);
+    let mut token = next(&first);
+    let mut pages = 1;
+    while let Some(at) = token {
+        let page = page(&stage, Some(at)).await;
+        assert_eq!(
+            (&page["order"], &page["total"]),
+            (&"resumed".into(), &AGENTS.into())
+        );
+        if pages == 1 {
+            assert_eq!(
+                names(&page),
+                names(&second),
+                "nothing of them has changed meanwhile"
+            );
         }
-        assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
-        assert_eq!(seen.len(), AGENTS, "none twice");
-        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), AGENTS, "none missing");
+        seen.extend(names(&page));
+        token = next(&page);
+        pages += 1;
     }
+    assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
+    assert_eq!(seen.len(), AGENTS, "none twice");
+    assert_eq!(
+        seen.iter().collect::<BTreeSet<_>>().len(),
+        AGENTS,
+        "none missing"
+    );
+}
 
-    /// While the order is kept a new agent moves nothing on the pages to come.
-    async fn what_comes_later_moves_no_page(url: &str) {
-        let stage = crowd(url).await;
-        let first = page(&stage, None).await;
-        let before = names(&page(&stage, next(&first)).await);
-        stage.register("better.agents-test.com").await;
-        let answer = Answer::Card(card("Flights", "flights flights flights"));
-        assert_eq!(stage.visit(|_| answer.clone()).await, 1);
-        stage.index_equals_database().await;
-        let second = page(&stage, next(&first)).await;
-        assert_eq!((names(&second), &second["order"]), (before, &"relevance".into()));
-        assert_eq!(page(&stage, None).await["total"], AGENTS + 1, "who begins anew finds it");
-    }
+/// While the order is kept a new agent moves nothing on the pages to come.
+async fn what_comes_later_moves_no_page(url: &str) {
+    let stage = crowd(url).await;
+    let first = page(&stage, None).await;
+    let before = names(&page(&stage, next(&first)).await);
+    stage.register("better.agents-test.com").await;
+    let answer = Answer::Card(card("Flights", "flights flights flights"));
+    assert_eq!(stage.visit(|_| answer.clone()).await, 1);
+    stage.index_equals_database().await;
+    let second = page(&stage, next(&first)).await;
+    assert_eq!(
+        (names(&second), &second["order"]),
+        (before, &"relevance".into())
+    );
+    assert_eq!(
+        page(&stage, None).await["total"],
+        AGENTS + 1,
+        "who begins anew finds it"
+    );
+}
 
-    /// An act that is not applied yet makes an order of its own: who pages in the order before it misses nobody.
-    async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
-        let stage = crowd(url).await;
-        let first = page(&stage, None).await;
-        let before = names(&page(&stage, next(&first)).await);
-        suspend(&stage, &first, 4).await;
-        let shorter = page(&stage, None).await;
-        assert_eq!(shorter["total"], AGENTS - 1);
-        let second = page(&stage, next(&first)).await;
-        assert_eq!((names(&second), &second["order"]), (before, &"relevance".into()));
-        // Its own pages follow each other too, before and after it is applied.
-        assert_eq!(all_pages(&[&stage], shorter.clone()).await, AGENTS - 1);
-        stage.settle().await;
-        assert_eq!(all_pages(&[&stage], shorter).await, AGENTS - 1);
-    }
+/// An act that is not applied yet makes an order of its own: who pages in the order before it misses nobody.
+async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
+    let stage = crowd(url).await;
+    let first = page(&stage, None).await;
+    let before = names(&page(&stage, next(&first)).await);
+    suspend(&stage, &first, 4).await;
+    let shorter = page(&stage, None).await;
+    assert_eq!(shorter["total"], AGENTS - 1);
+    let second = page(&stage, next(&first)).await;
+    assert_eq!(
+        (names(&second), &second["order"]),
+        (before, &"relevance".into())
+    );
+    // Its own pages follow each other too, before and after it is applied.
+    assert_eq!(all_pages(&[&stage], shorter.clone()).await, AGENTS - 1);
+    stage.settle().await;
+    assert_eq!(all_pages(&[&stage], shorter).await, AGENTS - 1);
 }
 
 /// A replica that does not know of an act yet repeats nobody, and neither does one that knows of it first.

@@ -2,15 +2,16 @@
 //! all. Everybody else is answered meanwhile.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::support::DEADLINE;
-use crate::support::serving::{Api, Serving, Setup, eventually};
+use crate::support::api::Api;
+use crate::support::serving::{Serving, Told};
+use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 /// The largest thing that anybody may ask for.
 const LARGE: &str = "/docs/swagger-ui-bundle.js";
@@ -60,46 +61,17 @@ async fn answered(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// A counter or gauge of the registry.
-async fn metric(api: &Api, name: &str) -> u64 {
-    let text = api.get("/metrics").await.text();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(&format!("a2a_registry_{name} ")))
-        .unwrap_or_else(|| panic!("{name} is missing in:\n{text}"));
-    line.parse().unwrap()
-}
-
-async fn serve(folder: &Path, limits: &str) -> Serving {
-    Setup::new(folder)
+async fn serve(limits: &str) -> Serving {
+    Setup::new()
         .configure(&format!("[limits]\n{limits}"))
         .start()
         .await
 }
 
-/// The same command in a process that may have so many files open.
-fn with_few_files(command: &Command, files: u32) -> Command {
-    let command = command.as_std();
-    let mut bounded = Command::new("sh");
-    let script = format!("ulimit -n {files}; exec \"$@\"");
-    bounded
-        .args(["-c", &script, "sh"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => bounded.env(name, value),
-            None => bounded.env_remove(name),
-        };
-    }
-    bounded
-}
-
 /// The page's form and the API take a body that never ends for as long as a body may take, and no longer.
 #[tokio::test]
 async fn a_body_that_trickles_is_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = serve(folder.path(), "body_seconds = 1").await;
+    let registry = serve("body_seconds = 1").await;
     for (path, kind) in [
         ("/register", "application/x-www-form-urlencoded"),
         ("/v1/domains", "application/json"),
@@ -109,7 +81,7 @@ async fn a_body_that_trickles_is_cut_off() {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\
              Authorization: Bearer {token}\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\nt",
-            token = crate::support::serving::ADMIN,
+            token = crate::support::setup::ADMIN,
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         let answer = until_closed(&mut stream).await;
@@ -123,9 +95,7 @@ async fn a_body_that_trickles_is_cut_off() {
 /// have open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_slow_connections_keep_nobody_else_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::new(folder.path());
-    let registry = Serving::from(with_few_files(&setup.command(), 512)).await;
+    let registry = Setup::new().start_after("ulimit -n 512").await;
     let mut slow = Vec::new();
     for number in 0..600 {
         let mut stream = connect_from("127.0.0.2", &registry.api).await;
@@ -139,7 +109,7 @@ async fn many_slow_connections_keep_nobody_else_out() {
     }
     let ready = registry.api.get("/readyz").await;
     assert_eq!(ready.status, 200, "{}", ready.text());
-    assert!(metric(&registry.api, "http_connections_refused_total").await >= 600 - 256);
+    assert!(registry.metric("http_connections_refused_total").await >= 600 - 256);
     drop(slow);
     registry.stop().await;
 }
@@ -147,11 +117,10 @@ async fn many_slow_connections_keep_nobody_else_out() {
 /// The bound of one address is exact, holds for that address alone, and not for a trusted proxy.
 #[tokio::test]
 async fn connections_of_an_address_are_bounded() {
-    let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::new(folder.path()).configure(
+    let setup = Setup::new().configure(
         "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
     );
-    let registry = Serving::from(setup.command()).await;
+    let registry = setup.start_untapped().await;
     let api = &registry.api;
     let mut first = connect_from("127.0.0.2", api).await;
     let mut second = connect_from("127.0.0.2", api).await;
@@ -181,14 +150,13 @@ async fn connections_of_an_address_are_bounded() {
 /// A client that asks and does not read holds its connection for as long as bytes may wait, and no longer.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = serve(folder.path(), "write_seconds = 1").await;
+    let registry = serve("write_seconds = 1").await;
     let mut stream = connect_from("127.0.0.2", &registry.api).await;
     // More than the system keeps for a client.
     let request = format!("GET {LARGE} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(16);
     stream.write_all(request.as_bytes()).await.unwrap();
     eventually("the connection is cut off", || async {
-        let cut_off = metric(&registry.api, "http_connections_cut_off_total").await;
+        let cut_off = registry.metric("http_connections_cut_off_total").await;
         (cut_off == 1).then_some(())
     })
     .await;
@@ -200,8 +168,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 /// The first request on a connection has a time limit in the server's library; every further one has it here.
 #[tokio::test]
 async fn a_second_request_that_trickles_is_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = serve(folder.path(), "body_seconds = 1\nrequest_seconds = 2").await;
+    let registry = serve("body_seconds = 1\nrequest_seconds = 2").await;
     let mut stream = connect_from("127.0.0.2", &registry.api).await;
     assert!(answered(&mut stream).await);
     stream.write_all(b"GET /li").await.unwrap();
@@ -212,8 +179,7 @@ async fn a_second_request_that_trickles_is_cut_off() {
 /// What is no HTTP is counted, and fills no log.
 #[tokio::test]
 async fn malformed_requests_are_counted_and_not_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Serving::from(Setup::new(folder.path()).command()).await;
+    let registry = Setup::new().start_untapped().await;
     let inputs: [&[u8]; 6] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET\r\n\r\n",
@@ -227,8 +193,8 @@ async fn malformed_requests_are_counted_and_not_told() {
         stream.write_all(input).await.unwrap();
         until_closed(&mut stream).await;
     }
-    let counted = metric(&registry.api, "http_malformed_requests_total").await;
-    assert_eq!(counted, inputs.len() as u64);
+    let counted = registry.metric("http_malformed_requests_total").await;
+    assert_eq!(counted, inputs.len() as i64);
     let ended = registry.stop().await;
     let told: Vec<_> = ended
         .stderr
@@ -241,15 +207,14 @@ async fn malformed_requests_are_counted_and_not_told() {
 /// Metrics can have a port of their own, and are then nowhere else.
 #[tokio::test]
 async fn metrics_have_a_port_of_their_own_where_that_is_configured() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path())
+    let registry = Setup::new()
         .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
-    let url = registry
-        .program
-        .find(|line| line.strip_prefix("metrics on ").map(str::to_owned))
-        .await;
+    let Told::Serving { metrics_url, .. } = &registry.told else {
+        panic!("it serves: {:?}", registry.told);
+    };
+    let url = metrics_url.as_ref().unwrap();
     let own = Api::at(url.strip_suffix("/metrics").unwrap());
     let text = own.get("/metrics").await;
     assert_eq!(text.status, 200);

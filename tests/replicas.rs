@@ -3,19 +3,15 @@
 
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::search::listed_agents;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::query::SuggestQuery;
-use a2a_registry_server::search::search;
-use a2a_registry_server::search::suggest;
+use a2a_registry_server::search;
+use a2a_registry_server::search::query::{SearchQuery, SuggestQuery};
+use a2a_registry_server::search::{listed_agents, suggest};
 use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::dice::Dice;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const AGENTS: usize = 90;
 const QUERIES: usize = 200;
@@ -40,8 +36,8 @@ fn words(dice: &mut Dice, most: usize) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> Value {
-    let answer = search(&stage.app, caller, query).await.unwrap();
+async fn search(stage: &Stage, caller: &Caller, query: &SearchQuery) -> Value {
+    let answer = search::search(&stage.app, caller, query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
@@ -133,8 +129,8 @@ async fn two_replicas_answer_as_one() {
         let mut total = 0;
         for page in 0.. {
             let answers = [
-                found(replicas[(number + page) % 2], caller, &query).await,
-                found(replicas[(number + page + 1) % 2], caller, &query).await,
+                search(replicas[(number + page) % 2], caller, &query).await,
+                search(replicas[(number + page + 1) % 2], caller, &query).await,
             ];
             assert_eq!(answers[0], answers[1], "{query:?}");
             pages += 1;
@@ -161,38 +157,48 @@ async fn two_replicas_answer_as_one() {
     }
 }
 
-both_databases! {
-    /// Agents that wait for a decision, or are held back, leave every score and every explanation as it was, to the
-    /// last byte; so does what the metrics say.
-    async fn hidden_agents_move_no_score(url: &str) {
-        let stage = Stage::new(url).await;
-        for number in 0..6 {
-            let text = format!("flights and hotels {}", "cheap ".repeat(number));
-            let name = format!("Agent {number}");
-            let domain = format!("d{number}.agents-test.com");
-            stage.publish_approved(&domain, &card(&name, &text)).await;
-        }
-        stage.settle().await;
-        let query = SearchQuery {
-            q: Some("cheap flights AND hotels".into()),
-            explain: Some(true),
-            facets: vec!["tag,domain".into()],
-            ..SearchQuery::default()
-        };
-        let anybody = Caller::default();
-        let before = search(&stage.app, &anybody, &query).await.unwrap();
-        assert_eq!(listed_agents(&stage.app).await, 6);
-        for number in 10..16 {
-            let domain = format!("d{number}.agents-test.com");
-            let text = "cheap flights flights hotels ".repeat(number);
-            stage.publish(&domain, &card(&format!("Hidden {number}"), &text)).await;
-            stage.settle().await;
-            assert_eq!(search(&stage.app, &anybody, &query).await.unwrap(), before);
-        }
-        assert_eq!(listed_agents(&stage.app).await, 6);
-        // A deletion is as little noticed.
-        domain_delete(&stage.app, &stage.admin, "d12.agents-test.com").await.unwrap();
-        stage.settle().await;
-        assert_eq!(search(&stage.app, &anybody, &query).await.unwrap(), before);
+both_databases!(hidden_agents_move_no_score);
+
+/// Agents that wait for a decision, or are held back, leave every score and every explanation as it was, to the
+/// last byte; so does what the metrics say.
+async fn hidden_agents_move_no_score(url: &str) {
+    let stage = Stage::new(url).await;
+    for number in 0..6 {
+        let text = format!("flights and hotels {}", "cheap ".repeat(number));
+        let name = format!("Agent {number}");
+        let domain = format!("d{number}.agents-test.com");
+        stage.publish_approved(&domain, &card(&name, &text)).await;
     }
+    stage.settle().await;
+    let query = SearchQuery {
+        q: Some("cheap flights AND hotels".into()),
+        explain: Some(true),
+        facets: vec!["tag,domain".into()],
+        ..SearchQuery::default()
+    };
+    let anybody = Caller::default();
+    let before = search::search(&stage.app, &anybody, &query).await.unwrap();
+    assert_eq!(listed_agents(&stage.app).await, 6);
+    for number in 10..16 {
+        let domain = format!("d{number}.agents-test.com");
+        let text = "cheap flights flights hotels ".repeat(number);
+        stage
+            .publish(&domain, &card(&format!("Hidden {number}"), &text))
+            .await;
+        stage.settle().await;
+        assert_eq!(
+            search::search(&stage.app, &anybody, &query).await.unwrap(),
+            before
+        );
+    }
+    assert_eq!(listed_agents(&stage.app).await, 6);
+    // A deletion is as little noticed.
+    domain_delete(&stage.app, &stage.admin, "d12.agents-test.com")
+        .await
+        .unwrap();
+    stage.settle().await;
+    assert_eq!(
+        search::search(&stage.app, &anybody, &query).await.unwrap(),
+        before
+    );
 }

@@ -9,9 +9,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::support::api::Answer;
 use crate::support::database::Database;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{ADMIN, Answer, Setup};
+use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -19,8 +20,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 /// SIGHUP comes when a terminal closes, and from those who want a configuration read again; neither ends a service.
 #[tokio::test]
 async fn a_hangup_does_not_end_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path()).start().await;
+    let registry = Setup::new().start().await;
     let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
     kill_process(process, Signal::HUP).unwrap();
     registry.program.line("SIGHUP changes nothing").await;
@@ -41,8 +41,7 @@ fn acts(lines: &[String]) -> Vec<Value> {
 /// Whoever does or decides something is in the log with it, once, and with the request that it came by.
 #[tokio::test]
 async fn each_act_is_one_line_of_the_log() {
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path())
+    let registry = Setup::new()
         .configure("[log]\nformat = \"json\"")
         .start()
         .await;
@@ -51,8 +50,7 @@ async fn each_act_is_one_line_of_the_log() {
     origin.answer(CARD, Reply::json(card("Fernweh", "Books flights")));
     let send = async |id: &str, path: &str, body: Value| {
         let request = api
-            .request(reqwest::Method::POST, path)
-            .bearer_auth(ADMIN)
+            .as_admin(reqwest::Method::POST, path)
             .header("x-request-id", id)
             .json(&body);
         Answer::to(request).await
@@ -137,8 +135,7 @@ async fn each_act_is_one_line_of_the_log() {
 #[tokio::test]
 async fn an_authorization_is_never_logged() {
     const SECRET: &str = "eyJzZWNyZXQtb2YtYW5vdGhlci1ob3N0In0";
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path())
+    let registry = Setup::new()
         .configure("[log]\nfilter = \"a2a_registry=trace,actix_http=debug,actix_server=trace,actix_web=trace,debug\"")
         .start()
         .await;
@@ -213,11 +210,7 @@ async fn readiness_does_not_wait_for_a_database_that_is_away() {
     let line = Line::to(server).await;
     url.set_host(Some("127.0.0.1")).unwrap();
     url.set_port(Some(line.address.port())).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Setup::new(folder.path())
-        .database(url.as_str())
-        .start()
-        .await;
+    let registry = Setup::new().database(url.as_str()).start().await;
     assert_eq!(registry.api.get("/readyz").await.status, 200);
     line.broken.send_replace(true);
     let away = registry.api.get("/readyz").await.problem(503, "not-ready");

@@ -1,24 +1,24 @@
 //! The store by itself: writing at once, tokens, bytes, a database that takes no writes.
 
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::accounts::tokens::token_revoke;
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::reviews::queue::review_approve;
-use a2a_registry_server::reviews::queue::review_reject;
 use std::sync::Arc;
 
+use a2a_registry_api::{Act, NewToken, ReviewDecision};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::role::Role;
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_server::agents::acts::{agent_retire, agent_suspend};
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::reviews::queue::{review_approve, review_reject};
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_by_digest};
@@ -29,18 +29,11 @@ use tempfile::TempDir;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
-use a2a_registry_api::{Act, NewToken, ReviewDecision};
-use a2a_registry_domain::role::Role;
-use a2a_registry_server::caller::Caller;
-
 use crate::support::both_databases;
-use crate::support::database::Database;
-use crate::support::serving::eventually;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::TOKEN;
-use crate::support::stage::card;
-use crate::support::stage::options;
+use crate::support::database::{Database, options};
+use crate::support::setup::ADMIN;
+use crate::support::stage::{Answer, Stage, card};
+use crate::support::waiting::eventually;
 
 async fn a_domain(store: &Store) -> i64 {
     let write = store.write().await.unwrap();
@@ -113,145 +106,224 @@ fn bytes(digest: &str) -> body::Model {
     }
 }
 
-both_databases! {
-    /// Many transactions that read before they write, at once: all of them succeed, and on SQLite, where
-    /// they take turns, none is lost.
-    async fn writers_queue_instead_of_failing(url: &str) {
-        const WRITERS: usize = 16;
-        const EACH: usize = 20;
-        let store = Store::open(&options(url)).await.unwrap();
-        let start = Arc::new(Barrier::new(WRITERS));
-        let writers = (0..WRITERS).map(|writer| {
-            let (store, start) = (store.clone(), Arc::clone(&start));
-            tokio::spawn(async move {
-                start.wait().await;
-                for _ in 0..EACH {
-                    let write = store.write().await?;
-                    let count = setting_get(&write, "count").await?;
-                    let count: usize = count.map_or(0, |text| text.parse().unwrap());
-                    write.setting_put("count", &(count + 1).to_string()).await?;
-                    write.setting_put(&format!("of {writer}"), "x").await?;
-                    write.commit().await?;
-                    setting_get(&store, "count").await?;
-                }
-                Ok::<(), a2a_registry_store::StoreError>(())
-            })
-        });
-        for writer in join_all(writers).await {
-            writer.unwrap().unwrap();
-        }
-        let count: usize = setting_get(&store, "count").await.unwrap().unwrap().parse().unwrap();
-        if !store.is_postgres() {
-            assert_eq!(count, WRITERS * EACH);
-        }
-        for writer in 0..WRITERS {
-            assert!(setting_get(&store, &format!("of {writer}")).await.unwrap().is_some());
-        }
-    }
+both_databases!(
+    writers_queue_instead_of_failing,
+    a_write_given_up_leaves_nothing,
+    shared_bytes_outlive_one_version,
+    a_read_only_database_says_so,
+    tokens_come_and_go
+);
 
-    /// A write that is given up leaves nothing and stands in nobody's way.
-    async fn a_write_given_up_leaves_nothing(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        for round in 0..50 {
-            let write = store.write().await.unwrap();
-            write.setting_put("given up", &round.to_string()).await.unwrap();
-            drop(write);
-        }
-        assert_eq!(setting_get(&store, "given up").await.unwrap(), None);
-        let kept = join_all((0..10).map(|number| {
-            let store = store.clone();
-            async move { store.setting_get_or_put("kept", &number.to_string()).await.unwrap() }
-        })).await;
-        assert!(kept.iter().all(|value| *value == kept[0]), "everybody gets the same: {kept:?}");
-    }
-
-    /// Bytes that several versions have are kept once, and as long as one of them is left.
-    async fn shared_bytes_outlive_one_version(url: &str) {
-        let store = Store::open(&options(url)).await.unwrap();
-        let domain = a_domain(&store).await;
-        let write = store.write().await.unwrap();
-        write.agents_put(vec![agent_row(1, domain), agent_row(2, domain)]).await.unwrap();
-        write.bodies_insert(vec![bytes("shared"), bytes("own"), bytes("shared")]).await.unwrap();
-        write.bodies_insert(vec![bytes("shared")]).await.unwrap();
-        let many = VERSIONS_PER_AGENT as u128;
-        let mut rows = vec![version_row(1, 1, "shared"), version_row(2, 1, "own"), version_row(3, 2, "shared")];
-        rows.extend((0..many).map(|number| version_row(100 + number, 1, "later")));
-        write.versions_insert(rows).await.unwrap();
-        write.bodies_insert(vec![bytes("later")]).await.unwrap();
-        write.versions_trim(Uuid::from_u128(1), &[Uuid::from_u128(1)]).await.unwrap();
-        write.commit().await.unwrap();
-        let there = async |digest: &str| body_by_digest(&store, digest).await.unwrap().is_some();
-        assert!(there("shared").await && !there("own").await && there("later").await);
-
-        for (agent, expected) in [(1, true), (2, false)] {
-            let write = store.write().await.unwrap();
-            let rows = (0..=many).map(|number| version_row(agent * 1000 + number, agent, "later")).collect();
-            write.versions_insert(rows).await.unwrap();
-            for _ in 0..2 {
-                write.versions_trim(Uuid::from_u128(agent), &[]).await.unwrap();
+/// Many transactions that read before they write, at once: all of them succeed, and on SQLite, where
+/// they take turns, none is lost.
+async fn writers_queue_instead_of_failing(url: &str) {
+    const WRITERS: usize = 16;
+    const EACH: usize = 20;
+    let store = Store::open(&options(url)).await.unwrap();
+    let start = Arc::new(Barrier::new(WRITERS));
+    let writers = (0..WRITERS).map(|writer| {
+        let (store, start) = (store.clone(), Arc::clone(&start));
+        tokio::spawn(async move {
+            start.wait().await;
+            for _ in 0..EACH {
+                let write = store.write().await?;
+                let count = setting_get(&write, "count").await?;
+                let count: usize = count.map_or(0, |text| text.parse().unwrap());
+                write.setting_put("count", &(count + 1).to_string()).await?;
+                write.setting_put(&format!("of {writer}"), "x").await?;
+                write.commit().await?;
+                setting_get(&store, "count").await?;
             }
-            write.commit().await.unwrap();
-            assert_eq!(there("shared").await, expected, "after agent {agent}");
+            Ok::<(), a2a_registry_store::StoreError>(())
+        })
+    });
+    for writer in join_all(writers).await {
+        writer.unwrap().unwrap();
+    }
+    let count: usize = setting_get(&store, "count")
+        .await
+        .unwrap()
+        .unwrap()
+        .parse()
+        .unwrap();
+    if !store.is_postgres() {
+        assert_eq!(count, WRITERS * EACH);
+    }
+    for writer in 0..WRITERS {
+        assert!(
+            setting_get(&store, &format!("of {writer}"))
+                .await
+                .unwrap()
+                .is_some()
+        );
+    }
+}
+
+/// A write that is given up leaves nothing and stands in nobody's way.
+async fn a_write_given_up_leaves_nothing(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    for round in 0..50 {
+        let write = store.write().await.unwrap();
+        write
+            .setting_put("given up", &round.to_string())
+            .await
+            .unwrap();
+        drop(write);
+    }
+    assert_eq!(setting_get(&store, "given up").await.unwrap(), None);
+    let kept = join_all((0..10).map(|number| {
+        let store = store.clone();
+        async move {
+            store
+                .setting_get_or_put("kept", &number.to_string())
+                .await
+                .unwrap()
         }
-    }
+    }))
+    .await;
+    assert!(
+        kept.iter().all(|value| *value == kept[0]),
+        "everybody gets the same: {kept:?}"
+    );
+}
 
-    /// A database that takes no writes says so, answers reads, and an act on it changes nothing.
-    async fn a_read_only_database_says_so(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish("written.agents-test.com", &card("Written", "Before")).await;
-        let postgres = stage.store.is_postgres();
-        let read_only = if postgres {
-            let name = url.rsplit('/').next().unwrap();
-            stage.store.connection()
-                .execute_unprepared(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on"))
-                .await.unwrap();
-            url.to_owned()
-        } else {
-            url.replace("mode=rwc", "mode=ro")
-        };
-        let store = Store::connect(&options(&read_only)).await.unwrap();
-        let error = match store.write().await {
-            Err(error) => error,
-            Ok(write) => write.setting_put("a", "b").await.unwrap_err(),
-        };
-        assert_eq!(error.kind(), &a2a_registry_store::StoreErrorKind::ReadOnly, "{error}");
-        assert_eq!(setting_get(&store, "a").await.unwrap(), None);
-        store.ping().await.unwrap();
-        assert!(stage.served(agent.id).await.is_none());
-    }
+/// Bytes that several versions have are kept once, and as long as one of them is left.
+async fn shared_bytes_outlive_one_version(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let domain = a_domain(&store).await;
+    let write = store.write().await.unwrap();
+    write
+        .agents_put(vec![agent_row(1, domain), agent_row(2, domain)])
+        .await
+        .unwrap();
+    write
+        .bodies_insert(vec![bytes("shared"), bytes("own"), bytes("shared")])
+        .await
+        .unwrap();
+    write.bodies_insert(vec![bytes("shared")]).await.unwrap();
+    let many = VERSIONS_PER_AGENT as u128;
+    let mut rows = vec![
+        version_row(1, 1, "shared"),
+        version_row(2, 1, "own"),
+        version_row(3, 2, "shared"),
+    ];
+    rows.extend((0..many).map(|number| version_row(100 + number, 1, "later")));
+    write.versions_insert(rows).await.unwrap();
+    write.bodies_insert(vec![bytes("later")]).await.unwrap();
+    write
+        .versions_trim(Uuid::from_u128(1), &[Uuid::from_u128(1)])
+        .await
+        .unwrap();
+    write.commit().await.unwrap();
+    let there = async |digest: &str| body_by_digest(&store, digest).await.unwrap().is_some();
+    assert!(there("shared").await && !there("own").await && there("later").await);
 
-    /// Tokens: known by their hash, of one account, gone when revoked or over.
-    async fn tokens_come_and_go(url: &str) {
-        let stage = Stage::new(url).await;
-        let new = |account: &str, role: Option<Role>, days: Option<u32>| NewToken {
-            account: account.into(),
-            role,
-            name: "for a test".into(),
-            expires_in_days: days,
-        };
-        let (app, admin) = (&stage.app, &stage.admin);
-        let made = token_create(&app, admin, &new("curator", Some(Role::Curator), Some(1))).await.unwrap();
-        let curator = authenticate(&app, &made.secret).await.unwrap();
-        assert_eq!(curator.account.as_ref().unwrap().role, Role::Curator);
-        let again = token_create(&app, admin, &new("curator", None, None)).await.unwrap();
-        let conflict = token_create(&app, admin, &new("curator", Some(Role::Admin), None)).await.unwrap_err();
-        assert_eq!(conflict.kind, ErrorKind::Conflict);
-        let nobody = token_create(&app, admin, &new("unheard", None, None)).await.unwrap_err();
-        assert_eq!(nobody.kind, ErrorKind::Invalid);
-        let forbidden = token_create(&app, &curator, &new("curator", None, None)).await.unwrap_err();
-        assert_eq!(forbidden.kind, ErrorKind::Forbidden);
-
-        stage.advance(time::Duration::days(1));
-        let over = authenticate(&app, &made.secret).await.unwrap_err();
-        assert_eq!(over.kind, ErrorKind::Unauthenticated);
-        authenticate(&app, &again.secret).await.unwrap();
-        token_revoke(&app, admin, again.token.id).await.unwrap();
-        assert!(authenticate(&app, &again.secret).await.is_err());
-        assert_eq!(token_revoke(&app, admin, again.token.id).await.unwrap_err().kind, ErrorKind::NotFound);
-        let write = stage.store.write().await.unwrap();
-        let rows = format!("{:?}", token::Entity::find().all(write.connection()).await.unwrap());
-        assert!(!rows.contains(&made.secret) && !rows.contains(TOKEN), "no secret is kept");
+    for (agent, expected) in [(1, true), (2, false)] {
+        let write = store.write().await.unwrap();
+        let rows = (0..=many)
+            .map(|number| version_row(agent * 1000 + number, agent, "later"))
+            .collect();
+        write.versions_insert(rows).await.unwrap();
+        for _ in 0..2 {
+            write
+                .versions_trim(Uuid::from_u128(agent), &[])
+                .await
+                .unwrap();
+        }
+        write.commit().await.unwrap();
+        assert_eq!(there("shared").await, expected, "after agent {agent}");
     }
+}
+
+/// A database that takes no writes says so, answers reads, and an act on it changes nothing.
+async fn a_read_only_database_says_so(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish("written.agents-test.com", &card("Written", "Before"))
+        .await;
+    let postgres = stage.store.is_postgres();
+    let read_only = if postgres {
+        let name = url.rsplit('/').next().unwrap();
+        stage
+            .store
+            .connection()
+            .execute_unprepared(&format!(
+                "ALTER DATABASE {name} SET default_transaction_read_only = on"
+            ))
+            .await
+            .unwrap();
+        url.to_owned()
+    } else {
+        url.replace("mode=rwc", "mode=ro")
+    };
+    let store = Store::connect(&options(&read_only)).await.unwrap();
+    let error = match store.write().await {
+        Err(error) => error,
+        Ok(write) => write.setting_put("a", "b").await.unwrap_err(),
+    };
+    assert_eq!(
+        error.kind(),
+        &a2a_registry_store::StoreErrorKind::ReadOnly,
+        "{error}"
+    );
+    assert_eq!(setting_get(&store, "a").await.unwrap(), None);
+    store.ping().await.unwrap();
+    assert!(stage.served(agent.id).await.is_none());
+}
+
+/// Tokens: known by their hash, of one account, gone when revoked or over.
+async fn tokens_come_and_go(url: &str) {
+    let stage = Stage::new(url).await;
+    let new = |account: &str, role: Option<Role>, days: Option<u32>| NewToken {
+        account: account.into(),
+        role,
+        name: "for a test".into(),
+        expires_in_days: days,
+    };
+    let (app, admin) = (&stage.app, &stage.admin);
+    let made = token_create(&app, admin, &new("curator", Some(Role::Curator), Some(1)))
+        .await
+        .unwrap();
+    let curator = authenticate(&app, &made.secret).await.unwrap();
+    assert_eq!(curator.account.as_ref().unwrap().role, Role::Curator);
+    let again = token_create(&app, admin, &new("curator", None, None))
+        .await
+        .unwrap();
+    let conflict = token_create(&app, admin, &new("curator", Some(Role::Admin), None))
+        .await
+        .unwrap_err();
+    assert_eq!(conflict.kind, ErrorKind::Conflict);
+    let nobody = token_create(&app, admin, &new("unheard", None, None))
+        .await
+        .unwrap_err();
+    assert_eq!(nobody.kind, ErrorKind::Invalid);
+    let forbidden = token_create(&app, &curator, &new("curator", None, None))
+        .await
+        .unwrap_err();
+    assert_eq!(forbidden.kind, ErrorKind::Forbidden);
+
+    stage.advance(time::Duration::days(1));
+    let over = authenticate(&app, &made.secret).await.unwrap_err();
+    assert_eq!(over.kind, ErrorKind::Unauthenticated);
+    authenticate(&app, &again.secret).await.unwrap();
+    token_revoke(&app, admin, again.token.id).await.unwrap();
+    assert!(authenticate(&app, &again.secret).await.is_err());
+    assert_eq!(
+        token_revoke(&app, admin, again.token.id)
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::NotFound
+    );
+    let write = stage.store.write().await.unwrap();
+    let rows = format!(
+        "{:?}",
+        token::Entity::find().all(write.connection()).await.unwrap()
+    );
+    assert!(
+        !rows.contains(&made.secret) && !rows.contains(ADMIN),
+        "no secret is kept"
+    );
 }
 
 /// Processes that start together on one PostgreSQL database: one of them makes the admin token, the
@@ -284,7 +356,7 @@ async fn one_admin_token_is_made_on_postgres() {
     assert_eq!(shown.len(), 1, "{shown:?}");
     for one in &started {
         authenticate(&one.context, shown[0]).await.unwrap();
-        assert!(authenticate(&one.context, TOKEN).await.is_err());
+        assert!(authenticate(&one.context, ADMIN).await.is_err());
     }
 }
 
@@ -369,53 +441,87 @@ async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
     assert!(body_by_digest(&store, "shared").await.unwrap().is_some());
 }
 
-both_databases! {
-    /// Acts of several people and the crawler on one agent at once: each sees what the others have done.
-    /// One decision is made, what was retired stays retired, what was approved stays approved.
-    async fn acts_at_once_do_not_undo_each_other(url: &str) {
-        let stage = Stage::new(url).await;
-        for round in 0..8 {
-            let domain = format!("r{round}.agents-test.com");
-            let agent = stage.publish(&domain, &card("Busy", "First")).await;
-            let id = agent.id.to_string();
-            let review = stage.open_review(agent.id).await.unwrap();
-            let decision = ReviewDecision { digest: review.digest.clone(), reason: "at once".into() };
-            stage.advance(time::Duration::days(2));
-            let visits = stage.outcomes(|_| Answer::Card(card("Busy", "Second"))).await;
-            let (app, admin) = (&stage.app, &stage.admin);
-            let act = Act { reason: "at once".into(), hold: None };
-            let (approved, rejected, ingested, suspended) = tokio::join!(
-                review_approve(&app, admin, review.id, &decision),
-                review_reject(&app, admin, review.id, &decision),
-                ingest(&app, &visits),
-                agent_suspend(&app, admin, &id, &act),
-            );
-            ingested.unwrap();
-            suspended.unwrap();
-            let ways = usize::from(approved.is_ok()) + usize::from(rejected.is_ok());
-            for refused in [approved.as_ref().err(), rejected.as_ref().err()].into_iter().flatten() {
-                assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
-            }
-            assert!(ways <= 1, "decided once at most: the new card may have come first");
-            let row = stage.agent(&domain).await;
-            assert_eq!(row.approved_version.is_some(), approved.is_ok(), "{row:?}");
-            assert_eq!(stage.holds(agent.id).await, ["operator"]);
-            assert_eq!(stage.versions(agent.id).await.len(), 2);
-            stage.index_equals_database().await;
+both_databases!(acts_at_once_do_not_undo_each_other);
 
-            stage.advance(time::Duration::days(2));
-            let visits = stage.outcomes(|_| Answer::Card(card("Busy", "Third"))).await;
-            let (retired, ingested) = tokio::join!(agent_retire(&app, admin, &id, &act), ingest(&app, &visits));
-            retired.unwrap();
-            ingested.unwrap();
-            let row = stage.agents().await.into_iter().find(|row| row.id == agent.id).unwrap();
-            assert_eq!(row.lifecycle, Lifecycle::Retired);
-            assert!(row.retired_at.is_some());
-            let living = stage.agents().await.into_iter().filter(|row| row.domain == domain && row.retired_at.is_none());
-            assert_eq!(living.count(), 0, "no other agent took its slot");
-            stage.index_equals_database().await;
-            assert!(stage.found(&Caller::default(), &Default::default()).await.agents.is_empty());
-            domain_delete(&stage.app, &stage.admin, &domain).await.unwrap();
+/// Acts of several people and the crawler on one agent at once: each sees what the others have done.
+/// One decision is made, what was retired stays retired, what was approved stays approved.
+async fn acts_at_once_do_not_undo_each_other(url: &str) {
+    let stage = Stage::new(url).await;
+    for round in 0..8 {
+        let domain = format!("r{round}.agents-test.com");
+        let agent = stage.publish(&domain, &card("Busy", "First")).await;
+        let id = agent.id.to_string();
+        let review = stage.open_review(agent.id).await.unwrap();
+        let decision = ReviewDecision {
+            digest: review.digest.clone(),
+            reason: "at once".into(),
+        };
+        stage.advance(time::Duration::days(2));
+        let visits = stage
+            .outcomes(|_| Answer::Card(card("Busy", "Second")))
+            .await;
+        let (app, admin) = (&stage.app, &stage.admin);
+        let act = Act {
+            reason: "at once".into(),
+            hold: None,
+        };
+        let (approved, rejected, ingested, suspended) = tokio::join!(
+            review_approve(&app, admin, review.id, &decision),
+            review_reject(&app, admin, review.id, &decision),
+            ingest(&app, &visits),
+            agent_suspend(&app, admin, &id, &act),
+        );
+        ingested.unwrap();
+        suspended.unwrap();
+        let ways = usize::from(approved.is_ok()) + usize::from(rejected.is_ok());
+        for refused in [approved.as_ref().err(), rejected.as_ref().err()]
+            .into_iter()
+            .flatten()
+        {
+            assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
         }
+        assert!(
+            ways <= 1,
+            "decided once at most: the new card may have come first"
+        );
+        let row = stage.agent(&domain).await;
+        assert_eq!(row.approved_version.is_some(), approved.is_ok(), "{row:?}");
+        assert_eq!(stage.holds(agent.id).await, ["operator"]);
+        assert_eq!(stage.versions(agent.id).await.len(), 2);
+        stage.index_equals_database().await;
+
+        stage.advance(time::Duration::days(2));
+        let visits = stage
+            .outcomes(|_| Answer::Card(card("Busy", "Third")))
+            .await;
+        let (retired, ingested) =
+            tokio::join!(agent_retire(&app, admin, &id, &act), ingest(&app, &visits));
+        retired.unwrap();
+        ingested.unwrap();
+        let row = stage
+            .agents()
+            .await
+            .into_iter()
+            .find(|row| row.id == agent.id)
+            .unwrap();
+        assert_eq!(row.lifecycle, Lifecycle::Retired);
+        assert!(row.retired_at.is_some());
+        let living = stage
+            .agents()
+            .await
+            .into_iter()
+            .filter(|row| row.domain == domain && row.retired_at.is_none());
+        assert_eq!(living.count(), 0, "no other agent took its slot");
+        stage.index_equals_database().await;
+        assert!(
+            stage
+                .found(&Caller::default(), &Default::default())
+                .await
+                .agents
+                .is_empty()
+        );
+        domain_delete(&stage.app, &stage.admin, &domain)
+            .await
+            .unwrap();
     }
 }

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
-use tokio::process::Command;
 
 use super::{CARD, House, card};
+use crate::support::api::Answer;
+use crate::support::both_databases;
 use crate::support::database::Database;
+use crate::support::feed::seq;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Answer, Serving, Setup, eventually, seq};
+use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 /// Writes are refused with that problem, everything that reads goes on.
 async fn only_reads(house: &House, slug: &str) {
@@ -31,16 +34,9 @@ async fn only_reads(house: &House, slug: &str) {
 
 /// Registers one more agent; gives the event of its approval.
 async fn approved(house: &House, name: &str) -> Value {
-    let api = house.api();
     let other = Origin::start();
     other.answer(CARD, Reply::json(card(name)));
-    let mut feed = api.events(0).await;
-    let domain = api.register(&other.url(CARD)).await;
-    feed.until_one("agent.discovered", |event| {
-        event["data"]["domain"] == domain.as_str()
-    })
-    .await;
-    feed.until("agent.approved").await
+    house.api().approved(&other.url(CARD)).await
 }
 
 /// Writing works again, from the registration to the search.
@@ -81,30 +77,16 @@ async fn database_read_only_postgres() {
     operator.close().await.unwrap();
 }
 
-/// The same command, deaf to the signal that would end a process whose files may not grow: its writes
-/// then fail, as on a full disk, whoever runs the tests.
-fn deaf_to_full_files(command: &Command) -> Command {
-    let command = command.as_std();
-    let mut deaf = Command::new("sh");
-    deaf.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => deaf.env(name, value),
-            None => deaf.env_remove(name),
-        };
-    }
-    deaf
-}
+/// Makes a process deaf to the signal that would end it where its files may not grow: its writes then fail, as on a full
+/// disk, whoever runs the tests.
+const DEAF_TO_FULL_FILES: &str = "trap '' XFSZ";
 
 /// The disk beneath SQLite takes nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn database_read_only_sqlite() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let setup = Setup::new(folder.path()).argument("--approve-all");
-    let registry = Serving::from(deaf_to_full_files(&setup.command())).await;
-    let house = House::furnish(folder, setup, registry).await;
+    let setup = Setup::new().approve_all();
+    let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
+    let house = House::furnish(registry).await;
     files_may_grow(&house, Some(0));
     only_reads(&house, "read-only").await;
     files_may_grow(&house, None);
@@ -116,12 +98,9 @@ async fn database_read_only_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn index_disk_full_beside_a_database_that_takes_writes() {
     let database = Database::postgres().await;
-    let folder = tempfile::TempDir::new().unwrap();
-    let setup = Setup::new(folder.path())
-        .argument("--approve-all")
-        .database(database.url());
-    let registry = Serving::from(deaf_to_full_files(&setup.command())).await;
-    let house = House::furnish(folder, setup, registry).await;
+    let setup = Setup::new().approve_all().database(database.url());
+    let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
+    let house = House::furnish(registry).await;
     let api = house.api();
     let failing = || async {
         let ready = api.get("/readyz").await;
@@ -171,17 +150,12 @@ fn files_may_grow(house: &House, bytes: Option<u64>) {
 #[tokio::test]
 async fn database_read_only_at_start() {
     let house = House::new().await;
-    let House {
-        folder,
-        setup,
-        registry,
-        ..
-    } = house;
-    registry.stop().await;
+    let setup = house.registry.setup.clone();
+    house.registry.stop().await;
     let file = setup.data().join("registry.sqlite");
     assert!(file.is_file());
-    let read_only = Setup::new(folder.path())
-        .argument("--approve-all")
+    let read_only = setup
+        .clone()
         .database(&format!("sqlite://{}?mode=ro", file.display()));
     let line = read_only.refused().await;
     assert!(line.contains("registry.sqlite"), "{line}");
@@ -191,16 +165,14 @@ async fn database_read_only_at_start() {
     assert_eq!(again.api.search("q=fernweh").await["total"], 1);
 }
 
+both_databases!(table_missing);
+
 /// A table that cannot be read is no silence of the database: trying again will not help, so callers are told of a
 /// mistake, the log has its cause with the request's id, and readiness agrees with what callers see.
-async fn table_missing(database: Database) {
-    let house = House::with(|setup| {
-        setup
-            .database(database.url())
-            .configure("[log]\nformat = \"json\"")
-    })
-    .await;
-    let mut options = sea_orm::ConnectOptions::new(database.url());
+async fn table_missing(url: &str) {
+    let house =
+        House::with(|setup| setup.database(url).configure("[log]\nformat = \"json\"")).await;
+    let mut options = sea_orm::ConnectOptions::new(url);
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
     let rename = async |from: &str, to: &str| {
@@ -242,30 +214,18 @@ async fn table_missing(database: Database) {
     assert!(lines[0].to_string().contains("agents"), "{}", lines[0]);
 }
 
-#[tokio::test]
-async fn table_missing_sqlite() {
-    table_missing(Database::sqlite()).await;
-}
-
-#[tokio::test]
-async fn table_missing_postgres() {
-    table_missing(Database::postgres().await).await;
-}
-
 /// The folder of the index goes away while it serves: the next change brings it back.
 #[tokio::test]
 async fn index_folder_deleted_under_way() {
     let house = House::new().await;
-    std::fs::remove_dir_all(index(&house.setup)).unwrap();
+    std::fs::remove_dir_all(index(&house.registry.setup)).unwrap();
     house.is_intact().await;
     writes_again(&house).await;
-    assert!(index(&house.setup).is_dir());
+    assert!(index(&house.registry.setup).is_dir());
 
     // It is whole again for the next process too.
-    let House {
-        setup, registry, ..
-    } = house;
-    registry.stop().await;
+    let setup = house.registry.setup.clone();
+    house.registry.stop().await;
     let again = setup.start().await;
     assert_eq!(again.api.search("").await["total"], 2);
 }
@@ -314,51 +274,34 @@ async fn corrupt_index_at_start() {
         },
         |file| std::fs::remove_file(file).unwrap(),
     ];
-    let House {
-        folder,
-        origin,
-        setup,
-        mut registry,
-        agent,
-        domain,
-        bytes,
-    } = House::new().await;
-    let mut house;
+    let mut house = House::new().await;
+    let setup = house.registry.setup.clone();
     for damage in damages {
-        registry.stop().await;
+        house.registry.stop().await;
         let damaged = segments(&index(&setup));
         assert!(!damaged.is_empty());
         for file in &damaged {
             damage(file);
         }
-        registry = setup.start().await;
-        let api = registry.api.clone();
-        crate::support::serving::eventually("the index is built anew", || async {
+        house.registry = setup.start().await;
+        let api = house.api();
+        eventually("the index is built anew", || async {
             let found = api.get("/v1/agents?q=fernweh").await;
             (found.status == 200 && found.expect(200)["total"] == 1).then_some(())
         })
         .await;
     }
-    house = House {
-        folder,
-        origin,
-        setup,
-        registry,
-        agent,
-        domain,
-        bytes,
-    };
     house.is_intact().await;
     writes_again(&house).await;
     // Something that is no index at all.
     house.registry.stop().await;
-    std::fs::remove_dir_all(index(&house.setup)).unwrap();
-    std::fs::write(index(&house.setup), b"no folder").unwrap();
-    let line = house.setup.refused().await;
+    std::fs::remove_dir_all(index(&setup)).unwrap();
+    std::fs::write(index(&setup), b"no folder").unwrap();
+    let line = setup.refused().await;
     assert!(line.contains("index"), "{line}");
-    std::fs::remove_file(index(&house.setup)).unwrap();
-    house.registry = house.setup.start().await;
-    crate::support::serving::eventually("the index is built anew", || async {
+    std::fs::remove_file(index(&setup)).unwrap();
+    house.registry = setup.start().await;
+    eventually("the index is built anew", || async {
         let found = house.api().get("/v1/agents").await;
         (found.status == 200 && found.expect(200)["total"] == 2).then_some(())
     })
@@ -370,19 +313,14 @@ async fn corrupt_index_at_start() {
 #[tokio::test]
 async fn second_process_on_one_data_folder() {
     let house = House::new().await;
-    let line = house.setup.refused().await;
+    let line = house.registry.setup.refused().await;
     assert!(line.contains("another process"), "{line}");
     assert!(line.contains("--data-dir"), "{line}");
     house.is_intact().await;
     writes_again(&house).await;
     // A process that is gone, however it went, holds nothing.
-    let House {
-        setup,
-        registry,
-        folder: _folder,
-        ..
-    } = house;
-    registry.program.kill().await;
+    let setup = house.registry.setup.clone();
+    house.registry.program.kill().await;
     setup.start().await.stop().await;
 }
 
@@ -390,36 +328,22 @@ async fn second_process_on_one_data_folder() {
 #[tokio::test]
 async fn bad_settings() {
     let house = House::new().await;
-    let folder = tempfile::TempDir::new().unwrap();
     let taken = house.api().url.strip_prefix("http://").unwrap();
     for (setup, word) in [
+        (Setup::new().argument("--listen").argument(taken), "in use"),
+        (Setup::new().configure("[servr]\nlisten = 1"), "servr"),
+        (Setup::bare().configure("[crawler"), "configuration"),
         (
-            Setup::new(folder.path())
-                .argument("--listen")
-                .argument(taken),
-            "in use",
-        ),
-        (
-            Setup::new(folder.path()).configure("[servr]\nlisten = 1"),
-            "servr",
-        ),
-        (Setup::new(folder.path()).only("[crawler"), "configuration"),
-        (
-            Setup::new(folder.path()).database("mysql://127.0.0.1/x"),
+            Setup::new().database("mysql://127.0.0.1/x"),
             "store.database",
         ),
+        (Setup::new().argument("--roles").argument("api"), "--roles"),
         (
-            Setup::new(folder.path())
-                .argument("--roles")
-                .argument("api"),
-            "--roles",
-        ),
-        (
-            Setup::new(folder.path()).database("postgres://127.0.0.1:1/x"),
+            Setup::new().database("postgres://127.0.0.1:1/x"),
             "127.0.0.1:1/x cannot be used: Connection refused",
         ),
         (
-            Setup::new(folder.path()).configure("[log]\nfilter = \"inof\""),
+            Setup::new().configure("[log]\nfilter = \"inof\""),
             "log.filter",
         ),
     ] {

@@ -9,7 +9,8 @@ use tokio::process::Command;
 use super::CARD;
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::{Finished, Program, registry};
-use crate::support::serving::{Serving, Setup, seq};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 /// Ends a quotation in shell, Python, JavaScript and HTML, runs something, and steers a terminal.
 const EVIL: &str = "x'; $(id) `id` \"; <script>alert(1)</script> </code></pre> ${id} %s \
@@ -99,31 +100,25 @@ struct Lair {
     registry: Serving,
     agent: String,
     domain: String,
-    _folder: TempDir,
 }
 
 impl Lair {
     async fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let setup = Setup::new(folder.path())
-            .argument("--approve-all")
+        let setup = Setup::new()
+            .approve_all()
             .configure("[log]\nfilter = \"debug\"");
         let registry = setup.start().await;
         let origin = Origin::start();
         let address = origin.url("");
         origin.answer(CARD, Reply::json(card(&address).to_string()));
         origin.answer("/rpc/';$(id)", Reply::json(answer()));
-        let mut feed = registry.api.events(0).await;
-        let domain = registry.api.register(&origin.url(CARD)).await;
-        let approved = feed.until("agent.approved").await;
-        registry.api.indexed(seq(&approved)).await;
-        let agent = approved["subject"].as_str().unwrap().to_owned();
+        let agent = registry.publish(&origin.url(CARD)).await;
+        let domain = origin.address().to_string();
         Self {
             origin,
             registry,
             agent,
             domain,
-            _folder: folder,
         }
     }
 
@@ -140,7 +135,7 @@ impl Lair {
         let mut command = registry(arguments);
         command
             .args(["--registry", &self.registry.api.url])
-            .args(["--token", crate::support::serving::ADMIN]);
+            .args(["--token", crate::support::setup::ADMIN]);
         Program::run(command).await
     }
 }

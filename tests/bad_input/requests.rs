@@ -4,8 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{CARD, House, card};
+use crate::support::api::Answer;
+use crate::support::feed::seq;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{ADMIN, Answer, seq};
+use crate::support::setup::ADMIN;
 
 /// Sends a body, as it is, where domains are registered.
 async fn send(house: &House, body: impl Into<reqwest::Body>) -> Answer {

@@ -1,11 +1,12 @@
 //! Targets that may not or cannot be fetched, and origins that serve something else than a card.
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::{CARD, House, card};
+use crate::support::api::Api;
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Api, Setup, eventually};
+use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 /// Waits until the domain's first source was asked, and gives the domain.
 async fn asked(api: &Api, domain: &str) -> Value {
@@ -29,8 +30,7 @@ fn at_first_path(domain: &Value) -> &Value {
 /// What can be refused without a look at the network is refused at once, and leaves nothing behind.
 #[tokio::test]
 async fn private_address() {
-    let folder = TempDir::new().unwrap();
-    let registry = Setup::new(folder.path()).only("").start().await;
+    let registry = Setup::bare().start().await;
     let origin = Origin::start();
     let loopback = origin.url(CARD);
     for (member, target) in [
@@ -75,13 +75,12 @@ async fn private_address() {
 /// A name that is admitted, and turns out to stand for a private address, is an attempt that failed.
 #[tokio::test]
 async fn private_address_behind_a_name() {
-    let folder = TempDir::new().unwrap();
     let origin = Origin::start();
     let lines =
         "[crawler]\nallow_names = [\"localhost\"]\nallow_http = true\nallow_ports = \"any\"\n";
-    let registry = Setup::new(folder.path()).only(lines).start().await;
+    let registry = Setup::bare().configure(lines).start().await;
     let url = format!("http://localhost:{}{CARD}", origin.address().port());
-    let domain = registry.api.register(&url).await;
+    let domain = registry.api.register(&url).await.domain;
     let domain = asked(&registry.api, &domain).await;
     let attempt = &domain["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "refused", "{attempt}");
@@ -97,7 +96,7 @@ async fn unreachable_host() {
     let gone = Origin::start();
     let (port, url) = (gone.address().port(), gone.url(CARD));
     drop(gone);
-    let domain = house.api().register(&url).await;
+    let domain = house.api().register(&url).await.domain;
     let seen = asked(house.api(), &domain).await;
     let attempt = &seen["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "unreachable", "{attempt}");
@@ -120,7 +119,7 @@ async fn html_instead_of_a_card() {
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();
     other.answer(CARD, Reply::html(page));
-    let domain = house.api().register(&other.url(CARD)).await;
+    let domain = house.api().register(&other.url(CARD)).await.domain;
     let seen = asked(house.api(), &domain).await;
     let attempt = at_first_path(&seen);
     assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");

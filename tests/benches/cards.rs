@@ -19,17 +19,16 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::search;
 use std::time::Duration;
 
+use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use actix_web::web::Bytes;
-
 use bare::Bare;
 use generator::Generator;
 use load::{Load, Measured};

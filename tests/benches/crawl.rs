@@ -25,8 +25,6 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::commit::shown::event_signal;
-use a2a_registry_server::visits::leasing::wake_crawler;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,18 +34,19 @@ use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SystemClock, Validators, Verdict};
+use a2a_registry_server::commit::shown::event_signal;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::visits::leasing::wake_crawler;
 use actix_web::web::Bytes;
 use async_trait::async_trait;
-use futures::StreamExt;
-use tokio::sync::Notify;
-use url::Url;
-
 use bare::Bare;
+use futures::StreamExt;
 use generator::Generator;
 use report::{figure, head, line, median, size};
 use stock::{SUFFIX, Stock};
+use tokio::sync::Notify;
+use url::Url;
 
 /// Cards of one domain: what one visit asks.
 const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;

@@ -20,20 +20,19 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::search::indexing::index_anew;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_registry_server::search::indexing::index_anew;
 use futures::future::join_all;
-use sea_orm::{
-    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, Value,
-};
-
 use generator::Generator;
 use load::Load;
 use report::size;
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, Value,
+};
 use stock::Stock;
 
 /// Words of a query: an OR of three.

@@ -22,10 +22,6 @@ mod report;
 mod shape;
 mod stock;
 
-use a2a_registry_server::meaning::embedding::embedding_open;
-use a2a_registry_server::meaning::embedding::embedding_step;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::search;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 use std::ops::Range;
@@ -37,15 +33,16 @@ use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInf
 use a2a_registry_search::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
-use a2a_registry_server::meaning::embedding::Step;
+use a2a_registry_server::meaning::embedding::{Step, embedding_open, embedding_step};
+use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use async_trait::async_trait;
-use uuid::Uuid;
-
 use generator::Generator;
 use load::{Load, Measured};
 use report::{figure, head, line, median, size};
 use stock::Stock;
+use uuid::Uuid;
 
 /// Agents whose vectors are put at once.
 const GROUP: usize = 1000;

@@ -21,8 +21,6 @@ mod load;
 mod report;
 mod stock;
 
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::search;
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,16 +31,17 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use actix_web::web::Bytes;
-use tantivy::TantivyDocument;
-use tantivy::collector::{Count, TopDocs};
-
 use bare::Bare;
 use generator::Generator;
 use load::{Load, Measured};
 use report::{figure, head, line, median, size};
 use stock::Stock;
+use tantivy::TantivyDocument;
+use tantivy::collector::{Count, TopDocs};
 
 /// Words of a query: an OR of three is the dense case.
 const WORDS: usize = 3;

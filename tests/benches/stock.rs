@@ -1,8 +1,5 @@
 //! A registry in a folder of its own, and ways to fill it that are as fast as the registry allows.
 
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
-use a2a_registry_server::health::readiness::readiness;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -13,9 +10,11 @@ use a2a_crawler::{
     SystemClock, Verdict,
 };
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::AllowPorts;
-use a2a_registry_server::config::Config;
+use a2a_registry_server::config::{AllowPorts, Config};
 use a2a_registry_server::context::Context;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::health::readiness::readiness;
 use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::serve as server;
 use a2a_registry_server::start::Started;

@@ -4,10 +4,12 @@ use a2a_registry_api::{AgentList, Diff, DomainView, ReviewList, VersionList};
 use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 
+use crate::support::cards::card;
+use crate::support::http;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program};
-use crate::support::served::{Served, card, ended, text};
-use crate::support::{DEADLINE, http};
+use crate::support::program::{Finished, Program, ended, text};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 fn json<T: DeserializeOwned>(finished: &Finished) -> T {
     serde_json::from_str(&text(&finished.stdout))
@@ -24,7 +26,7 @@ pub(super) fn done(finished: &Finished, said: &str) {
 }
 
 /// An origin with a card at `/a.json`, registered and waiting for a decision; and its review's id.
-async fn waiting(served: &Served, name: &str, skill: &str) -> (Origin, String) {
+async fn waiting(served: &Serving, name: &str, skill: &str) -> (Origin, String) {
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card(name, skill)));
     let url = origin.url("/a.json");
@@ -39,7 +41,7 @@ async fn waiting(served: &Served, name: &str, skill: &str) -> (Origin, String) {
 
 #[tokio::test]
 async fn a_card_goes_from_registered_to_retired() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let (origin, review) = waiting(&served, "Echo", "repeat").await;
 
     let before = Program::run(served.anonymous(&["search", "repeat"])).await;
@@ -157,7 +159,7 @@ async fn a_card_goes_from_registered_to_retired() {
 /// Before a change is decided on it is shown to whoever decides, and to nobody else.
 #[tokio::test]
 async fn a_change_is_shown_before_it_is_decided_on() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let (origin, review) = waiting(&served, "Echo", "repeat").await;
     let decide = ["review", "approve", &review, "--reason", "known people"];
     done(&served.run(&decide).await, "is approved");
@@ -165,15 +167,7 @@ async fn a_change_is_shown_before_it_is_decided_on() {
     origin.answer("/a.json", Reply::json(card("Echo", "shout")));
     let domain = origin.address().to_string();
     done(&served.run(&["domain", "recrawl", &domain]).await, "");
-    let asked = async {
-        loop {
-            let list: ReviewList = served.read("/v1/reviews?state=open").await;
-            if let Some(review) = list.reviews.first() {
-                return review.id.to_string();
-            }
-        }
-    };
-    let review = tokio::time::timeout(DEADLINE, asked).await.unwrap();
+    let review = served.open_review(|_| true).await.id.to_string();
     done(&served.run(&["review", "show", &review]).await, "high");
 
     let said = served.run(&["show", &id, "--diff"]).await;
@@ -198,7 +192,7 @@ async fn a_change_is_shown_before_it_is_decided_on() {
 
 #[tokio::test]
 async fn a_rejected_card_is_never_shown() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let (_origin, review) = waiting(&served, "Spam", "shout").await;
     let reject = ["review", "reject", &review, "--reason", "spam"];
     done(&served.run(&reject).await, "is rejected");
@@ -218,7 +212,7 @@ async fn a_rejected_card_is_never_shown() {
 #[tokio::test]
 async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     // Nothing of this machine may be fetched.
-    let strict = Served::set_up(|setup| setup.only(""), &[]).await;
+    let strict = Setup::bare().start().await;
     for target in [
         "http://127.0.0.1:9/a.json",
         "https://10.0.0.1/a.json",
@@ -233,7 +227,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
         assert_eq!(problem["type"], "/problems/target-refused");
     }
 
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card("First", "one")));
     origin.answer("/b.json", Reply::json(card("Second", "two")));
@@ -242,7 +236,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
         origin.url("/a.json"),
         origin.url("/b.json")
     );
-    let file = served.scratch().join("names");
+    let file = served.setup.scratch().join("names");
     std::fs::write(&file, &names).unwrap();
     let file = file.to_str().unwrap();
     let mixed = served.run(&["register", "-f", file]).await;
@@ -277,7 +271,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
 
 #[tokio::test]
 async fn a_domain_is_shown_vouched_for_visited_and_removed() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let (origin, _) = waiting(&served, "Echo", "repeat").await;
     let domain = origin.address().to_string();
     done(&served.run(&["domain", "list"]).await, &domain);
@@ -307,7 +301,7 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
 /// made is there for whoever asks.
 #[tokio::test]
 async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let reply = Reply::json(card("Echo", "repeat")).etag("\"1\"");
     let reply = reply.header("vary", "Accept-Language");
@@ -354,7 +348,7 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
 
 #[tokio::test]
 async fn a_token_works_until_it_is_revoked() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let create = [
         "token",
         "create",
@@ -390,7 +384,7 @@ async fn a_token_works_until_it_is_revoked() {
 
 #[tokio::test]
 async fn a_missing_token_is_asked_for() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     for arguments in [
         &["register", "agents.example.com"][..],

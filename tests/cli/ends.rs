@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use super::{file, run};
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program, registry};
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::setup::Setup;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -48,7 +49,7 @@ async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
 
 #[tokio::test]
 async fn every_command_ends_by_one_rule() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let talk = origin.url("/talk");
     let text_of = |name: &str| card(name, name).replace("https://echo.agents.dev/a2a", &talk);

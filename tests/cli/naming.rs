@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program};
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Finished, Program, ended, text};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 /// A card of an agent that answers at this URL.
 fn answering(name: &str, url: &str) -> String {
@@ -25,7 +27,7 @@ fn acts<'a>(name: &'a str) -> [Vec<&'a str>; 5] {
     ]
 }
 
-async fn lifecycle(served: &Served, id: &str) -> String {
+async fn lifecycle(served: &Serving, id: &str) -> String {
     let agent: Value = served.read(&format!("/v1/agents/{id}")).await;
     agent["lifecycle"].as_str().unwrap().to_owned()
 }
@@ -37,7 +39,7 @@ fn no(finished: &Finished) {
 
 #[tokio::test]
 async fn a_url_means_the_card_that_lies_there_or_nothing() {
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
     origin.answer("/a.json", Reply::json(answering("First", &endpoint)));
@@ -78,7 +80,7 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
 /// A URL without a path means the same wherever it is written: what registering it has brought.
 #[tokio::test]
 async fn a_url_without_a_path_means_what_it_registers() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer(
         "/.well-known/agent-card.json",
@@ -99,7 +101,7 @@ async fn a_url_without_a_path_means_what_it_registers() {
 /// Right after registering nothing is listed, and each URL means its own agent all the same.
 #[tokio::test]
 async fn a_url_means_its_own_agent_before_that_is_listed() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let names = ["alpha", "beta", "gamma"];
     let urls = names.map(|name| {
@@ -120,7 +122,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
 
 #[tokio::test]
 async fn a_bare_host_with_several_agents_lists_them_and_asks() {
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
     let host = origin.address().to_string();
@@ -161,7 +163,7 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
 /// Anybody can write another's address into a card of their own. That does not make their agent the one that is meant.
 #[tokio::test]
 async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     let (victim, other) = (Origin::start(), Origin::start());
     let claimed = victim.url("/card.json");
     let mut claim: Value = serde_json::from_str(&answering("Other", &claimed)).unwrap();

@@ -5,9 +5,11 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::{file, run};
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Program, registry};
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Program, ended, registry, text};
+use crate::support::serving::started;
+use crate::support::setup::Setup;
 
 fn folder_of(folder: &TempDir) -> String {
     folder.path().join("data").to_str().unwrap().to_owned()
@@ -30,7 +32,7 @@ async fn migrating_again_changes_nothing() {
 async fn the_index_is_built_anew_with_and_without_a_server() {
     let origin = Origin::start();
     origin.answer("/card.json", Reply::json(card("Echo", "repeat")));
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     served.register(&origin.url("/card.json")).await;
     served.found("skill=repeat").await;
 
@@ -42,7 +44,7 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
     served.found("skill=repeat").await;
 
     // The folder belongs to the server while it runs, whatever registry is named.
-    let data = served.data_dir().to_str().unwrap().to_owned();
+    let data = served.setup.data().to_str().unwrap().to_owned();
     let alone = [
         "reindex",
         "--registry",
@@ -68,27 +70,10 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
 
 /// Serves that folder, and gives the process, its URL and the admin token where it printed one.
 async fn serve(data: &str) -> (Program, String, Option<String>) {
-    let program = Program::start(registry([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        data,
-    ]));
-    let url = program
-        .find(|line| line.strip_prefix("listening on ").map(str::to_owned))
-        .await;
-    // It stands above the line with the address, or nowhere.
-    let token = program
-        .find(|line| {
-            if line.starts_with("listening on ") {
-                return Some(None);
-            }
-            let (token, _) = line.strip_prefix("admin token: ")?.split_once(' ')?;
-            Some(Some(token.to_owned()))
-        })
-        .await;
-    (program, url, token)
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
+    let (program, told) = started(registry(serve)).await;
+    let token = told.admin_token().map(str::to_owned);
+    (program, told.url().to_owned(), token)
 }
 
 #[tokio::test]
@@ -118,8 +103,8 @@ async fn a_lost_admin_token_is_replaced() {
 
 #[tokio::test]
 async fn the_doctor_looks_at_everything() {
-    let served = Served::start(&[]).await;
-    let data = served.data_dir().to_str().unwrap().to_owned();
+    let served = Setup::new().start().await;
+    let data = served.setup.data().to_str().unwrap().to_owned();
     let well = served.run(&["doctor", "--data-dir", &data]).await;
     ended(&well, 0, "");
     for check in [

@@ -4,12 +4,8 @@ use tokio::process::Command;
 
 use crate::support::origin::{Origin, Reply};
 use crate::support::program::{Finished, Program, registry};
+use crate::support::setup::Setup;
 
-/// The admin token of the registries started here.
-const TOKEN: &str = "a-token-of-the-command-line-tests";
-/// What a laptop's registry may reach.
-const LAPTOP: &str =
-    "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n";
 /// A text that would run, steer or hide something wherever it is taken literally.
 const HOSTILE: &str = "'; $(id) <script>\u{1b}[2J\u{202e}\u{9b}31m\u{7}";
 const CARD_PATH: &str = "/.well-known/agent-card.json";
@@ -28,51 +24,6 @@ fn failed(finished: &Finished) -> (i32, &str) {
 
 fn code(finished: &Finished) -> i32 {
     finished.status.code().unwrap()
-}
-
-/// A registry on a free port, without `--approve-all`.
-struct Serving {
-    program: Program,
-    url: String,
-    folder: tempfile::TempDir,
-}
-
-impl Serving {
-    async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("registry.toml");
-        std::fs::write(&config, LAPTOP).unwrap();
-        let data = folder.path().join("data");
-        let mut command = registry(["serve", "--listen", "127.0.0.1:0", "--config"]);
-        command.arg(&config).arg("--data-dir").arg(&data);
-        command.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", TOKEN);
-        let program = Program::start(command);
-        let url = program
-            .find(|line| line.strip_prefix("listening on ").map(str::to_owned))
-            .await;
-        Self {
-            program,
-            url,
-            folder,
-        }
-    }
-
-    fn data(&self) -> String {
-        self.folder.path().join("data").display().to_string()
-    }
-
-    /// A client command against this registry, as its admin.
-    async fn ask(&self, arguments: &[&str]) -> Finished {
-        Program::run(self.command(arguments)).await
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = registry(arguments);
-        command
-            .env("A2A_REGISTRY_URL", &self.url)
-            .env("A2A_REGISTRY_TOKEN", TOKEN);
-        command
-    }
 }
 
 /// A card with the hostile text in every member that is shown.
@@ -109,9 +60,9 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
                    "parts": [{"kind": "text", "text": HOSTILE}]}
     });
     origin.answer("/a2a", Reply::json(answer.to_string()));
-    let server = Serving::start().await;
+    let server = Setup::new().start().await;
 
-    let registered = server.ask(&["register", &origin.url("")]).await;
+    let registered = server.run(&["register", &origin.url("")]).await;
     assert_eq!(code(&registered), 0, "{registered:?}");
     assert_visible(&registered);
     let line = registered
@@ -128,7 +79,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         .unwrap();
 
     let approved = server
-        .ask(&["review", "approve", review, "--reason", "looked at"])
+        .run(&["review", "approve", review, "--reason", "looked at"])
         .await;
     assert_eq!(code(&approved), 0, "{approved:?}");
     assert_visible(&approved);
@@ -145,7 +96,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         vec!["agent", "suspend", &host, "--reason", "test"],
         vec!["agent", "resume", &host, "--reason", "test"],
     ] {
-        let finished = server.ask(&arguments).await;
+        let finished = server.run(&arguments).await;
         assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
         assert_visible(&finished);
     }
@@ -182,10 +133,10 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
 async fn one_failing_name_does_not_keep_the_others() {
     let origin = Origin::start();
     origin.answer(CARD_PATH, Reply::json(hostile_card(&origin)));
-    let server = Serving::start().await;
+    let server = Setup::new().start().await;
     let url = origin.url("");
     let finished = server
-        .ask(&["register", "10.0.0.1", &url, "no such name"])
+        .run(&["register", "10.0.0.1", &url, "no such name"])
         .await;
     assert_eq!(code(&finished), 1, "{finished:?}");
     assert_eq!(finished.stderr.len(), 2, "{finished:?}");
@@ -194,7 +145,7 @@ async fn one_failing_name_does_not_keep_the_others() {
         "{finished:?}"
     );
 
-    let answers = server.ask(&["register", &url, "--json"]).await;
+    let answers = server.run(&["register", &url, "--json"]).await;
     assert_eq!(answers.stdout.len(), 1, "{answers:?}");
     let domain: serde_json::Value = serde_json::from_str(&answers.stdout[0]).unwrap();
     assert_eq!(domain["domain"], origin.address().to_string());
@@ -202,7 +153,7 @@ async fn one_failing_name_does_not_keep_the_others() {
 
 #[tokio::test]
 async fn what_is_not_there_is_the_answer_no() {
-    let server = Serving::start().await;
+    let server = Setup::new().start().await;
     for arguments in [
         &["show", "nosuch.example"][..],
         &["show", "urn:air:nosuch.example:agents:x"],
@@ -210,15 +161,15 @@ async fn what_is_not_there_is_the_answer_no() {
         &["review", "show", "01890a5d-ac96-774b-bcce-b302099a8057"],
         &["send", "nosuch.example", "hello"],
     ] {
-        let finished = server.ask(arguments).await;
+        let finished = server.run(arguments).await;
         assert_eq!(failed(&finished).0, 1, "{arguments:?}: {finished:?}");
     }
-    assert_eq!(code(&server.ask(&["search", "nothing"]).await), 1);
-    let wrong = server.ask(&["search", "--sort", "backwards"]).await;
+    assert_eq!(code(&server.run(&["search", "nothing"]).await), 1);
+    let wrong = server.run(&["search", "--sort", "backwards"]).await;
     let (code, line) = failed(&wrong);
     assert_eq!(code, 2);
     assert!(line.contains("relevance"), "{line}");
-    let stranger = server.ask(&["domain", "list", "--token", "wrong"]).await;
+    let stranger = server.run(&["domain", "list", "--token", "wrong"]).await;
     assert!(failed(&stranger).1.contains("A2A_REGISTRY_TOKEN"));
 }
 
@@ -249,17 +200,11 @@ async fn the_printed_configuration_is_one_that_can_be_read() {
 
 #[tokio::test]
 async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
-    let server = Serving::start().await;
-    assert_eq!(code(&server.ask(&["reindex"]).await), 0);
-    let data = server.data();
-    let Serving {
-        program,
-        url,
-        folder,
-    } = server;
-    let finished = program.terminate().await;
-    assert_eq!(code(&finished), 0, "{finished:?}");
-    assert_eq!(finished.stdout.last().unwrap(), "stopped");
+    let server = Setup::new().start().await;
+    assert_eq!(code(&server.run(&["reindex"]).await), 0);
+    let (setup, url) = (server.setup.clone(), server.url.clone());
+    server.stop().await;
+    let data = setup.data().display().to_string();
     for arguments in [
         &["migrate"][..],
         &["reindex", "--registry", &url],
@@ -270,7 +215,41 @@ async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
         let done = run(&all).await;
         assert_eq!(code(&done), 0, "{arguments:?}: {done:?}");
     }
-    drop(folder);
+}
+
+/// Where it serves is said to people in words, and to programs on one line of JSON each.
+#[tokio::test]
+async fn a_server_says_where_it_serves_and_that_it_has_stopped() {
+    let setup = Setup::new().configure("[server]\nmetrics_listen = \"127.0.0.1:0\"");
+    let mut command = setup.command();
+    command.env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN");
+    let server = Program::start(command);
+    let made = |line: &str| Some(line.strip_prefix("admin token: ")?.starts_with("a2ar_"));
+    assert!(server.find(made).await, "the first start makes a token");
+    server.line("metrics on http://127.0.0.1:").await;
+    server.line("listening on http://127.0.0.1:").await;
+    let finished = server.terminate().await;
+    assert_eq!(code(&finished), 0, "{finished:?}");
+    assert_eq!(finished.stdout.last().unwrap(), "stopped");
+
+    let server = setup.start_untapped().await;
+    let url = server.told.url().to_owned();
+    assert_eq!(server.get("/livez").await.status, 200);
+    let finished = server.stop().await;
+    let [serving, stopped] = finished.stdout.as_slice() else {
+        panic!("{finished:?}");
+    };
+    let serving: serde_json::Value = serde_json::from_str(serving).unwrap();
+    assert_eq!(serving["url"], url);
+    assert_eq!(serving["roles"], serde_json::json!(["api", "crawler"]));
+    let metrics = serving["metrics_url"].as_str().unwrap();
+    assert!(metrics.ends_with("/metrics"), "{metrics}");
+    assert_eq!(
+        serving["admin_token"],
+        serde_json::Value::Null,
+        "a later start makes none"
+    );
+    assert_eq!(stopped, r#"{"state":"stopped"}"#);
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
 //! What registering says of each name.
 
 use super::client::done;
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program};
-use crate::support::served::{Served, card, text};
+use crate::support::program::{Finished, Program, text};
+use crate::support::setup::Setup;
 
 /// Of each name: the agent that it brought and no other, where it stands and why, what its signatures are worth, and
 /// what was found in its card.
 #[tokio::test]
 async fn registering_says_of_each_name_what_it_brought() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card("First", "one")));
     let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
@@ -36,7 +37,7 @@ async fn registering_says_of_each_name_what_it_brought() {
 #[tokio::test]
 async fn a_limit_is_told_of_each_url_that_it_stops() {
     let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
-    let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
+    let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
     let names = ["one", "two", "three", "four"];
     let urls = names.map(|name| {
@@ -65,7 +66,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
 #[tokio::test]
 async fn each_of_many_names_is_told_of() {
     let limits = "[limits]\nagents_per_domain = 100";
-    let served = Served::set_up(|setup| setup.configure(limits), &["--approve-all"]).await;
+    let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
     let names: Vec<String> = (0..60).map(|number| format!("agent{number}")).collect();
     let urls: Vec<String> = names
@@ -94,7 +95,7 @@ fn done_for(finished: &Finished, url: &str) {
 /// A bare `host:port` means https, and says so as well where the same host is known over plain http.
 #[tokio::test]
 async fn a_bare_name_says_how_plain_http_is_written() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let well_known = "/.well-known/agent-card.json";
     origin.answer(well_known, Reply::json(card("Own", "own")));

@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program};
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Finished, Program, ended, text};
+use crate::support::serving::Serving;
+use crate::support::setup::Setup;
 
 /// One command as whoever holds a token.
-async fn run_with(served: &Served, token: &str, arguments: &[&str]) -> Finished {
+async fn run_with(served: &Serving, token: &str, arguments: &[&str]) -> Finished {
     let mut command = served.anonymous(arguments);
     command.args(["--token", token]);
     Program::run(command).await
@@ -25,7 +27,7 @@ fn refused(finished: &Finished, words: &str) {
 
 #[tokio::test]
 async fn each_takes_back_what_they_have_registered() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;
@@ -99,7 +101,7 @@ async fn each_takes_back_what_they_have_registered() {
 
 #[tokio::test]
 async fn what_others_have_registered_stays_and_the_answer_says_so() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;
@@ -151,7 +153,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
 /// true in both cases.
 #[tokio::test]
 async fn what_is_hidden_is_not_called_removed() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;

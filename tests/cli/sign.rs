@@ -5,9 +5,10 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use tempfile::TempDir;
 
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program, registry};
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::setup::Setup;
 
 /// A folder with a private key in it.
 fn folder_with_key() -> TempDir {
@@ -22,6 +23,20 @@ async fn sign(folder: &TempDir, arguments: &[&str]) -> Finished {
     let mut command = registry(["sign"]);
     command.args(arguments).current_dir(folder.path());
     Program::run(command).await
+}
+
+/// The card signed with a new key, whose key set lies at that origin.
+async fn signed(origin: &Origin, card: &str) -> String {
+    let folder = folder_with_key();
+    std::fs::write(folder.path().join("card.json"), card).unwrap();
+    let jku = origin.url("/keys.json");
+    let key = ["card.json", "--key", "key.der", "--jku", &jku];
+    let files = ["--out", "signed.json", "--jwks", "keys.json"];
+    let done = sign(&folder, &[&key[..], &files[..]].concat()).await;
+    ended(&done, 0, "");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    origin.answer("/keys.json", Reply::json(read("keys.json")));
+    read("signed.json")
 }
 
 fn entries(folder: &TempDir) -> Vec<SignatureEntry> {
@@ -100,23 +115,10 @@ async fn what_cannot_be_signed_is_told_in_one_line() {
 /// The signature travels: signed by hand, crawled with its key set, and told to whoever asks.
 #[tokio::test]
 async fn a_registry_verifies_what_was_signed() {
-    let served = Served::start(&["--approve-all"]).await;
+    let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
-    let folder = folder_with_key();
-    std::fs::write(folder.path().join("card.json"), card("Echo", "repeat")).unwrap();
-    let (jku, files) = (
-        origin.url("/keys.json"),
-        ["--out", "signed.json", "--jwks", "keys.json"],
-    );
-    let whole = [
-        &["card.json", "--key", "key.der", "--jku", &jku],
-        &files[..],
-    ]
-    .concat();
-    ended(&sign(&folder, &whole).await, 0, "");
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    origin.answer("/a.json", Reply::json(read("signed.json")));
-    origin.answer("/keys.json", Reply::json(read("keys.json")));
+    let signed = signed(&origin, &card("Echo", "repeat")).await;
+    origin.answer("/a.json", Reply::json(signed));
     served.register(&origin.url("/a.json")).await;
     let hit = served.found("q=repeat").await;
     assert_eq!(
@@ -130,7 +132,7 @@ async fn a_registry_verifies_what_was_signed() {
 /// nothing to it.
 #[tokio::test]
 async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let answer = serde_json::json!({
         "jsonrpc": "2.0", "id": 1,
@@ -138,21 +140,10 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
                    "parts": [{"kind": "text", "text": "well"}]}
     });
     origin.answer("/talk", Reply::json(answer.to_string()));
-    let folder = folder_with_key();
     let plain = card("Echo", "repeat").replace("https://echo.agents.dev/a2a", &origin.url("/talk"));
-    std::fs::write(folder.path().join("card.json"), &plain).unwrap();
-    let jku = origin.url("/keys.json");
-    let files = ["--out", "signed.json", "--jwks", "keys.json"];
-    let whole = [
-        &["card.json", "--key", "key.der", "--jku", &jku],
-        &files[..],
-    ]
-    .concat();
-    ended(&sign(&folder, &whole).await, 0, "");
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    let forged = read("signed.json").replace("Does repeat", "Does something else");
-    assert_ne!(forged, read("signed.json"));
-    origin.answer("/keys.json", Reply::json(read("keys.json")));
+    let signed = signed(&origin, &plain).await;
+    let forged = signed.replace("Does repeat", "Does something else");
+    assert_ne!(forged, signed);
     origin.answer("/forged.json", Reply::json(forged));
     origin.answer("/plain.json", Reply::json(plain.clone()));
     let mut sent = 0;
@@ -204,7 +195,7 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
         0,
         "",
     );
-    let keys = format!("from {jku}");
+    let keys = format!("from {}", origin.url("/keys.json"));
     let broken = [
         "has an invalid signature: ",
         "signature: invalid: ",

@@ -1,32 +1,19 @@
 //! A card that is forged under a real signature, over real sockets: what the one who decides is shown.
 
-use a2a_registry_api::{Agent, AgentList, FindingList, Review, ReviewDetail, ReviewList};
+use a2a_registry_api::{Agent, AgentList, FindingList, ReviewDetail};
 use a2a_registry_domain::signature::SignatureState;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::DEADLINE;
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::Program;
-use crate::support::served::{Served, card, ended, text};
+use crate::support::program::{Program, ended, text};
+use crate::support::setup::Setup;
 use crate::support::signer::Signer;
-
-/// The open review, once there is one.
-async fn open_review(served: &Served) -> Review {
-    let asked = async {
-        loop {
-            let mut list: ReviewList = served.read("/v1/reviews?state=open").await;
-            if let Some(review) = list.reviews.pop() {
-                return review;
-            }
-        }
-    };
-    tokio::time::timeout(DEADLINE, asked).await.unwrap()
-}
 
 #[tokio::test]
 async fn who_decides_on_a_forgery_sees_that_it_is_one() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     let signer = Signer::new(&origin.url("/keys.json"));
     let keys = signer.found().answer.unwrap();
@@ -34,7 +21,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let real = signer.sign(card("Echo", "repeat").as_bytes());
     origin.answer("/a.json", Reply::json(real.clone()));
     served.register(&origin.url("/a.json")).await;
-    let review = open_review(&served).await;
+    let review = served.open_review(|_| true).await;
     assert_eq!(review.signature_verdict.state, SignatureState::Untrusted);
     let id = review.id.to_string();
     let approve = ["review", "approve", &id, "--reason", "known people"];
@@ -48,7 +35,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let domain = origin.address().to_string();
     let recrawl = ["domain", "recrawl", "--full", &domain];
     ended(&served.run(&recrawl).await, 0, "");
-    let review = open_review(&served).await.id.to_string();
+    let review = served.open_review(|_| true).await.id.to_string();
 
     let shown = served.run(&["review", "show", &review]).await;
     assert_eq!(shown.status.code(), Some(0), "{shown:#?}");
@@ -96,17 +83,17 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let of_real: FindingList = served.read(&path(&a2a_card::digest(&real))).await;
     assert!(!broken(&of_real) && of_real.digest == a2a_card::digest(&real));
     let wrong = format!("/v1/agents/{agent}/findings?digest=1");
-    let wrong = served.admin(Method::GET, &wrong).send().await.unwrap();
+    let wrong = served.as_admin(Method::GET, &wrong).send().await.unwrap();
     assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
     let unseen = served
-        .admin(Method::GET, &path("sha256:no"))
+        .as_admin(Method::GET, &path("sha256:no"))
         .send()
         .await
         .unwrap();
     assert_eq!(unseen.status(), StatusCode::NOT_FOUND);
 
     let page = served
-        .admin(Method::GET, &format!("/agents/{agent}/"))
+        .as_admin(Method::GET, &format!("/agents/{agent}/"))
         .send()
         .await
         .unwrap();

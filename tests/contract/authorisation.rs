@@ -2,21 +2,16 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use a2a_registry_api::{DomainView, Hit, ReviewList};
-use a2a_registry_server::openapi::operations::Operation;
-use a2a_registry_server::openapi::operations::all as operations;
+use a2a_registry_api::{DomainView, Hit};
+use a2a_registry_server::openapi::operations::{Operation, all as operations};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use super::filled;
-use super::method;
-use crate::support::DEADLINE;
-use crate::support::origin::Origin;
-use crate::support::origin::Reply;
-use crate::support::served::Served;
-use crate::support::served::card;
-use crate::support::serving::ADMIN;
+use super::{filled, method};
+use crate::support::cards::card;
+use crate::support::origin::{Origin, Reply};
+use crate::support::serving::Serving;
+use crate::support::setup::{ADMIN, Setup};
 
 /// What a caller is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +88,7 @@ fn key() -> Value {
 
 /// Makes what an operation acts on, anew for each caller, so that no act stands in another's way.
 struct Stage<'a> {
-    served: &'a Served,
+    served: &'a Serving,
     made: AtomicU32,
 }
 
@@ -116,7 +111,7 @@ impl Stage<'_> {
         let body = json!({"card_url": origin.url("/a.json"), "approve": true});
         let request = self
             .served
-            .admin(reqwest::Method::POST, "/v1/domains")
+            .as_admin(reqwest::Method::POST, "/v1/domains")
             .json(&body);
         assert_eq!(request.send().await.unwrap().status(), 202);
         let hit = self.served.found(&format!("skill={skill}")).await;
@@ -128,28 +123,18 @@ impl Stage<'_> {
         let (origin, _) = self.origin();
         self.served.register(&origin.url("/a.json")).await;
         let domain = origin.address().to_string();
-        let look = async {
-            loop {
-                let list: ReviewList = self
-                    .served
-                    .read("/v1/reviews?state=open&page_size=100")
-                    .await;
-                let mut reviews = list.reviews.into_iter();
-                if let Some(review) = reviews.find(|review| review.domain == domain) {
-                    return (review.id.to_string(), review.digest);
-                }
-            }
-        };
-        timeout(DEADLINE, look)
-            .await
-            .expect("a review must be opened")
+        let review = self
+            .served
+            .open_review(|review| review.domain == domain)
+            .await;
+        (review.id.to_string(), review.digest)
     }
 
     async fn token_id(&self) -> String {
         let body = json!({"account": "spare", "role": "publisher", "name": "spare"});
         let request = self
             .served
-            .admin(reqwest::Method::POST, "/v1/tokens")
+            .as_admin(reqwest::Method::POST, "/v1/tokens")
             .json(&body);
         let made: Value = request.send().await.unwrap().json().await.unwrap();
         made["id"].as_str().unwrap().to_owned()
@@ -188,24 +173,33 @@ impl Stage<'_> {
             "key_withdraw" => {
                 parameters.push(("kid", "k1".to_owned()));
                 let path = format!("/v1/domains/{}/keys/k1", parameters[1].1);
-                let named = self.served.admin(reqwest::Method::PUT, &path).json(&key());
+                let named = self
+                    .served
+                    .as_admin(reqwest::Method::PUT, &path)
+                    .json(&key());
                 assert_eq!(named.send().await.unwrap().status(), 200);
             }
             "source_withdraw" => {
                 let path = format!("/v1/domains/{}", parameters[1].1);
-                let shown = self.served.admin(reqwest::Method::GET, &path);
+                let shown = self.served.as_admin(reqwest::Method::GET, &path);
                 let shown: DomainView = shown.send().await.unwrap().json().await.unwrap();
                 parameters.push(("source", shown.sources[0].id.clone()));
             }
             "agent_resume" => {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);
-                let suspended = self.served.admin(reqwest::Method::POST, &path).json(&act);
+                let suspended = self
+                    .served
+                    .as_admin(reqwest::Method::POST, &path)
+                    .json(&act);
                 assert_eq!(suspended.send().await.unwrap().status(), 200);
                 body = Some(act);
             }
             "agent_undeprecate" => {
                 let path = format!("/v1/agents/{}:deprecate", parameters[0].1);
-                let deprecated = self.served.admin(reqwest::Method::POST, &path).json(&act);
+                let deprecated = self
+                    .served
+                    .as_admin(reqwest::Method::POST, &path)
+                    .json(&act);
                 assert_eq!(deprecated.send().await.unwrap().status(), 200);
                 body = Some(act);
             }
@@ -248,7 +242,7 @@ impl Stage<'_> {
 
 #[tokio::test]
 async fn every_operation_is_open_to_whom_it_should_be() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let publisher = served.token("publisher", "publisher").await;
     let curator = served.token("curator", "curator").await;
     let callers = [None, Some(&*publisher), Some(&*curator), Some(ADMIN)];
@@ -309,7 +303,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
 /// A token that nobody has is refused even where none is needed.
 #[tokio::test]
 async fn a_wrong_token_is_worse_than_none() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     for path in [
         "/v1/agents",
         "/v1/agents:suggest?q=a",

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use a2a_registry_server::openapi::operations::all as operations;
 use serde_json::Value;
 
-use crate::support::exchange::Document;
-use crate::support::exchange::gathered;
+use crate::support::exchange::{Document, gathered};
 
 fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value[name].as_object().into_iter().flatten()

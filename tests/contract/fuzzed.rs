@@ -6,11 +6,12 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::process::Command;
 
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
 use crate::support::prepared;
-use crate::support::program::{Finished, Program};
-use crate::support::served::{Served, card, text};
-use crate::support::serving::ADMIN;
+use crate::support::program::{Finished, Program, text};
+use crate::support::serving::Serving;
+use crate::support::setup::{ADMIN, Setup};
 
 /// The checks, by name, so that a newer schemathesis does not bring others along unseen.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
@@ -24,10 +25,10 @@ const LIMIT: Duration = Duration::from_secs(900);
 const EXAMPLES: &str = "200";
 
 /// A registry that lets anybody register and write as often as they like, with agents in it.
-async fn populated() -> (Served, Vec<Origin>) {
+async fn populated() -> (Serving, Vec<Origin>) {
     let open =
         "[governance]\nregistration = \"open\"\n[limits]\nanonymous_writes_per_minute = 1000000\n";
-    let served = Served::set_up(|setup| setup.configure(open), &["--approve-all"]).await;
+    let served = Setup::new().configure(open).approve_all().start().await;
     let mut origins = Vec::new();
     for (name, skill) in [
         ("Echo", "repeat"),
@@ -41,15 +42,15 @@ async fn populated() -> (Served, Vec<Origin>) {
         origins.push(origin);
     }
     let token = json!({"account": "publisher", "role": "publisher", "name": "spare"});
-    let made = served.admin(Method::POST, "/v1/tokens").json(&token);
+    let made = served.as_admin(Method::POST, "/v1/tokens").json(&token);
     assert_eq!(made.send().await.unwrap().status(), 201);
     (served, origins)
 }
 
-async fn fuzz(served: &Served, token: Option<&str>, selection: [&str; 2]) -> Finished {
+async fn fuzz(served: &Serving, token: Option<&str>, selection: [&str; 2]) -> Finished {
     let mut command = Command::new(prepared("A2A_REGISTRY_TEST_SCHEMATHESIS"));
     command
-        .current_dir(served.scratch())
+        .current_dir(served.setup.scratch())
         .args(["-m", "schemathesis.cli", "run"])
         .arg(format!("{}/openapi.json", served.url))
         .args([

@@ -2,22 +2,22 @@
 
 use tokio::process::Command;
 
+use crate::support::cards::card;
 use crate::support::origin::{Origin, Reply};
 use crate::support::prepared;
-use crate::support::program::Program;
-use crate::support::served::{Served, card, text};
-use crate::support::serving::ADMIN;
+use crate::support::program::{Program, text};
+use crate::support::setup::{ADMIN, Setup};
 
 /// Written from the document that a registry serves, it registers, approves, lists, searches and reads.
 #[tokio::test]
 async fn a_generated_client_registers_approves_and_finds() {
-    let served = Served::start(&[]).await;
+    let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", Reply::json(card("Echo", "repeat")));
     let python = prepared("A2A_REGISTRY_TEST_GENERATOR");
     let mut generator = Command::new(&python);
     generator
-        .current_dir(served.scratch())
+        .current_dir(served.setup.scratch())
         .args(["-m", "openapi_python_client", "generate", "--meta", "none"])
         .args(["--url", &format!("{}/openapi.json", served.url)])
         .args(["--output-path", "registry_client"]);
@@ -33,8 +33,8 @@ async fn a_generated_client_registers_approves_and_finds() {
     assert!(omitted[0].contains("/metrics"), "{generated:#?}");
     let mut client = Command::new(&python);
     client
-        .current_dir(served.scratch())
-        .env("PYTHONPATH", served.scratch())
+        .current_dir(served.setup.scratch())
+        .env("PYTHONPATH", served.setup.scratch())
         .arg(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/interop/generated_client.py"

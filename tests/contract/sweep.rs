@@ -6,10 +6,8 @@ use a2a_registry_server::http::problem::ProblemDocument;
 use a2a_registry_server::openapi::operations::all as operations;
 use reqwest::{Method, Response};
 
-use super::filled;
-use super::method;
-use super::with_an_agent;
-use crate::support::served::Served;
+use super::{filled, method, with_an_agent};
+use crate::support::serving::Serving;
 
 /// Checks an answer: where it is a failure, it must be a whole problem document. Gives its slug.
 async fn judged(path: &str, answer: Response) -> Option<String> {
@@ -85,7 +83,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 let ask = |path: &str| {
                     let request = served.request(method(operation), path);
                     if signed_in {
-                        request.bearer_auth(crate::support::serving::ADMIN)
+                        request.bearer_auth(crate::support::setup::ADMIN)
                     } else {
                         request
                     }
@@ -102,7 +100,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 .map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             for (media_type, body) in BODIES {
-                let request = served.admin(Method::POST, &path);
+                let request = served.as_admin(Method::POST, &path);
                 let request = request.header("content-type", *media_type).body(*body);
                 let slug = judged(&path, request.send().await.unwrap()).await;
                 assert!(
@@ -112,7 +110,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 slugs.extend(slug);
             }
             let large = format!("{{\"reason\": \"{}\"}}", "a".repeat(64 * 1024));
-            let request = served.admin(Method::POST, &path);
+            let request = served.as_admin(Method::POST, &path);
             let request = request
                 .header("content-type", "application/json")
                 .body(large);
@@ -122,7 +120,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             let names = ["agent", "domain", "review", "token", "kid", "source"]
                 .map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
-            let request = served.admin(method.parse().unwrap(), &path);
+            let request = served.as_admin(method.parse().unwrap(), &path);
             let slug = judged(&path, request.send().await.unwrap()).await;
             slugs.extend(slug);
         }
@@ -173,7 +171,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
 }
 
 /// Every kind of problem is explained at its address.
-async fn explained(served: &Served, slugs: &BTreeSet<String>) {
+async fn explained(served: &Serving, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");
         let page = served.request(Method::GET, &path).send().await.unwrap();

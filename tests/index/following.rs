@@ -1,25 +1,21 @@
 //! What others do, as an index that cannot follow shows it: nobody finds what is withheld since.
 
-use a2a_registry_server::agents::acts::agent_resume;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::agents::views::agent_versions;
-use a2a_registry_server::commit::shown::event_signal;
-use a2a_registry_server::domains::acts::domain_list;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::indexing::index_next;
 use std::collections::BTreeSet;
 use std::fs;
 
 use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, ShownLifecycle};
+use a2a_registry_server::agents::acts::{agent_resume, agent_suspend};
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::views::{agent_show, agent_versions};
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::entity::hold;
 use a2a_registry_store::events::NewEvent;
@@ -29,12 +25,10 @@ use time::Duration;
 use tokio::runtime::Builder;
 use uuid::Uuid;
 
-use crate::support::DEADLINE;
-use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::serving::eventually;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Stage, card};
+use crate::support::waiting::eventually;
+use crate::support::{DEADLINE, both_databases};
 
 /// A kind of hold that no build knows yet.
 const LATER: &str = "quarantined";
@@ -111,167 +105,221 @@ async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
     card.err().map(|error| error.kind)
 }
 
-both_databases! {
-    /// One agent that this build cannot read is not found, and keeps nothing else from being as it is.
-    async fn what_cannot_be_read_costs_itself_only(url: &str) {
-        let stage = Stage::new(url).await;
-        let ids = agents(&stage, 3).await;
-        let change = |value: &str| format!("UPDATE versions SET model = {value} WHERE agent_id = ");
-        // Both databases take a UUID from a subselect, whatever they keep it as.
-        let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
-        sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
-        append(&stage, vec![event(&stage, Some(ids[0]))]).await;
-        hold_back(&stage, ids[1], Hold::Operator.into()).await;
-        stage.settle().await;
-        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
-        // Nor does a rebuild stop at it.
-        assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(2));
-        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
-        sql(&stage, &format!("{}{first}", change("substr(model, 2)"))).await;
-        append(&stage, vec![event(&stage, Some(ids[0]))]).await;
-        stage.settle().await;
-        assert_eq!(stage.found_by_anyone().await, set(&[ids[0], ids[2]]));
-        stage.index_equals_database().await;
-    }
+both_databases!(
+    what_cannot_be_read_costs_itself_only,
+    what_has_become_of_agents_is_not_guessed,
+    what_an_index_cannot_take_in_it_does_not_show,
+    a_hold_of_a_later_kind_withholds,
+    what_only_a_later_build_knows_costs_its_own_row
+);
 
-    /// Where the database says that agents have changed, but not how, it counts as silent, and nobody is shown what may
-    /// be withheld.
-    async fn what_has_become_of_agents_is_not_guessed(url: &str) {
-        let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
-        let ids = agents(&stage, 3).await;
-        hold_back(&stage, ids[0], Hold::Operator.into()).await;
-        sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
-        index_next(&stage.app).await.unwrap_err();
-        assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
-        sql(&stage, "ALTER TABLE holds RENAME TO holds_elsewhere").await;
-        append(&stage, vec![event(&stage, Some(ids[1]))]).await;
-        index_next(&stage.app).await.unwrap_err();
-        assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
-        stage.advance(Duration::minutes(2));
-        index_next(&stage.app).await.unwrap_err();
-        assert_eq!(refusal(&stage, ids[2]).await, Some(ErrorKind::Unavailable));
-        sql(&stage, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
-        sql(&stage, "ALTER TABLE versions_elsewhere RENAME TO versions").await;
-        stage.settle().await;
-        assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
-        stage.index_equals_database().await;
-    }
+/// One agent that this build cannot read is not found, and keeps nothing else from being as it is.
+async fn what_cannot_be_read_costs_itself_only(url: &str) {
+    let stage = Stage::new(url).await;
+    let ids = agents(&stage, 3).await;
+    let change = |value: &str| format!("UPDATE versions SET model = {value} WHERE agent_id = ");
+    // Both databases take a UUID from a subselect, whatever they keep it as.
+    let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
+    sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
+    append(&stage, vec![event(&stage, Some(ids[0]))]).await;
+    hold_back(&stage, ids[1], Hold::Operator.into()).await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+    // Nor does a rebuild stop at it.
+    assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(2));
+    assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+    sql(&stage, &format!("{}{first}", change("substr(model, 2)"))).await;
+    append(&stage, vec![event(&stage, Some(ids[0]))]).await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&[ids[0], ids[2]]));
+    stage.index_equals_database().await;
+}
 
-    /// An index that takes nothing in hears of every event all the same, however many there are.
-    async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
-        let stage = Stage::new(url).await;
-        let ids = agents(&stage, 2).await;
-        assert_eq!(refusal(&stage, ids[0]).await, None);
-        for entry in fs::read_dir(stage.app.config().index_dir()).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                fs::remove_dir_all(path).unwrap();
-            }
+/// Where the database says that agents have changed, but not how, it counts as silent, and nobody is shown what may
+/// be withheld.
+async fn what_has_become_of_agents_is_not_guessed(url: &str) {
+    let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
+    let ids = agents(&stage, 3).await;
+    hold_back(&stage, ids[0], Hold::Operator.into()).await;
+    sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
+    index_next(&stage.app).await.unwrap_err();
+    assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
+    sql(&stage, "ALTER TABLE holds RENAME TO holds_elsewhere").await;
+    append(&stage, vec![event(&stage, Some(ids[1]))]).await;
+    index_next(&stage.app).await.unwrap_err();
+    assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
+    stage.advance(Duration::minutes(2));
+    index_next(&stage.app).await.unwrap_err();
+    assert_eq!(refusal(&stage, ids[2]).await, Some(ErrorKind::Unavailable));
+    sql(&stage, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
+    sql(&stage, "ALTER TABLE versions_elsewhere RENAME TO versions").await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
+    stage.index_equals_database().await;
+}
+
+/// An index that takes nothing in hears of every event all the same, however many there are.
+async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
+    let stage = Stage::new(url).await;
+    let ids = agents(&stage, 2).await;
+    assert_eq!(refusal(&stage, ids[0]).await, None);
+    for entry in fs::read_dir(stage.app.config().index_dir()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
         }
-        append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
-        hold_back(&stage, ids[0], Hold::Operator.into()).await;
-        index_next(&stage.app).await.unwrap_err();
-        assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
-        assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
     }
+    append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
+    hold_back(&stage, ids[0], Hold::Operator.into()).await;
+    index_next(&stage.app).await.unwrap_err();
+    assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
+    assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
+}
 
-    /// A hold of a kind that only a later build knows withholds its agent everywhere, and no act of this one lifts it.
-    async fn a_hold_of_a_later_kind_withholds(url: &str) {
-        let stage = Stage::new(url).await;
-        let ids = agents(&stage, 2).await;
-        let [held, other] = [ids[0], ids[1]];
-        let name = held.to_string();
-        let withheld = async || {
-            assert_eq!(stage.found_by_anyone().await, set(&[other]));
-            assert_eq!(stage.served(held).await, None);
-            let shown = agent_show(&stage.app, &Caller::default(), &name).await;
-            assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
-        };
-        hold_back(&stage, held, Kept::Unknown(LATER.into())).await;
-        // What this process does meanwhile tells its index who may see the agent since.
-        let labels = [("round".to_owned(), "one".to_owned())];
-        let patch = AgentPatch {
-            labels: Some(labels.into()),
-            ..AgentPatch::default()
-        };
-        agent_patch(&stage.app, &stage.admin, &name, &patch).await.unwrap();
-        withheld().await;
-        stage.index_equals_database().await;
-        withheld().await;
-        let act = Act {
-            reason: "a test".into(),
-            hold: None,
-        };
-        let resumed = agent_resume(&stage.app, &stage.admin, &name, &act).await;
-        assert_eq!(resumed.unwrap_err().kind, ErrorKind::Conflict);
-        let suspended = agent_suspend(&stage.app, &stage.admin, &name, &act).await.unwrap();
-        assert_eq!(suspended.holds.len(), 2);
-        let resumed = agent_resume(&stage.app, &stage.admin, &name, &act).await.unwrap();
-        assert_eq!(resumed.hit.summary.lifecycle, ShownLifecycle::Suspended);
-        withheld().await;
-        stage.index_equals_database().await;
-        assert_eq!(stage.holds(held).await, [LATER]);
-        sql(&stage, &format!("DELETE FROM holds WHERE hold = '{LATER}'")).await;
-        append(&stage, vec![event(&stage, Some(held))]).await;
-        stage.settle().await;
-        assert_eq!(stage.found_by_anyone().await, set(&ids));
+/// A hold of a kind that only a later build knows withholds its agent everywhere, and no act of this one lifts it.
+async fn a_hold_of_a_later_kind_withholds(url: &str) {
+    let stage = Stage::new(url).await;
+    let ids = agents(&stage, 2).await;
+    let [held, other] = [ids[0], ids[1]];
+    let name = held.to_string();
+    let withheld = async || {
+        assert_eq!(stage.found_by_anyone().await, set(&[other]));
+        assert_eq!(stage.served(held).await, None);
+        let shown = agent_show(&stage.app, &Caller::default(), &name).await;
+        assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
+    };
+    hold_back(&stage, held, Kept::Unknown(LATER.into())).await;
+    // What this process does meanwhile tells its index who may see the agent since.
+    let labels = [("round".to_owned(), "one".to_owned())];
+    let patch = AgentPatch {
+        labels: Some(labels.into()),
+        ..AgentPatch::default()
+    };
+    agent_patch(&stage.app, &stage.admin, &name, &patch)
+        .await
+        .unwrap();
+    withheld().await;
+    stage.index_equals_database().await;
+    withheld().await;
+    let act = Act {
+        reason: "a test".into(),
+        hold: None,
+    };
+    let resumed = agent_resume(&stage.app, &stage.admin, &name, &act).await;
+    assert_eq!(resumed.unwrap_err().kind, ErrorKind::Conflict);
+    let suspended = agent_suspend(&stage.app, &stage.admin, &name, &act)
+        .await
+        .unwrap();
+    assert_eq!(suspended.holds.len(), 2);
+    let resumed = agent_resume(&stage.app, &stage.admin, &name, &act)
+        .await
+        .unwrap();
+    assert_eq!(resumed.hit.summary.lifecycle, ShownLifecycle::Suspended);
+    withheld().await;
+    stage.index_equals_database().await;
+    assert_eq!(stage.holds(held).await, [LATER]);
+    sql(&stage, &format!("DELETE FROM holds WHERE hold = '{LATER}'")).await;
+    append(&stage, vec![event(&stage, Some(held))]).await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&ids));
+}
+
+/// Where an agent or its domain stands, or who may find it, as only a later build knows it: nobody is shown the agent,
+/// and nobody else is missed.
+async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
+    let stage = Stage::new(url).await;
+    let ids = agents(&stage, 4).await;
+    for (number, change) in [
+        "UPDATE agents SET lifecycle = 'moonlit' WHERE domain = 'd0.agents-test.com'",
+        "UPDATE agents SET visibility = 'moonlit' WHERE domain = 'd1.agents-test.com'",
+        "UPDATE domains SET state = 'moonlit' WHERE name = 'd2.agents-test.com'",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        sql(&stage, change).await;
+        append(&stage, vec![event(&stage, Some(ids[number]))]).await;
     }
-
-    /// Where an agent or its domain stands, or who may find it, as only a later build knows it: nobody is shown the agent,
-    /// and nobody else is missed.
-    async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
-        let stage = Stage::new(url).await;
-        let ids = agents(&stage, 4).await;
-        for (number, change) in [
-            "UPDATE agents SET lifecycle = 'moonlit' WHERE domain = 'd0.agents-test.com'",
-            "UPDATE agents SET visibility = 'moonlit' WHERE domain = 'd1.agents-test.com'",
-            "UPDATE domains SET state = 'moonlit' WHERE name = 'd2.agents-test.com'",
-        ].into_iter().enumerate() {
-            sql(&stage, change).await;
-            append(&stage, vec![event(&stage, Some(ids[number]))]).await;
-        }
-        stage.settle().await;
-        let seen = async || {
-            for caller in [&Caller::default(), &stage.admin] {
-                let found = stage.found(caller, &SearchQuery::default()).await;
-                assert_eq!(found.total, 1);
-                assert_eq!(found.agents.iter().map(|hit| hit.summary.id).collect::<Vec<_>>(), ids[3..]);
-                for id in &ids {
-                    let name = id.to_string();
-                    let is_shown = *id == ids[3];
-                    let app = &stage.app;
-                    let shown = agent_show(&app, caller, &name).await.map(|_| ());
-                    let versions = agent_versions(&app, caller, &name, &PageRequest::default()).await.map(|_| ());
-                    let card = agent_card(&app, caller, &name, None).await.map(|_| ());
-                    for answer in [shown, versions, card] {
-                        let refused = answer.err().map(|error| error.kind);
-                        assert_eq!(refused, (!is_shown).then_some(ErrorKind::NotFound), "{name}");
-                    }
+    stage.settle().await;
+    let seen = async || {
+        for caller in [&Caller::default(), &stage.admin] {
+            let found = stage.found(caller, &SearchQuery::default()).await;
+            assert_eq!(found.total, 1);
+            assert_eq!(
+                found
+                    .agents
+                    .iter()
+                    .map(|hit| hit.summary.id)
+                    .collect::<Vec<_>>(),
+                ids[3..]
+            );
+            for id in &ids {
+                let name = id.to_string();
+                let is_shown = *id == ids[3];
+                let app = &stage.app;
+                let shown = agent_show(&app, caller, &name).await.map(|_| ());
+                let versions = agent_versions(&app, caller, &name, &PageRequest::default())
+                    .await
+                    .map(|_| ());
+                let card = agent_card(&app, caller, &name, None).await.map(|_| ());
+                for answer in [shown, versions, card] {
+                    let refused = answer.err().map(|error| error.kind);
+                    assert_eq!(
+                        refused,
+                        (!is_shown).then_some(ErrorKind::NotFound),
+                        "{name}"
+                    );
                 }
             }
-        };
-        seen().await;
-        // An index that is built anew goes on as well.
-        assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
-        seen().await;
+        }
+    };
+    seen().await;
+    // An index that is built anew goes on as well.
+    assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
+    seen().await;
 
-        let domains = domain_list(&stage.app, &stage.admin, &PageRequest::default()).await.unwrap();
-        let named: Vec<&str> = domains.domains.iter().map(|domain| domain.domain.as_str()).collect();
-        assert_eq!(named, ["d0.agents-test.com", "d1.agents-test.com", "d3.agents-test.com"]);
-        let broken = domain_show(&stage.app, &stage.admin, "d2.agents-test.com").await.unwrap_err();
-        assert_eq!(broken.kind, ErrorKind::Internal);
-        let row = domains::domain_by_name(&stage.store, "d2.agents-test.com").await.unwrap().unwrap();
-        let told = format!("domains.state of {} holds \"moonlit\"", row.id);
-        assert_eq!(broken.internal, Some(told));
+    let domains = domain_list(&stage.app, &stage.admin, &PageRequest::default())
+        .await
+        .unwrap();
+    let named: Vec<&str> = domains
+        .domains
+        .iter()
+        .map(|domain| domain.domain.as_str())
+        .collect();
+    assert_eq!(
+        named,
+        [
+            "d0.agents-test.com",
+            "d1.agents-test.com",
+            "d3.agents-test.com"
+        ]
+    );
+    let broken = domain_show(&stage.app, &stage.admin, "d2.agents-test.com")
+        .await
+        .unwrap_err();
+    assert_eq!(broken.kind, ErrorKind::Internal);
+    let row = domains::domain_by_name(&stage.store, "d2.agents-test.com")
+        .await
+        .unwrap()
+        .unwrap();
+    let told = format!("domains.state of {} holds \"moonlit\"", row.id);
+    assert_eq!(broken.internal, Some(told));
 
-        // Nothing of it was lost: once it is as this build knows it, it is shown again.
-        sql(&stage, "UPDATE agents SET lifecycle = 'approved', visibility = 'public'").await;
-        sql(&stage, "UPDATE domains SET state = 'unverified'").await;
-        append(&stage, ids.iter().map(|id| event(&stage, Some(*id))).collect()).await;
-        stage.settle().await;
-        assert_eq!(stage.found_by_anyone().await, set(&ids));
-        stage.index_equals_database().await;
-    }
+    // Nothing of it was lost: once it is as this build knows it, it is shown again.
+    sql(
+        &stage,
+        "UPDATE agents SET lifecycle = 'approved', visibility = 'public'",
+    )
+    .await;
+    sql(&stage, "UPDATE domains SET state = 'unverified'").await;
+    append(
+        &stage,
+        ids.iter().map(|id| event(&stage, Some(*id))).collect(),
+    )
+    .await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, set(&ids));
+    stage.index_equals_database().await;
 }
 
 /// What others do while an index is built anew has its effect meanwhile, and the database counts as heard of.

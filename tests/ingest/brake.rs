@@ -1,28 +1,25 @@
 //! While so many fetches fail at once that the fault is likely ours, failures conclude nothing.
 
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::health::readiness::readiness;
-use a2a_registry_server::visits::outage::crawl_braked_since;
-use a2a_registry_server::visits::outage::resume_outage;
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_api::{NewToken, Registration as Wish};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Registration;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::health::readiness::readiness;
+use a2a_registry_server::visits::outage::{crawl_braked_since, resume_outage};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const DOMAINS: usize = 40;
 
@@ -170,145 +167,226 @@ fn anywhere(number: usize) -> String {
     format!("2001:db8:{number:x}::1")
 }
 
-both_databases! {
-    /// Sources that never worked do not freeze anybody's verdict, and what failed on the way in stays no evidence.
-    async fn sources_that_never_worked_freeze_nobody(url: &str) {
-        let stage = crowd(url).await;
-        plant(&stage, &[stranger("198.51.100.7")], scattered, anywhere, false).await;
-        assert_eq!(crawl_braked_since(&stage.app), None, "all that was looked at has failed");
-        assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(crawl_braked_since(&stage.app), None);
-    }
+both_databases!(
+    sources_that_never_worked_freeze_nobody,
+    sources_under_one_domain_freeze_nobody,
+    sources_of_one_block_freeze_nobody,
+    sources_of_one_network_of_registrants_freeze_nobody,
+    sources_of_one_account_freeze_nobody,
+    an_outage_of_ours_freezes_verdicts,
+    an_outage_outlives_a_restart,
+    what_a_tenth_does_is_believed
+);
 
-    /// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
-    /// under, the addresses they are answered from, the network or the account that named them.
-    async fn sources_under_one_domain_freeze_nobody(url: &str) {
-        let stage = crowd(url).await;
-        plant(&stage, &strangers(), |number| format!("h{number}.hostile-test.com"), anywhere, true).await;
-        assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(crawl_braked_since(&stage.app), None);
-    }
+/// Sources that never worked do not freeze anybody's verdict, and what failed on the way in stays no evidence.
+async fn sources_that_never_worked_freeze_nobody(url: &str) {
+    let stage = crowd(url).await;
+    plant(
+        &stage,
+        &[stranger("198.51.100.7")],
+        scattered,
+        anywhere,
+        false,
+    )
+    .await;
+    assert_eq!(
+        crawl_braked_since(&stage.app),
+        None,
+        "all that was looked at has failed"
+    );
+    assert_eq!(strike(&stage, is_hostile).await, "stale");
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
 
-    async fn sources_of_one_block_freeze_nobody(url: &str) {
-        let stage = crowd(url).await;
-        plant(&stage, &strangers(), scattered, |number| format!("192.0.2.{number}"), true).await;
-        assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(crawl_braked_since(&stage.app), None);
-    }
+/// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
+/// under, the addresses they are answered from, the network or the account that named them.
+async fn sources_under_one_domain_freeze_nobody(url: &str) {
+    let stage = crowd(url).await;
+    plant(
+        &stage,
+        &strangers(),
+        |number| format!("h{number}.hostile-test.com"),
+        anywhere,
+        true,
+    )
+    .await;
+    assert_eq!(strike(&stage, is_hostile).await, "stale");
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
 
-    async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
-        let neighbours: Vec<Caller> = (0..HOSTILE).map(|number| stranger(&format!("198.51.100.{number}"))).collect();
-        let stage = crowd(url).await;
-        plant(&stage, &neighbours, scattered, anywhere, true).await;
-        assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(crawl_braked_since(&stage.app), None);
-    }
+async fn sources_of_one_block_freeze_nobody(url: &str) {
+    let stage = crowd(url).await;
+    plant(
+        &stage,
+        &strangers(),
+        scattered,
+        |number| format!("192.0.2.{number}"),
+        true,
+    )
+    .await;
+    assert_eq!(strike(&stage, is_hostile).await, "stale");
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
 
-    async fn sources_of_one_account_freeze_nobody(url: &str) {
-        let stage = crowd(url).await;
-        let publisher = publisher(&stage).await;
-        plant(&stage, &[publisher], scattered, anywhere, true).await;
-        assert_eq!(strike(&stage, is_hostile).await, "stale");
-        assert_eq!(crawl_braked_since(&stage.app), None);
-    }
+async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
+    let neighbours: Vec<Caller> = (0..HOSTILE)
+        .map(|number| stranger(&format!("198.51.100.{number}")))
+        .collect();
+    let stage = crowd(url).await;
+    plant(&stage, &neighbours, scattered, anywhere, true).await;
+    assert_eq!(strike(&stage, is_hostile).await, "stale");
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
 
-    /// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
-    /// that was on its way out before is where it was, and goes on from there.
-    async fn an_outage_of_ours_freezes_verdicts(url: &str) {
-        let stage = crowd(url).await;
-        stage.look(&name(0), Answer::Fails(Gone)).await;
-        stage.advance(Duration::hours(2));
-        stage.look(&name(0), Answer::Fails(Gone)).await;
-        assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
-        stage.advance(Duration::days(29));
-        assert_eq!(crawl_braked_since(&stage.app), None);
+async fn sources_of_one_account_freeze_nobody(url: &str) {
+    let stage = crowd(url).await;
+    let publisher = publisher(&stage).await;
+    plant(&stage, &[publisher], scattered, anywhere, true).await;
+    assert_eq!(strike(&stage, is_hostile).await, "stale");
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
 
-        let mut looks = 0;
-        for _ in 0..12 {
-            looks += stage.visit(|_| Answer::Fails(NotFound)).await;
-            assert!(crawl_braked_since(&stage.app).is_some());
-            stage.advance(Duration::hours(6));
-        }
-        assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
-        let row = domains::domain_by_name(&stage.store, &name(1)).await.unwrap().unwrap();
-        let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
-        let attempts = domains::attempts_of(&stage.store, &[sources[0].id]).await.unwrap();
-        assert!(attempts.len() > 8 && attempts[0].outcome == "not_found");
-        let left: Vec<_> = stage.agents().await.into_iter().filter(|row| row.liveness != LivenessState::Fresh).collect();
-        assert_eq!(left.len(), 1);
-        assert_eq!((left[0].liveness.text(), left[0].retired_at), ("gone", None));
-        let readiness = readiness(&stage.app).await;
-        let crawler = readiness.checks.iter().find(|check| check.name == "crawler").unwrap();
-        assert!(crawler.ok && crawler.detail.contains("frozen since"), "{crawler:?}");
+/// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
+/// that was on its way out before is where it was, and goes on from there.
+async fn an_outage_of_ours_freezes_verdicts(url: &str) {
+    let stage = crowd(url).await;
+    stage.look(&name(0), Answer::Fails(Gone)).await;
+    stage.advance(Duration::hours(2));
+    stage.look(&name(0), Answer::Fails(Gone)).await;
+    assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
+    stage.advance(Duration::days(29));
+    assert_eq!(crawl_braked_since(&stage.app), None);
 
-        // The network is back: the first look that fails after that is a first look.
-        let away = format!("https://{}/", name(1));
-        let answer = |source: &a2a_registry_store::entity::source::Model| match source.url.as_str() {
-            url if url == away => Answer::Fails(NotFound),
-            url if url == format!("https://{}/", name(0)) => Answer::Fails(Gone),
-            _ => Answer::NotModified,
-        };
-        stage.visit(answer).await;
-        assert_eq!(crawl_braked_since(&stage.app), None);
-        stage.advance(Duration::hours(2));
-        stage.visit(answer).await;
-        assert_eq!(stage.agent(&name(1)).await.liveness, LivenessState::Stale);
-        assert!(stage.agents().await.iter().any(|row| row.retired_at.is_some()), "{}", name(0));
-        stage.index_equals_database().await;
-    }
-
-    /// A process that starts in the middle of an outage knows of it, and one that starts later knows that it is over.
-    async fn an_outage_outlives_a_restart(url: &str) {
-        let stage = crowd(url).await;
-        stage.advance(Duration::days(2));
-        stage.visit(|_| Answer::Fails(NotFound)).await;
-        let since = crawl_braked_since(&stage.app);
-        assert!(since.is_some());
-        let stage = stage.restart(|_| ()).await;
-        assert_eq!(crawl_braked_since(&stage.app), None, "it does not crawl yet, and would never see the end");
-        resume_outage(&stage.app);
-        assert_eq!(crawl_braked_since(&stage.app), since);
-        for _ in 0..8 {
-            stage.advance(Duration::hours(6));
-            stage.visit(|_| Answer::Fails(NotFound)).await;
-        }
-        assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
-        let stage = stage.restart(|_| ()).await;
-        resume_outage(&stage.app);
-        assert_eq!(crawl_braked_since(&stage.app), since, "it was noted that it goes on");
-
-        stage.advance(Duration::hours(6));
-        stage.visit(|_| Answer::NotModified).await;
-        assert_eq!(crawl_braked_since(&stage.app), None);
-        let stage = stage.restart(|_| ()).await;
-        resume_outage(&stage.app);
-        assert_eq!(crawl_braked_since(&stage.app), None);
-        // What nobody has confirmed for days is not believed.
-        stage.advance(Duration::days(1));
-        stage.visit(|_| Answer::Fails(NotFound)).await;
+    let mut looks = 0;
+    for _ in 0..12 {
+        looks += stage.visit(|_| Answer::Fails(NotFound)).await;
         assert!(crawl_braked_since(&stage.app).is_some());
-        stage.advance(Duration::days(3));
-        let stage = stage.restart(|_| ()).await;
-        resume_outage(&stage.app);
-        assert_eq!(crawl_braked_since(&stage.app), None);
+        stage.advance(Duration::hours(6));
     }
+    assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
+    let row = domains::domain_by_name(&stage.store, &name(1))
+        .await
+        .unwrap()
+        .unwrap();
+    let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
+    let attempts = domains::attempts_of(&stage.store, &[sources[0].id])
+        .await
+        .unwrap();
+    assert!(attempts.len() > 8 && attempts[0].outcome == "not_found");
+    let left: Vec<_> = stage
+        .agents()
+        .await
+        .into_iter()
+        .filter(|row| row.liveness != LivenessState::Fresh)
+        .collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(
+        (left[0].liveness.text(), left[0].retired_at),
+        ("gone", None)
+    );
+    let readiness = readiness(&stage.app).await;
+    let crawler = readiness
+        .checks
+        .iter()
+        .find(|check| check.name == "crawler")
+        .unwrap();
+    assert!(
+        crawler.ok && crawler.detail.contains("frozen since"),
+        "{crawler:?}"
+    );
 
-    /// A few origins that fail are their own fault.
-    async fn what_a_tenth_does_is_believed(url: &str) {
-        let stage = crowd(url).await;
-        stage.advance(Duration::days(2));
-        let failing: BTreeSet<String> = (0..DOMAINS / 10).map(|number| format!("https://{}/", name(number))).collect();
-        stage.visit(|source| match failing.contains(&source.url) {
+    // The network is back: the first look that fails after that is a first look.
+    let away = format!("https://{}/", name(1));
+    let answer = |source: &a2a_registry_store::entity::source::Model| match source.url.as_str() {
+        url if url == away => Answer::Fails(NotFound),
+        url if url == format!("https://{}/", name(0)) => Answer::Fails(Gone),
+        _ => Answer::NotModified,
+    };
+    stage.visit(answer).await;
+    assert_eq!(crawl_braked_since(&stage.app), None);
+    stage.advance(Duration::hours(2));
+    stage.visit(answer).await;
+    assert_eq!(stage.agent(&name(1)).await.liveness, LivenessState::Stale);
+    assert!(
+        stage
+            .agents()
+            .await
+            .iter()
+            .any(|row| row.retired_at.is_some()),
+        "{}",
+        name(0)
+    );
+    stage.index_equals_database().await;
+}
+
+/// A process that starts in the middle of an outage knows of it, and one that starts later knows that it is over.
+async fn an_outage_outlives_a_restart(url: &str) {
+    let stage = crowd(url).await;
+    stage.advance(Duration::days(2));
+    stage.visit(|_| Answer::Fails(NotFound)).await;
+    let since = crawl_braked_since(&stage.app);
+    assert!(since.is_some());
+    let stage = stage.restart(|_| ()).await;
+    assert_eq!(
+        crawl_braked_since(&stage.app),
+        None,
+        "it does not crawl yet, and would never see the end"
+    );
+    resume_outage(&stage.app);
+    assert_eq!(crawl_braked_since(&stage.app), since);
+    for _ in 0..8 {
+        stage.advance(Duration::hours(6));
+        stage.visit(|_| Answer::Fails(NotFound)).await;
+    }
+    assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
+    let stage = stage.restart(|_| ()).await;
+    resume_outage(&stage.app);
+    assert_eq!(
+        crawl_braked_since(&stage.app),
+        since,
+        "it was noted that it goes on"
+    );
+
+    stage.advance(Duration::hours(6));
+    stage.visit(|_| Answer::NotModified).await;
+    assert_eq!(crawl_braked_since(&stage.app), None);
+    let stage = stage.restart(|_| ()).await;
+    resume_outage(&stage.app);
+    assert_eq!(crawl_braked_since(&stage.app), None);
+    // What nobody has confirmed for days is not believed.
+    stage.advance(Duration::days(1));
+    stage.visit(|_| Answer::Fails(NotFound)).await;
+    assert!(crawl_braked_since(&stage.app).is_some());
+    stage.advance(Duration::days(3));
+    let stage = stage.restart(|_| ()).await;
+    resume_outage(&stage.app);
+    assert_eq!(crawl_braked_since(&stage.app), None);
+}
+
+/// A few origins that fail are their own fault.
+async fn what_a_tenth_does_is_believed(url: &str) {
+    let stage = crowd(url).await;
+    stage.advance(Duration::days(2));
+    let failing: BTreeSet<String> = (0..DOMAINS / 10)
+        .map(|number| format!("https://{}/", name(number)))
+        .collect();
+    stage
+        .visit(|source| match failing.contains(&source.url) {
             true => Answer::Fails(Timeout),
             false => Answer::NotModified,
-        }).await;
-        assert_eq!(crawl_braked_since(&stage.app), None);
-        let stale = stage.agents().await.iter().filter(|row| row.liveness == LivenessState::Stale).count();
-        assert_eq!(stale, DOMAINS / 10);
-        assert_eq!(states(&stage).await.len(), 2);
-        stage.visit(|_| Answer::NotModified).await;
-        stage.advance(Duration::days(2));
-        stage.visit(|_| Answer::NotModified).await;
-        assert_eq!(states(&stage).await, only("fresh"));
-    }
+        })
+        .await;
+    assert_eq!(crawl_braked_since(&stage.app), None);
+    let stale = stage
+        .agents()
+        .await
+        .iter()
+        .filter(|row| row.liveness == LivenessState::Stale)
+        .count();
+    assert_eq!(stale, DOMAINS / 10);
+    assert_eq!(states(&stage).await.len(), 2);
+    stage.visit(|_| Answer::NotModified).await;
+    stage.advance(Duration::days(2));
+    stage.visit(|_| Answer::NotModified).await;
+    assert_eq!(states(&stage).await, only("fresh"));
 }

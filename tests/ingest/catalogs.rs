@@ -1,5 +1,10 @@
 //! Domains that publish several agents through catalogs (docs/model.md#slots).
 
+use std::collections::BTreeMap;
+
+use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
+use a2a_registry_api::{Act, DomainView, Registration, SourceView};
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::views::agent_show;
@@ -7,21 +12,13 @@ use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::visits::leasing::visits_next_due;
-use std::collections::BTreeMap;
-
-use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
-use a2a_registry_api::{Act, DomainView, Registration, SourceView};
-use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::visits::leasing::visits_next_due;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Read, Stage, card};
 
 const DOMAIN: &str = "house.agents-test.com";
 
@@ -121,361 +118,538 @@ fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
     sources.filter(|one| one.kind == kind).cloned().collect()
 }
 
-both_databases! {
-    /// Each card that a catalog names is an agent, found behind its URL; a further catalog that says the
-    /// same adds nothing.
-    async fn a_catalog_brings_several_agents(url: &str) {
-        let stage = Stage::new(url).await;
-        let names = [("urn:air:house.agents-test.com:a", "/a.json"), ("b", "/b.json"), ("c", "/c.json")];
-        let mut house = House::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+both_databases!(
+    a_catalog_brings_several_agents,
+    a_card_url_brings_no_catalog,
+    one_agent_at_two_paths_is_one_agent,
+    an_entry_that_moves_keeps_its_agent,
+    entries_that_change_places,
+    a_catalog_that_cannot_be_read_is_told_of,
+    an_entry_that_leaves_ends_with_patience,
+    either_catalog_keeps_an_agent,
+    endpoints_elsewhere_are_flagged,
+    what_a_catalog_names_is_bounded,
+    naming_what_is_there_takes_no_place,
+    an_absent_catalog_rests_for_a_week,
+    approving_a_domain_approves_what_it_names_now,
+    the_retired_stay_retired,
+    deleting_a_domain_ends_all
+);
+
+/// Each card that a catalog names is an agent, found behind its URL; a further catalog that says the
+/// same adds nothing.
+async fn a_catalog_brings_several_agents(url: &str) {
+    let stage = Stage::new(url).await;
+    let names = [
+        ("urn:air:house.agents-test.com:a", "/a.json"),
+        ("b", "/b.json"),
+        ("c", "/c.json"),
+    ];
+    let mut house = House::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+    house.ai_catalog = house.ard.clone();
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::minutes(10)).await;
+    assert_eq!(
+        agents(&stage).await,
+        fresh(&["/a.json", "/b.json", "/c.json"])
+    );
+    let view = shown(&stage).await;
+    assert_eq!(of_kind(&view, "entry").len(), 3);
+    assert_eq!(of_kind(&view, "ard")[0].state, "fresh");
+    assert_eq!(
+        of_kind(&view, "ard")[0]
+            .last_attempt
+            .as_ref()
+            .unwrap()
+            .outcome,
+        "catalog"
+    );
+    for row in stage.agents().await {
+        assert_eq!(row.lifecycle, Lifecycle::Pending, "naming is not approving");
+        stage.approve(row.id).await;
+    }
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 3);
+
+    // The same for days: nothing is new.
+    live(&stage, &house, Duration::days(3)).await;
+    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
+    assert_eq!(stage.agents().await.len(), 3);
+    stage.index_equals_database().await;
+}
+
+/// Registering one card asks nothing but that card; registering its domain adds the rest, once.
+async fn a_card_url_brings_no_catalog(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register_url(&at("/a.json")).await;
+    assert_eq!(shown(&stage).await.sources.len(), 1);
+    for _ in 0..2 {
+        stage.register(DOMAIN).await;
+        let kinds: Vec<String> = shown(&stage)
+            .await
+            .sources
+            .into_iter()
+            .map(|one| one.kind)
+            .collect();
+        assert_eq!(kinds, ["url", "well_known", "ard", "ai_catalog"]);
+    }
+}
+
+/// One agent at two paths is one agent: by content, by the well-known URL, by another entry's URL, and by a
+/// URL that was registered.
+async fn one_agent_at_two_paths_is_one_agent(url: &str) {
+    let stage = Stage::new(url).await;
+    let well_known = "/.well-known/agent-card.json";
+    let mut house = House::with(&[well_known, "/own.json"]).naming(&[
+        ("copy", "/copy.json"),
+        ("known", well_known),
+        ("own", "/own.json"),
+        ("alias", "/own.json"),
+    ]);
+    house
+        .cards
+        .insert(at("/copy.json"), house.cards[&at(well_known)].clone());
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::minutes(10)).await;
+    assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
+    assert_eq!(
+        of_kind(&shown(&stage).await, "entry").len(),
+        2,
+        "no URL is asked twice"
+    );
+    stage.register_url(&at("/own.json")).await;
+    live(&stage, &house, Duration::minutes(10)).await;
+    assert_eq!(stage.agents().await.len(), 2);
+    // Both change at once, and stay one.
+    house
+        .cards
+        .insert(at("/own.json"), card("/own.json", "Has changed"));
+    live(&stage, &house, Duration::days(3)).await;
+    assert_eq!(stage.agents().await.len(), 2);
+    stage.index_equals_database().await;
+
+    // Where the copy parts it is an agent of its own, and the older slot keeps its agent.
+    house
+        .cards
+        .insert(at("/copy.json"), card("/copy.json", "Has its own"));
+    live(&stage, &house, Duration::days(3)).await;
+    assert_eq!(agents(&stage).await.len(), 3);
+    stage.index_equals_database().await;
+}
+
+/// An identifier is the agent, wherever its card moves to; a new identifier for the same URL is none.
+async fn an_entry_that_moves_keeps_its_agent(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.approve(agent.id).await;
+    live(
+        &stage,
+        &house.clone().naming(&[("a", "/b.json")]),
+        Duration::days(2),
+    )
+    .await;
+    let moved = stage.agent(DOMAIN).await;
+    assert_eq!(moved.id, agent.id);
+    assert_eq!(of_kind(&shown(&stage).await, "entry")[0].url, at("/b.json"));
+    stage.index_equals_database().await;
+    live(
+        &stage,
+        &house.naming(&[("renamed", "/b.json")]),
+        Duration::days(5),
+    )
+    .await;
+    assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
+    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
+    stage.index_equals_database().await;
+}
+
+/// Two entries that change places collide nowhere.
+async fn entries_that_change_places(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json", "/b.json"]);
+    stage.register(DOMAIN).await;
+    live(
+        &stage,
+        &house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        Duration::hours(1),
+    )
+    .await;
+    live(
+        &stage,
+        &house.naming(&[("a", "/b.json"), ("b", "/a.json")]),
+        Duration::days(5),
+    )
+    .await;
+    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+    let said = of_kind(&shown(&stage).await, "ard");
+    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    assert!(
+        told.map(|attempt| &attempt.detail)
+            .any(|detail| detail.contains("2 placed elsewhere"))
+    );
+}
+
+/// A catalog that cannot be read any more is told of, and one that names nobody is no fault.
+async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    let told = async || {
+        let view = shown(&stage).await;
+        view.not_listed
+            .into_iter()
+            .find(|reason| reason.contains("ard.json"))
+    };
+    assert_eq!(told().await, None);
+    let away = House {
+        ard: Some(Answer::Fails(Timeout)),
+        ..house.clone()
+    };
+    live(&stage, &away, Duration::days(1)).await;
+    assert!(
+        told()
+            .await
+            .is_some_and(|reason| reason.contains("cannot be read"))
+    );
+    live(&stage, &house.naming(&[]), Duration::days(1)).await;
+    assert_eq!(told().await, None);
+}
+
+/// What leaves the catalog is patiently waited for, as a card that answers 404 is, however well its card
+/// still answers; then it is gone, and thirty days later retired. What cannot be read whole, and a catalog
+/// that is not there any more, say nothing.
+async fn an_entry_that_leaves_ends_with_patience(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json", "/b.json"]);
+    let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
+    let one = house.clone().naming(&[("a", "/a.json")]);
+    let part = House {
+        ard: Some(catalog(&[("a", "/a.json")], Read::InPart)),
+        ..house.clone()
+    };
+    stage.register(DOMAIN).await;
+    live(&stage, &both, Duration::hours(1)).await;
+    for row in stage.agents().await {
+        stage.approve(row.id).await;
+    }
+    for silent in [&part, &house] {
+        live(&stage, silent, Duration::days(10)).await;
+        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+    }
+    // Back before the patience ends.
+    live(&stage, &both, Duration::days(8)).await;
+    live(&stage, &one, Duration::hours(20)).await;
+    live(&stage, &both, Duration::days(2)).await;
+    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2);
+
+    stage.look_at(DOMAIN, |source| one.answer(source)).await;
+    stage.look_at(DOMAIN, |source| one.answer(source)).await;
+    stage.look_at(DOMAIN, |source| one.answer(source)).await;
+    assert_eq!(
+        of_kind(&shown(&stage).await, "entry").len(),
+        2,
+        "three looks are not a day"
+    );
+    live(&stage, &one, Duration::days(3)).await;
+    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 1);
+    let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
+    assert_eq!(
+        agents(&stage).await,
+        expected.map(|(name, state)| (name.to_owned(), state.to_owned()))
+    );
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 1);
+
+    // It may come back as the agent it was.
+    live(&stage, &both, Duration::days(3)).await;
+    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+    assert_eq!(stage.agents().await.len(), 2);
+    stage.index_equals_database().await;
+
+    live(&stage, &one, Duration::days(36)).await;
+    assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
+    stage.index_equals_database().await;
+    // What was retired does not come back by itself.
+    live(&stage, &both, Duration::days(3)).await;
+    assert_eq!(stage.agents().await.len(), 2);
+    let said = of_kind(&shown(&stage).await, "ard");
+    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    assert!(
+        told.map(|attempt| &attempt.detail)
+            .any(|detail| detail.contains("1 of retired agents"))
+    );
+}
+
+/// Where one catalog drops an agent that the other one still names, it stays.
+async fn either_catalog_keeps_an_agent(url: &str) {
+    let stage = Stage::new(url).await;
+    let both = [("a", "/a.json"), ("b", "/b.json")];
+    let mut house = House::with(&["/a.json", "/b.json"]).naming(&both);
+    house.ai_catalog = Some(catalog(&both, Read::Whole));
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    let house = house.naming(&both[..1]);
+    // The other one answers 304 as long as it may.
+    let answer = |source: &source::Model| match source.kind.text() {
+        "ai_catalog" if !source.full_wanted => Answer::NotModified,
+        _ => house.answer(source),
+    };
+    for _ in 0..10 {
+        stage.look_lightly(DOMAIN, answer).await;
+        stage.advance(Duration::hours(12));
+    }
+    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+}
+
+/// A card whose endpoints lie on another registrable domain is flagged, whoever names it.
+async fn endpoints_elsewhere_are_flagged(url: &str) {
+    let stage = Stage::new(url).await;
+    let mut house = House::with(&["/own.json", "/far.json"])
+        .naming(&[("own", "/own.json"), ("far", "/far.json")]);
+    let serving = |path: &str, host: &str| {
+        let text = String::from_utf8(card(path, "Serves")).unwrap();
+        text.replace("endpoint.example.net", host).into_bytes()
+    };
+    house
+        .cards
+        .insert(at("/own.json"), serving("/own.json", "api.agents-test.com"));
+    house.cards.insert(
+        at("/far.json"),
+        serving("/far.json", "api.agents-elsewhere.com"),
+    );
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    assert_eq!(stage.agents().await.len(), 2);
+    for row in stage.agents().await {
+        let findings = &stage.versions(row.id).await[0].findings;
+        assert_eq!(
+            findings.contains("endpoint.other-domain"),
+            row.slot == "entry far",
+            "{findings}"
+        );
+    }
+}
+
+/// A domain has as many agents as it may, and its catalog says that there are more.
+async fn what_a_catalog_names_is_bounded(url: &str) {
+    let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
+    let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
+    let house = House::with(&paths).naming(&entries);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::minutes(1)).await;
+    let view = shown(&stage).await;
+    assert_eq!(
+        of_kind(&view, "entry").len(),
+        3,
+        "beside the well-known one"
+    );
+    let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
+    assert!(last.detail.contains("6 beyond the 4"), "{last:?}");
+    live(&stage, &house, Duration::days(2)).await;
+    assert_eq!(stage.agents().await.len(), 3);
+    stage.index_equals_database().await;
+}
+
+/// Whoever registers what a catalog names takes no second place, so that the owner's own are left for what comes.
+async fn naming_what_is_there_takes_no_place(url: &str) {
+    let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
+    let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
+    let named = |count: usize| {
+        let entries: Vec<(&str, &str)> = paths[..count].iter().map(|path| (*path, *path)).collect();
+        House::with(&paths).naming(&entries)
+    };
+    let card_at = |path: &str| Registration {
+        card_url: Some(at(path)),
+        ..Registration::default()
+    };
+    stage.register_url(&at("/0.json")).await;
+    stage.register(DOMAIN).await;
+    live(&stage, &named(3), Duration::minutes(1)).await;
+    assert_eq!(
+        of_kind(&shown(&stage).await, "entry").len(),
+        2,
+        "one was registered before"
+    );
+    let token = a2a_registry_api::NewToken {
+        account: "stranger".into(),
+        role: Some(a2a_registry_domain::role::Role::Publisher),
+        name: "a test".into(),
+        expires_in_days: None,
+    };
+    let token = token_create(&stage.app, &stage.admin, &token)
+        .await
+        .unwrap();
+    let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
+    for path in ["/1.json", "/2.json"] {
+        register(&stage.app, &stranger, &card_at(path))
+            .await
+            .unwrap();
+    }
+    let refused = register(&stage.app, &stranger, &card_at("/3.json"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused.kind,
+        ErrorKind::LimitReached,
+        "three cards and the well-known paths are four"
+    );
+    live(&stage, &named(3), Duration::days(2)).await;
+    assert_eq!(
+        stage.agents().await.len(),
+        3,
+        "each URL has brought one agent"
+    );
+    let stage = stage
+        .restart(|config| config.limits.agents_per_domain = 5)
+        .await;
+    live(&stage, &named(4), Duration::days(2)).await;
+    assert_eq!(
+        of_kind(&shown(&stage).await, "entry").len(),
+        3,
+        "{:#?}",
+        shown(&stage).await
+    );
+    assert_eq!(stage.agents().await.len(), 4);
+    let ard = of_kind(&shown(&stage).await, "ard")
+        .remove(0)
+        .last_attempt
+        .unwrap();
+    assert!(!ard.detail.contains("beyond"), "{ard:?}");
+    stage.index_equals_database().await;
+}
+
+/// A catalog that is not there is asked again after seven days, is nobody's fault, and is no reason for a
+/// visit. One that fails in other ways is none either, before it was ever there.
+async fn an_absent_catalog_rests_for_a_week(url: &str) {
+    let stage = Stage::new(url).await;
+    for outcome in [NotFound, NotACatalog, Timeout] {
+        let well_known = "/.well-known/agent-card.json";
+        let mut house = House::with(&[well_known]);
+        house.ard = Some(Answer::Fails(outcome));
         house.ai_catalog = house.ard.clone();
         stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::minutes(10)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json", "/c.json"]));
+        assert_eq!(stage.visit(|source| house.answer(source)).await, 1);
+        let began = stage.now();
         let view = shown(&stage).await;
-        assert_eq!(of_kind(&view, "entry").len(), 3);
-        assert_eq!(of_kind(&view, "ard")[0].state, "fresh");
-        assert_eq!(of_kind(&view, "ard")[0].last_attempt.as_ref().unwrap().outcome, "catalog");
-        for row in stage.agents().await {
-            assert_eq!(row.lifecycle, Lifecycle::Pending, "naming is not approving");
-            stage.approve(row.id).await;
+        for kind in ["ard", "ai_catalog"] {
+            let one = &of_kind(&view, kind)[0];
+            assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
+            assert!(
+                !view
+                    .not_listed
+                    .iter()
+                    .any(|reason| reason.contains(&one.url)),
+                "{:?}",
+                view.not_listed
+            );
+            if outcome != Timeout {
+                let due = time::OffsetDateTime::from(one.next_due.unwrap());
+                assert_eq!(due - began, Duration::days(7));
+            }
         }
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await.len(), 3);
+        assert_eq!(agents(&stage).await, fresh(&[well_known]));
+        let next = time::OffsetDateTime::from(visits_next_due(&stage.app).await.unwrap().unwrap());
+        let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
+        assert_eq!(next, card, "the card's visit is the next one");
 
-        // The same for days: nothing is new.
-        live(&stage, &house, Duration::days(3)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
-        assert_eq!(stage.agents().await.len(), 3);
-        stage.index_equals_database().await;
-    }
-
-    /// Registering one card asks nothing but that card; registering its domain adds the rest, once.
-    async fn a_card_url_brings_no_catalog(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.register_url(&at("/a.json")).await;
-        assert_eq!(shown(&stage).await.sources.len(), 1);
-        for _ in 0..2 {
-            stage.register(DOMAIN).await;
-            let kinds: Vec<String> = shown(&stage).await.sources.into_iter().map(|one| one.kind).collect();
-            assert_eq!(kinds, ["url", "well_known", "ard", "ai_catalog"]);
+        live(&stage, &house, Duration::days(7) - Duration::MINUTE).await;
+        let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
+        if outcome != Timeout {
+            assert_eq!(asked(&shown(&stage).await), 0, "once, and not again");
         }
-    }
-
-    /// One agent at two paths is one agent: by content, by the well-known URL, by another entry's URL, and by a
-    /// URL that was registered.
-    async fn one_agent_at_two_paths_is_one_agent(url: &str) {
-        let stage = Stage::new(url).await;
-        let well_known = "/.well-known/agent-card.json";
-        let mut house = House::with(&[well_known, "/own.json"]).naming(&[
-            ("copy", "/copy.json"),
-            ("known", well_known),
-            ("own", "/own.json"),
-            ("alias", "/own.json"),
-        ]);
-        house.cards.insert(at("/copy.json"), house.cards[&at(well_known)].clone());
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::minutes(10)).await;
-        assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2, "no URL is asked twice");
-        stage.register_url(&at("/own.json")).await;
-        live(&stage, &house, Duration::minutes(10)).await;
-        assert_eq!(stage.agents().await.len(), 2);
-        // Both change at once, and stay one.
-        house.cards.insert(at("/own.json"), card("/own.json", "Has changed"));
-        live(&stage, &house, Duration::days(3)).await;
-        assert_eq!(stage.agents().await.len(), 2);
-        stage.index_equals_database().await;
-
-        // Where the copy parts it is an agent of its own, and the older slot keeps its agent.
-        house.cards.insert(at("/copy.json"), card("/copy.json", "Has its own"));
-        live(&stage, &house, Duration::days(3)).await;
-        assert_eq!(agents(&stage).await.len(), 3);
-        stage.index_equals_database().await;
-    }
-
-    /// An identifier is the agent, wherever its card moves to; a new identifier for the same URL is none.
-    async fn an_entry_that_moves_keeps_its_agent(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        let agent = stage.agent(DOMAIN).await;
-        stage.approve(agent.id).await;
-        live(&stage, &house.clone().naming(&[("a", "/b.json")]), Duration::days(2)).await;
-        let moved = stage.agent(DOMAIN).await;
-        assert_eq!(moved.id, agent.id);
-        assert_eq!(of_kind(&shown(&stage).await, "entry")[0].url, at("/b.json"));
-        stage.index_equals_database().await;
-        live(&stage, &house.naming(&[("renamed", "/b.json")]), Duration::days(5)).await;
-        assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
-        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
-        stage.index_equals_database().await;
-    }
-
-    /// Two entries that change places collide nowhere.
-    async fn entries_that_change_places(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json", "/b.json"]);
-        stage.register(DOMAIN).await;
-        live(&stage, &house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]), Duration::hours(1)).await;
-        live(&stage, &house.naming(&[("a", "/b.json"), ("b", "/a.json")]), Duration::days(5)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-        let said = of_kind(&shown(&stage).await, "ard");
-        let told = said[0].attempts.iter().chain(&said[0].last_attempt);
-        assert!(told.map(|attempt| &attempt.detail).any(|detail| detail.contains("2 placed elsewhere")));
-    }
-
-    /// A catalog that cannot be read any more is told of, and one that names nobody is no fault.
-    async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        let told = async || {
-            let view = shown(&stage).await;
-            view.not_listed.into_iter().find(|reason| reason.contains("ard.json"))
-        };
-        assert_eq!(told().await, None);
-        let away = House { ard: Some(Answer::Fails(Timeout)), ..house.clone() };
-        live(&stage, &away, Duration::days(1)).await;
-        assert!(told().await.is_some_and(|reason| reason.contains("cannot be read")));
-        live(&stage, &house.naming(&[]), Duration::days(1)).await;
-        assert_eq!(told().await, None);
-    }
-
-    /// What leaves the catalog is patiently waited for, as a card that answers 404 is, however well its card
-    /// still answers; then it is gone, and thirty days later retired. What cannot be read whole, and a catalog
-    /// that is not there any more, say nothing.
-    async fn an_entry_that_leaves_ends_with_patience(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json", "/b.json"]);
-        let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
-        let one = house.clone().naming(&[("a", "/a.json")]);
-        let part = House { ard: Some(catalog(&[("a", "/a.json")], Read::InPart)), ..house.clone() };
-        stage.register(DOMAIN).await;
-        live(&stage, &both, Duration::hours(1)).await;
-        for row in stage.agents().await {
-            stage.approve(row.id).await;
-        }
-        for silent in [&part, &house] {
-            live(&stage, silent, Duration::days(10)).await;
-            assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-        }
-        // Back before the patience ends.
-        live(&stage, &both, Duration::days(8)).await;
-        live(&stage, &one, Duration::hours(20)).await;
-        live(&stage, &both, Duration::days(2)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2);
-
-        stage.look_at(DOMAIN, |source| one.answer(source)).await;
-        stage.look_at(DOMAIN, |source| one.answer(source)).await;
-        stage.look_at(DOMAIN, |source| one.answer(source)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2, "three looks are not a day");
-        live(&stage, &one, Duration::days(3)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 1);
-        let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
-        assert_eq!(agents(&stage).await, expected.map(|(name, state)| (name.to_owned(), state.to_owned())));
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await.len(), 1);
-
-        // It may come back as the agent it was.
-        live(&stage, &both, Duration::days(3)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-        assert_eq!(stage.agents().await.len(), 2);
-        stage.index_equals_database().await;
-
-        live(&stage, &one, Duration::days(36)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
-        stage.index_equals_database().await;
-        // What was retired does not come back by itself.
-        live(&stage, &both, Duration::days(3)).await;
-        assert_eq!(stage.agents().await.len(), 2);
-        let said = of_kind(&shown(&stage).await, "ard");
-        let told = said[0].attempts.iter().chain(&said[0].last_attempt);
-        assert!(told.map(|attempt| &attempt.detail).any(|detail| detail.contains("1 of retired agents")));
-    }
-
-    /// Where one catalog drops an agent that the other one still names, it stays.
-    async fn either_catalog_keeps_an_agent(url: &str) {
-        let stage = Stage::new(url).await;
-        let both = [("a", "/a.json"), ("b", "/b.json")];
-        let mut house = House::with(&["/a.json", "/b.json"]).naming(&both);
-        house.ai_catalog = Some(catalog(&both, Read::Whole));
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        let house = house.naming(&both[..1]);
-        // The other one answers 304 as long as it may.
-        let answer = |source: &source::Model| match source.kind.text() {
-            "ai_catalog" if !source.full_wanted => Answer::NotModified,
-            _ => house.answer(source),
-        };
-        for _ in 0..10 {
-            stage.look_lightly(DOMAIN, answer).await;
-            stage.advance(Duration::hours(12));
-        }
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    }
-
-    /// A card whose endpoints lie on another registrable domain is flagged, whoever names it.
-    async fn endpoints_elsewhere_are_flagged(url: &str) {
-        let stage = Stage::new(url).await;
-        let mut house = House::with(&["/own.json", "/far.json"]).naming(&[("own", "/own.json"), ("far", "/far.json")]);
-        let serving = |path: &str, host: &str| {
-            let text = String::from_utf8(card(path, "Serves")).unwrap();
-            text.replace("endpoint.example.net", host).into_bytes()
-        };
-        house.cards.insert(at("/own.json"), serving("/own.json", "api.agents-test.com"));
-        house.cards.insert(at("/far.json"), serving("/far.json", "api.agents-elsewhere.com"));
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        assert_eq!(stage.agents().await.len(), 2);
-        for row in stage.agents().await {
-            let findings = &stage.versions(row.id).await[0].findings;
-            assert_eq!(findings.contains("endpoint.other-domain"), row.slot == "entry far", "{findings}");
-        }
-    }
-
-    /// A domain has as many agents as it may, and its catalog says that there are more.
-    async fn what_a_catalog_names_is_bounded(url: &str) {
-        let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
-        let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
-        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
-        let house = House::with(&paths).naming(&entries);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::minutes(1)).await;
-        let view = shown(&stage).await;
-        assert_eq!(of_kind(&view, "entry").len(), 3, "beside the well-known one");
-        let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
-        assert!(last.detail.contains("6 beyond the 4"), "{last:?}");
         live(&stage, &house, Duration::days(2)).await;
-        assert_eq!(stage.agents().await.len(), 3);
-        stage.index_equals_database().await;
-    }
-
-    /// Whoever registers what a catalog names takes no second place, so that the owner's own are left for what comes.
-    async fn naming_what_is_there_takes_no_place(url: &str) {
-        let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
-        let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
-        let named = |count: usize| {
-            let entries: Vec<(&str, &str)> = paths[..count].iter().map(|path| (*path, *path)).collect();
-            House::with(&paths).naming(&entries)
-        };
-        let card_at = |path: &str| Registration { card_url: Some(at(path)), ..Registration::default() };
-        stage.register_url(&at("/0.json")).await;
-        stage.register(DOMAIN).await;
-        live(&stage, &named(3), Duration::minutes(1)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2, "one was registered before");
-        let token = a2a_registry_api::NewToken {
-            account: "stranger".into(),
-            role: Some(a2a_registry_domain::role::Role::Publisher),
-            name: "a test".into(),
-            expires_in_days: None,
-        };
-        let token = token_create(&stage.app, &stage.admin, &token).await.unwrap();
-        let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
-        for path in ["/1.json", "/2.json"] {
-            register(&stage.app, &stranger, &card_at(path)).await.unwrap();
+        assert_eq!(agents(&stage).await, fresh(&[well_known]));
+        if outcome != Timeout {
+            assert_eq!(asked(&shown(&stage).await), 1);
         }
-        let refused = register(&stage.app, &stranger, &card_at("/3.json")).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::LimitReached, "three cards and the well-known paths are four");
-        live(&stage, &named(3), Duration::days(2)).await;
-        assert_eq!(stage.agents().await.len(), 3, "each URL has brought one agent");
-        let stage = stage.restart(|config| config.limits.agents_per_domain = 5).await;
-        live(&stage, &named(4), Duration::days(2)).await;
-        assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3, "{:#?}", shown(&stage).await);
-        assert_eq!(stage.agents().await.len(), 4);
-        let ard = of_kind(&shown(&stage).await, "ard").remove(0).last_attempt.unwrap();
-        assert!(!ard.detail.contains("beyond"), "{ard:?}");
-        stage.index_equals_database().await;
+        domain_delete(&stage.app, &stage.admin, DOMAIN)
+            .await
+            .unwrap();
     }
+}
 
-    /// A catalog that is not there is asked again after seven days, is nobody's fault, and is no reason for a
-    /// visit. One that fails in other ways is none either, before it was ever there.
-    async fn an_absent_catalog_rests_for_a_week(url: &str) {
-        let stage = Stage::new(url).await;
-        for outcome in [NotFound, NotACatalog, Timeout] {
-            let well_known = "/.well-known/agent-card.json";
-            let mut house = House::with(&[well_known]);
-            house.ard = Some(Answer::Fails(outcome));
-            house.ai_catalog = house.ard.clone();
-            stage.register(DOMAIN).await;
-            assert_eq!(stage.visit(|source| house.answer(source)).await, 1);
-            let began = stage.now();
-            let view = shown(&stage).await;
-            for kind in ["ard", "ai_catalog"] {
-                let one = &of_kind(&view, kind)[0];
-                assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
-                assert!(!view.not_listed.iter().any(|reason| reason.contains(&one.url)), "{:?}", view.not_listed);
-                if outcome != Timeout {
-                    let due = time::OffsetDateTime::from(one.next_due.unwrap());
-                    assert_eq!(due - began, Duration::days(7));
-                }
-            }
-            assert_eq!(agents(&stage).await, fresh(&[well_known]));
-            let next = time::OffsetDateTime::from(visits_next_due(&stage.app).await.unwrap().unwrap());
-            let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
-            assert_eq!(next, card, "the card's visit is the next one");
+/// `--approve` is a word for what the catalog names at its first look, and for nothing later.
+async fn approving_a_domain_approves_what_it_names_now(url: &str) {
+    let stage = Stage::new(url).await;
+    let what = Registration {
+        domain: Some(DOMAIN.into()),
+        approve: true,
+        ..Registration::default()
+    };
+    register(&stage.app, &stage.admin, &what).await.unwrap();
+    let house = House::with(&["/a.json", "/b.json"]);
+    live(
+        &stage,
+        &house.clone().naming(&[("a", "/a.json")]),
+        Duration::hours(1),
+    )
+    .await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+    live(
+        &stage,
+        &house.naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        Duration::days(3),
+    )
+    .await;
+    let lifecycles: Vec<_> = stage
+        .agents()
+        .await
+        .into_iter()
+        .map(|row| row.lifecycle)
+        .collect();
+    assert_eq!(lifecycles, [Lifecycle::Approved, Lifecycle::Pending]);
+}
 
-            live(&stage, &house, Duration::days(7) - Duration::MINUTE).await;
-            let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
-            if outcome != Timeout {
-                assert_eq!(asked(&shown(&stage).await), 0, "once, and not again");
-            }
-            live(&stage, &house, Duration::days(2)).await;
-            assert_eq!(agents(&stage).await, fresh(&[well_known]));
-            if outcome != Timeout {
-                assert_eq!(asked(&shown(&stage).await), 1);
-            }
-            domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        }
-    }
+/// A retired agent does not come back because a catalog still names it.
+async fn the_retired_stay_retired(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    let agent = stage.agent(DOMAIN).await.id.to_string();
+    let over = Act {
+        reason: "over".into(),
+        hold: None,
+    };
+    agent_retire(&stage.app, &stage.admin, &agent, &over)
+        .await
+        .unwrap();
+    live(
+        &stage,
+        &house
+            .clone()
+            .naming(&[("a", "/a.json"), ("other", "/a.json")]),
+        Duration::days(3),
+    )
+    .await;
+    assert_eq!(agents(&stage).await, []);
+    stage.register_url(&at("/a.json")).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
+    stage.index_equals_database().await;
+}
 
-    /// `--approve` is a word for what the catalog names at its first look, and for nothing later.
-    async fn approving_a_domain_approves_what_it_names_now(url: &str) {
-        let stage = Stage::new(url).await;
-        let what = Registration { domain: Some(DOMAIN.into()), approve: true, ..Registration::default() };
-        register(&stage.app, &stage.admin, &what).await.unwrap();
-        let house = House::with(&["/a.json", "/b.json"]);
-        live(&stage, &house.clone().naming(&[("a", "/a.json")]), Duration::hours(1)).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        live(&stage, &house.naming(&[("a", "/a.json"), ("b", "/b.json")]), Duration::days(3)).await;
-        let lifecycles: Vec<_> = stage.agents().await.into_iter().map(|row| row.lifecycle).collect();
-        assert_eq!(lifecycles, [Lifecycle::Approved, Lifecycle::Pending]);
-    }
-
-    /// A retired agent does not come back because a catalog still names it.
-    async fn the_retired_stay_retired(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        let agent = stage.agent(DOMAIN).await.id.to_string();
-        let over = Act { reason: "over".into(), hold: None };
-        agent_retire(&stage.app, &stage.admin, &agent, &over).await.unwrap();
-        live(&stage, &house.clone().naming(&[("a", "/a.json"), ("other", "/a.json")]), Duration::days(3)).await;
-        assert_eq!(agents(&stage).await, []);
-        stage.register_url(&at("/a.json")).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
-        stage.index_equals_database().await;
-    }
-
-    /// Deleting a domain ends everything that its catalogs brought; its name begins anew.
-    async fn deleting_a_domain_ends_all(url: &str) {
-        let stage = Stage::new(url).await;
-        let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        assert_eq!(agents(&stage).await, []);
-        stage.index_equals_database().await;
-        stage.advance(Duration::days(8));
-        assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
-        stage.register(DOMAIN).await;
-        live(&stage, &house, Duration::hours(1)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-        stage.index_equals_database().await;
-    }
+/// Deleting a domain ends everything that its catalogs brought; its name begins anew.
+async fn deleting_a_domain_ends_all(url: &str) {
+    let stage = Stage::new(url).await;
+    let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    domain_delete(&stage.app, &stage.admin, DOMAIN)
+        .await
+        .unwrap();
+    assert_eq!(agents(&stage).await, []);
+    stage.index_equals_database().await;
+    stage.advance(Duration::days(8));
+    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    stage.register(DOMAIN).await;
+    live(&stage, &house, Duration::hours(1)).await;
+    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+    stage.index_equals_database().await;
 }

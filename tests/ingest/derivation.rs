@@ -11,11 +11,11 @@ use a2a_registry_store::Handle as _;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::version;
 use a2a_registry_store::versions::{body_by_digest, versions_derived_before};
-use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
+use sea_orm::ActiveValue::Set;
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 
 use crate::support::both_databases;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Stage, card};
 
 async fn derived(stage: &Stage) -> usize {
     stage.settle().await;
@@ -42,89 +42,148 @@ pub async fn age(stage: &Stage, change: version::ActiveModel) {
     write.commit().await.unwrap();
 }
 
-both_databases! {
-    /// Old rows are derived again from the same bytes: no new version, and an event only where something
-    /// came out differently.
-    async fn old_rows_are_derived_again(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Derived", "Again");
-        let agent = stage.publish_approved("derived.agents-test.com", &bytes).await;
-        let fresh = stage.versions(agent.id).await;
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 0, "nothing is old");
+both_databases!(
+    old_rows_are_derived_again,
+    what_waits_is_decided_on_the_new_reading,
+    a_decision_keeps_its_content,
+    a_decision_in_between_stands
+);
 
-        age(&stage, version::ActiveModel::default()).await;
+/// Old rows are derived again from the same bytes: no new version, and an event only where something
+/// came out differently.
+async fn old_rows_are_derived_again(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Derived", "Again");
+    let agent = stage
+        .publish_approved("derived.agents-test.com", &bytes)
+        .await;
+    let fresh = stage.versions(agent.id).await;
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 0, "nothing is old");
+
+    age(&stage, version::ActiveModel::default()).await;
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
+    assert_eq!(derived(&stage).await, 0, "nothing came out differently");
+    assert_eq!(stage.versions(agent.id).await, fresh);
+
+    for change in [
+        version::ActiveModel {
+            findings: Set("[]".into()),
+            has_error: Set(true),
+            ..Default::default()
+        },
+        version::ActiveModel {
+            model: Set(fresh[0].model.replace("Derived", "Misread")),
+            ..Default::default()
+        },
+        version::ActiveModel {
+            signature: Set(SignatureState::Unknown.into()),
+            ..Default::default()
+        },
+        version::ActiveModel {
+            content_digest: Set("sha256:old".into()),
+            ..Default::default()
+        },
+    ] {
+        let before = derived(&stage).await;
+        age(&stage, change).await;
         assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-        assert_eq!(derived(&stage).await, 0, "nothing came out differently");
+        assert_eq!(derived(&stage).await, before + 1);
         assert_eq!(stage.versions(agent.id).await, fresh);
-
-        for change in [
-            version::ActiveModel { findings: Set("[]".into()), has_error: Set(true), ..Default::default() },
-            version::ActiveModel { model: Set(fresh[0].model.replace("Derived", "Misread")), ..Default::default() },
-            version::ActiveModel { signature: Set(SignatureState::Unknown.into()), ..Default::default() },
-            version::ActiveModel { content_digest: Set("sha256:old".into()), ..Default::default() },
-        ] {
-            let before = derived(&stage).await;
-            age(&stage, change).await;
-            assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-            assert_eq!(derived(&stage).await, before + 1);
-            assert_eq!(stage.versions(agent.id).await, fresh);
-            stage.index_equals_database().await;
-        }
-        assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
-        assert_eq!(body_by_digest(&stage.store, &fresh[0].digest).await.unwrap(), Some(bytes));
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
-    }
-
-    /// A card that waits is put before the rules again once it is read without errors.
-    async fn what_waits_is_decided_on_the_new_reading(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Derived", "Later allowed");
-        let agent = stage.publish("derived.agents-test.com", &bytes).await;
-        age(&stage, version::ActiveModel { has_error: Set(true), ..Default::default() }).await;
-        let allow = |config: &mut Config| {
-            config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
-        };
-        let stage = stage.restart(allow).await;
-        assert_eq!(stage.served(agent.id).await, None, "its reading has an error");
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-        assert_eq!(stage.served(agent.id).await, Some(bytes));
-        assert_eq!(stage.open_review(agent.id).await, None);
         stage.index_equals_database().await;
     }
+    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+    assert_eq!(
+        body_by_digest(&stage.store, &fresh[0].digest)
+            .await
+            .unwrap(),
+        Some(bytes)
+    );
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
+}
 
-    /// A decision follows its bytes to the digest that a new reading gives them.
-    async fn a_decision_keeps_its_content(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Derived", "Decided on");
-        let agent = stage.publish_approved("derived.agents-test.com", &bytes).await;
-        let fresh = stage.versions(agent.id).await.remove(0);
-        age(&stage, version::ActiveModel { content_digest: Set("sha256:old".into()), ..Default::default() }).await;
-        let write = stage.store.write().await.unwrap();
-        write.decisions_rekey(fresh.id, "sha256:old", "old").await.unwrap();
-        write.commit().await.unwrap();
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-        let made = decisions_on(&stage.store, &[agent.id]).await.unwrap();
-        assert!(!made.is_empty());
-        for decision in made {
-            assert_eq!((&decision.content_digest, &decision.signing), (&fresh.content_digest, &fresh.signing));
-        }
-    }
+/// A card that waits is put before the rules again once it is read without errors.
+async fn what_waits_is_decided_on_the_new_reading(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Derived", "Later allowed");
+    let agent = stage.publish("derived.agents-test.com", &bytes).await;
+    age(
+        &stage,
+        version::ActiveModel {
+            has_error: Set(true),
+            ..Default::default()
+        },
+    )
+    .await;
+    let allow = |config: &mut Config| {
+        config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
+    };
+    let stage = stage.restart(allow).await;
+    assert_eq!(
+        stage.served(agent.id).await,
+        None,
+        "its reading has an error"
+    );
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
+    assert_eq!(stage.served(agent.id).await, Some(bytes));
+    assert_eq!(stage.open_review(agent.id).await, None);
+    stage.index_equals_database().await;
+}
 
-    /// What was decided between reading an old row and writing what was derived from it stands.
-    async fn a_decision_in_between_stands(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish("derived.agents-test.com", &card("Derived", "Meanwhile")).await;
-        age(&stage, version::ActiveModel::default()).await;
-        let old = versions_derived_before(&stage.store, 0, 10).await.unwrap();
-        stage.approve(agent.id).await;
-        let write = stage.store.write().await.unwrap();
-        for row in old {
-            write.version_derived(version::Model { derivation: 7, ..row }).await.unwrap();
-        }
-        write.commit().await.unwrap();
-        let row = stage.versions(agent.id).await.remove(0);
-        assert_eq!(row.derivation, 7);
-        assert_eq!(row.state, VersionState::Approved);
-        assert!(row.ever_approved);
+/// A decision follows its bytes to the digest that a new reading gives them.
+async fn a_decision_keeps_its_content(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Derived", "Decided on");
+    let agent = stage
+        .publish_approved("derived.agents-test.com", &bytes)
+        .await;
+    let fresh = stage.versions(agent.id).await.remove(0);
+    age(
+        &stage,
+        version::ActiveModel {
+            content_digest: Set("sha256:old".into()),
+            ..Default::default()
+        },
+    )
+    .await;
+    let write = stage.store.write().await.unwrap();
+    write
+        .decisions_rekey(fresh.id, "sha256:old", "old")
+        .await
+        .unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
+    let made = decisions_on(&stage.store, &[agent.id]).await.unwrap();
+    assert!(!made.is_empty());
+    for decision in made {
+        assert_eq!(
+            (&decision.content_digest, &decision.signing),
+            (&fresh.content_digest, &fresh.signing)
+        );
     }
+}
+
+/// What was decided between reading an old row and writing what was derived from it stands.
+async fn a_decision_in_between_stands(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish("derived.agents-test.com", &card("Derived", "Meanwhile"))
+        .await;
+    age(&stage, version::ActiveModel::default()).await;
+    let old = versions_derived_before(&stage.store, 0, 10).await.unwrap();
+    stage.approve(agent.id).await;
+    let write = stage.store.write().await.unwrap();
+    for row in old {
+        write
+            .version_derived(version::Model {
+                derivation: 7,
+                ..row
+            })
+            .await
+            .unwrap();
+    }
+    write.commit().await.unwrap();
+    let row = stage.versions(agent.id).await.remove(0);
+    assert_eq!(row.derivation, 7);
+    assert_eq!(row.state, VersionState::Approved);
+    assert!(row.ever_approved);
 }

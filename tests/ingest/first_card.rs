@@ -1,33 +1,25 @@
 //! The first card of an agent: who approves it, and what rejecting it means.
 
-use a2a_registry_server::agents::acts::agent_deprecate;
-use a2a_registry_server::agents::acts::agent_resume;
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::agents::acts::agent_undeprecate;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::reviews::queue::review_approve;
-use a2a_registry_server::reviews::queue::review_reject;
-use a2a_registry_server::search::search;
 use std::collections::BTreeSet;
 
-use a2a_registry_api::ReviewDecision;
-use a2a_registry_api::{Act, Deprecate, Registration, Vouch};
+use a2a_registry_api::{Act, Deprecate, Registration, ReviewDecision, Vouch};
 use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_server::agents::acts::{
+    agent_deprecate, agent_resume, agent_retire, agent_suspend, agent_undeprecate,
+};
+use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::reviews::queue::{review_approve, review_reject};
+use a2a_registry_server::search::search;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
-use crate::support::stage::reordered;
-use crate::support::stage::signed;
+use crate::support::stage::{Answer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";
 
@@ -49,252 +41,441 @@ fn act(reason: &str) -> Act {
     }
 }
 
-both_databases! {
-    /// Without a rule a first card waits, invisible to anyone, until a person approves its content.
-    async fn a_first_card_waits_for_a_person(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Waiter", "Waits");
-        let agent = stage.publish(DOMAIN, &bytes).await;
-        assert_eq!(agent.lifecycle, Lifecycle::Pending);
-        assert_eq!(agent.approved_version, None);
-        let review = stage.open_review(agent.id).await.unwrap();
-        assert_eq!(review.digest, a2a_card::digest(&bytes));
-        assert_eq!(review.previous, None);
-        stage.index_equals_database().await;
-        assert!(stage.found_by_anyone().await.is_empty());
+both_databases!(
+    a_first_card_waits_for_a_person,
+    a_rejected_first_card_asks_nobody_twice,
+    another_key_asks_anew,
+    allowed_domains_are_approved,
+    approve_all_approves,
+    a_vouched_domain_is_approved,
+    registering_with_approval_approves_the_first_card,
+    a_deprecation_keeps_its_message_until_it_is_taken_back,
+    acts_have_their_place
+);
 
-        let other = ReviewDecision { digest: a2a_card::digest(b"other"), reason: "no".into() };
-        let refused = review_approve(&stage.app, &stage.admin, review.id, &other).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Conflict);
-        let nul = ReviewDecision { digest: review.digest.clone(), reason: "a\0b".into() };
-        let refused = review_approve(&stage.app, &stage.admin, review.id, &nul).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Invalid);
+/// Without a rule a first card waits, invisible to anyone, until a person approves its content.
+async fn a_first_card_waits_for_a_person(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Waiter", "Waits");
+    let agent = stage.publish(DOMAIN, &bytes).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Pending);
+    assert_eq!(agent.approved_version, None);
+    let review = stage.open_review(agent.id).await.unwrap();
+    assert_eq!(review.digest, a2a_card::digest(&bytes));
+    assert_eq!(review.previous, None);
+    stage.index_equals_database().await;
+    assert!(stage.found_by_anyone().await.is_empty());
 
-        stage.approve(agent.id).await;
-        assert_eq!(stage.served(agent.id).await, Some(bytes.clone()));
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+    let other = ReviewDecision {
+        digest: a2a_card::digest(b"other"),
+        reason: "no".into(),
+    };
+    let refused = review_approve(&stage.app, &stage.admin, review.id, &other)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    let nul = ReviewDecision {
+        digest: review.digest.clone(),
+        reason: "a\0b".into(),
+    };
+    let refused = review_approve(&stage.app, &stage.admin, review.id, &nul)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid);
 
-        let again = ReviewDecision { digest: review.digest, reason: "again".into() };
-        let refused = review_reject(&stage.app, &stage.admin, review.id, &again).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Conflict);
-        let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string()).await.unwrap();
-        assert_eq!(shown.decision.rules, ["person"]);
-        assert_eq!(shown.decision.by, "admin");
-        assert!(shown.decision.self_approved, "the admin registered it too");
+    stage.approve(agent.id).await;
+    assert_eq!(stage.served(agent.id).await, Some(bytes.clone()));
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+
+    let again = ReviewDecision {
+        digest: review.digest,
+        reason: "again".into(),
+    };
+    let refused = review_reject(&stage.app, &stage.admin, review.id, &again)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string())
+        .await
+        .unwrap();
+    assert_eq!(shown.decision.rules, ["person"]);
+    assert_eq!(shown.decision.by, "admin");
+    assert!(shown.decision.self_approved, "the admin registered it too");
+}
+
+/// A rejected first card stays rejected while it is the same content, whatever its bytes; other
+/// content asks anew, and going back to the rejected one needs nobody.
+async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
+    let stage = Stage::new(url).await;
+    let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
+    let agent = stage.publish(DOMAIN, &first).await;
+    stage.reject(agent.id).await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
+    stage.index_equals_database().await;
+
+    stage.look(DOMAIN, Answer::Card(first.clone())).await;
+    stage.look(DOMAIN, Answer::Card(reordered(&first))).await;
+    stage
+        .look(
+            DOMAIN,
+            Answer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb")),
+        )
+        .await;
+    let versions = stage.versions(agent.id).await;
+    assert_eq!(versions.len(), 1);
+    assert_eq!(versions[0].repeats, 2);
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
+    assert_eq!(stage.reviews(agent.id).await.len(), 1);
+
+    let second = card("Refused", "Sells apples");
+    stage.look(DOMAIN, Answer::Card(second.clone())).await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    assert_eq!(
+        stage.open_review(agent.id).await.unwrap().digest,
+        a2a_card::digest(&second)
+    );
+
+    stage.look(DOMAIN, Answer::Card(first.clone())).await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
+    let states: Vec<_> = stage
+        .reviews(agent.id)
+        .await
+        .into_iter()
+        .map(|(_, state)| state)
+        .collect();
+    assert_eq!(states, [Rejected, Superseded]);
+    stage.index_equals_database().await;
+
+    stage.look(DOMAIN, Answer::Card(second)).await;
+    stage.approve(agent.id).await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+    stage.index_equals_database().await;
+}
+
+/// Another key is another content: what was rejected under one is asked about under the other.
+async fn another_key_asks_anew(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish(DOMAIN, &signed("Signed", "Signs", "key-1", "aaaa"))
+        .await;
+    stage.reject(agent.id).await;
+    stage
+        .look(
+            DOMAIN,
+            Answer::Card(signed("Signed", "Signs", "key-2", "aaaa")),
+        )
+        .await;
+    let states: Vec<_> = stage
+        .reviews(agent.id)
+        .await
+        .into_iter()
+        .map(|(_, state)| state)
+        .collect();
+    assert_eq!(states, [Rejected, Open]);
+    assert_eq!(stage.versions(agent.id).await.len(), 2);
+}
+
+/// `allow_domains` approves a card without errors, and no other domain's.
+async fn allowed_domains_are_approved(url: &str) {
+    let stage = Stage::with(url, |config| {
+        config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
+    })
+    .await;
+    let agent = stage.publish(DOMAIN, &card("Allowed", "May")).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Approved);
+    let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string())
+        .await
+        .unwrap();
+    assert_eq!(shown.decision.rules, ["allow_domains"]);
+
+    let broken = stage
+        .publish(
+            "two.agents-test.com",
+            br#"{"name": "Broken", "skills": []}"#,
+        )
+        .await;
+    assert!(stage.versions(broken.id).await[0].has_error);
+    assert_eq!(broken.lifecycle, Lifecycle::Pending);
+    let foreign = stage
+        .publish("other-test.com", &card("Foreign", "May not"))
+        .await;
+    assert_eq!(foreign.lifecycle, Lifecycle::Pending);
+    stage.index_equals_database().await;
+}
+
+/// `--approve-all` approves whatever nobody forbids, errors and all.
+async fn approve_all_approves(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let agent = stage
+        .publish(DOMAIN, br#"{"name": "Broken", "skills": []}"#)
+        .await;
+    assert_eq!(agent.lifecycle, Lifecycle::Approved);
+    assert!(stage.open_review(agent.id).await.is_none());
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+}
+
+/// An admin's word for a domain approves the first card that waits and the one that comes later,
+/// and is shown with every agent of the domain.
+async fn a_vouched_domain_is_approved(url: &str) {
+    let stage = Stage::new(url).await;
+    let waiting = stage.publish(DOMAIN, &card("Waiting", "Waits")).await;
+    let before = stage
+        .publish_approved("two.agents-test.com", &card("Before", "Was there"))
+        .await;
+    let broken = stage
+        .publish(
+            "three.agents-test.com",
+            br#"{"name": "Broken", "skills": []}"#,
+        )
+        .await;
+    let vouch = Vouch {
+        reason: "I know them".into(),
+        ..Vouch::default()
+    };
+    for domain in [
+        DOMAIN,
+        "two.agents-test.com",
+        "three.agents-test.com",
+        DOMAIN,
+    ] {
+        let view = domain_vouch(&stage.app, &stage.admin, domain, &vouch)
+            .await
+            .unwrap();
+        assert_eq!(view.state, "verified");
+        assert_eq!(view.proofs.len(), 1);
     }
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+    assert_eq!(
+        stage.agent("three.agents-test.com").await.lifecycle,
+        Lifecycle::Pending
+    );
+    stage.index_equals_database().await;
+    assert_eq!(
+        stage.found_by_anyone().await,
+        BTreeSet::from([waiting.id, before.id])
+    );
+    assert!(stage.open_review(broken.id).await.is_some());
 
-    /// A rejected first card stays rejected while it is the same content, whatever its bytes; other
-    /// content asks anew, and going back to the rejected one needs nobody.
-    async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
-        let stage = Stage::new(url).await;
-        let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
-        let agent = stage.publish(DOMAIN, &first).await;
-        stage.reject(agent.id).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
-        stage.index_equals_database().await;
+    stage.register("four.agents-test.com").await;
+    domain_vouch(&stage.app, &stage.admin, "four.agents-test.com", &vouch)
+        .await
+        .unwrap();
+    stage
+        .visit(|_| Answer::Card(card("Later", "Comes later")))
+        .await;
+    assert_eq!(
+        stage.agent("four.agents-test.com").await.lifecycle,
+        Lifecycle::Approved
+    );
+}
 
-        stage.look(DOMAIN, Answer::Card(first.clone())).await;
-        stage.look(DOMAIN, Answer::Card(reordered(&first))).await;
-        stage.look(DOMAIN, Answer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb"))).await;
-        let versions = stage.versions(agent.id).await;
-        assert_eq!(versions.len(), 1);
-        assert_eq!(versions[0].repeats, 2);
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
-        assert_eq!(stage.reviews(agent.id).await.len(), 1);
+/// `register` with `approve` takes the submitter's word for the first card, now or when it waits
+/// already, and for nothing that comes after it.
+async fn registering_with_approval_approves_the_first_card(url: &str) {
+    let stage = Stage::new(url).await;
+    let what = |domain: &str| Registration {
+        domain: Some(domain.into()),
+        approve: true,
+        ..Registration::default()
+    };
+    register(&stage.app, &stage.admin, &what(DOMAIN))
+        .await
+        .unwrap();
+    stage
+        .visit(|_| Answer::Card(card("Trusted", "At once")))
+        .await;
+    let agent = stage.agent(DOMAIN).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Approved);
+    stage
+        .look(DOMAIN, Answer::Card(card("Trusted", "Not this")))
+        .await;
+    assert!(stage.open_review(agent.id).await.is_some());
+    assert_eq!(
+        stage.served(agent.id).await,
+        Some(card("Trusted", "At once"))
+    );
 
-        let second = card("Refused", "Sells apples");
-        stage.look(DOMAIN, Answer::Card(second.clone())).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-        assert_eq!(stage.open_review(agent.id).await.unwrap().digest, a2a_card::digest(&second));
+    let waiting = stage
+        .publish("two.agents-test.com", &card("Waiting", "Waits"))
+        .await;
+    register(&stage.app, &stage.admin, &what("two.agents-test.com"))
+        .await
+        .unwrap();
+    assert_eq!(stage.reviews(waiting.id).await[0].1, Approved);
+    assert_eq!(
+        stage.agent("two.agents-test.com").await.lifecycle,
+        Lifecycle::Approved
+    );
+    stage.index_equals_database().await;
+}
 
-        stage.look(DOMAIN, Answer::Card(first.clone())).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
-        let states: Vec<_> = stage.reviews(agent.id).await.into_iter().map(|(_, state)| state).collect();
-        assert_eq!(states, [Rejected, Superseded]);
-        stage.index_equals_database().await;
-
-        stage.look(DOMAIN, Answer::Card(second)).await;
-        stage.approve(agent.id).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        stage.index_equals_database().await;
-    }
-
-    /// Another key is another content: what was rejected under one is asked about under the other.
-    async fn another_key_asks_anew(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish(DOMAIN, &signed("Signed", "Signs", "key-1", "aaaa")).await;
-        stage.reject(agent.id).await;
-        stage.look(DOMAIN, Answer::Card(signed("Signed", "Signs", "key-2", "aaaa"))).await;
-        let states: Vec<_> = stage.reviews(agent.id).await.into_iter().map(|(_, state)| state).collect();
-        assert_eq!(states, [Rejected, Open]);
-        assert_eq!(stage.versions(agent.id).await.len(), 2);
-    }
-
-    /// `allow_domains` approves a card without errors, and no other domain's.
-    async fn allowed_domains_are_approved(url: &str) {
-        let stage = Stage::with(url, |config| {
-            config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
-        }).await;
-        let agent = stage.publish(DOMAIN, &card("Allowed", "May")).await;
-        assert_eq!(agent.lifecycle, Lifecycle::Approved);
-        let shown = agent_show(&stage.app, &Caller::default(), &agent.id.to_string()).await.unwrap();
-        assert_eq!(shown.decision.rules, ["allow_domains"]);
-
-        let broken = stage.publish("two.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
-        assert!(stage.versions(broken.id).await[0].has_error);
-        assert_eq!(broken.lifecycle, Lifecycle::Pending);
-        let foreign = stage.publish("other-test.com", &card("Foreign", "May not")).await;
-        assert_eq!(foreign.lifecycle, Lifecycle::Pending);
-        stage.index_equals_database().await;
-    }
-
-    /// `--approve-all` approves whatever nobody forbids, errors and all.
-    async fn approve_all_approves(url: &str) {
-        let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
-        let agent = stage.publish(DOMAIN, br#"{"name": "Broken", "skills": []}"#).await;
-        assert_eq!(agent.lifecycle, Lifecycle::Approved);
-        assert!(stage.open_review(agent.id).await.is_none());
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
-    }
-
-    /// An admin's word for a domain approves the first card that waits and the one that comes later,
-    /// and is shown with every agent of the domain.
-    async fn a_vouched_domain_is_approved(url: &str) {
-        let stage = Stage::new(url).await;
-        let waiting = stage.publish(DOMAIN, &card("Waiting", "Waits")).await;
-        let before = stage.publish_approved("two.agents-test.com", &card("Before", "Was there")).await;
-        let broken = stage.publish("three.agents-test.com", br#"{"name": "Broken", "skills": []}"#).await;
-        let vouch = Vouch { reason: "I know them".into(), ..Vouch::default() };
-        for domain in [DOMAIN, "two.agents-test.com", "three.agents-test.com", DOMAIN] {
-            let view = domain_vouch(&stage.app, &stage.admin, domain, &vouch).await.unwrap();
-            assert_eq!(view.state, "verified");
-            assert_eq!(view.proofs.len(), 1);
-        }
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        assert_eq!(stage.agent("three.agents-test.com").await.lifecycle, Lifecycle::Pending);
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([waiting.id, before.id]));
-        assert!(stage.open_review(broken.id).await.is_some());
-
-        stage.register("four.agents-test.com").await;
-        domain_vouch(&stage.app, &stage.admin, "four.agents-test.com", &vouch).await.unwrap();
-        stage.visit(|_| Answer::Card(card("Later", "Comes later"))).await;
-        assert_eq!(stage.agent("four.agents-test.com").await.lifecycle, Lifecycle::Approved);
-    }
-
-    /// `register` with `approve` takes the submitter's word for the first card, now or when it waits
-    /// already, and for nothing that comes after it.
-    async fn registering_with_approval_approves_the_first_card(url: &str) {
-        let stage = Stage::new(url).await;
-        let what = |domain: &str| Registration {
-            domain: Some(domain.into()),
-            approve: true,
-            ..Registration::default()
+/// A deprecation keeps what was said, wherever the agent is shown, until it is taken back or the agent ends.
+async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
+    let stage = Stage::new(url).await;
+    let old = stage
+        .publish_approved(DOMAIN, &card("Old", "Is replaced"))
+        .await;
+    let new = stage
+        .publish_approved("new.agents-test.com", &card("New", "Replaces it"))
+        .await;
+    let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
+    let invalid = |error: a2a_registry_server::error::AppError, pointer: &str| {
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        assert_eq!(error.members[0].0, pointer);
+    };
+    for wrong in ["nobody", &uuid::Uuid::nil().to_string(), &id] {
+        let itself = Deprecate {
+            replacement: Some(wrong.to_owned()),
+            ..deprecate("moved")
         };
-        register(&stage.app, &stage.admin, &what(DOMAIN)).await.unwrap();
-        stage.visit(|_| Answer::Card(card("Trusted", "At once"))).await;
-        let agent = stage.agent(DOMAIN).await;
-        assert_eq!(agent.lifecycle, Lifecycle::Approved);
-        stage.look(DOMAIN, Answer::Card(card("Trusted", "Not this"))).await;
-        assert!(stage.open_review(agent.id).await.is_some());
-        assert_eq!(stage.served(agent.id).await, Some(card("Trusted", "At once")));
-
-        let waiting = stage.publish("two.agents-test.com", &card("Waiting", "Waits")).await;
-        register(&stage.app, &stage.admin, &what("two.agents-test.com")).await.unwrap();
-        assert_eq!(stage.reviews(waiting.id).await[0].1, Approved);
-        assert_eq!(stage.agent("two.agents-test.com").await.lifecycle, Lifecycle::Approved);
-        stage.index_equals_database().await;
+        invalid(
+            agent_deprecate(&app, admin, &id, &itself)
+                .await
+                .unwrap_err(),
+            "/replacement",
+        );
     }
+    let passed = Deprecate {
+        sunset: Some(Timestamp(1)),
+        ..deprecate("moved")
+    };
+    invalid(
+        agent_deprecate(&app, admin, &id, &passed)
+            .await
+            .unwrap_err(),
+        "/sunset",
+    );
+    conflict(
+        agent_undeprecate(&app, admin, &id, &act("never was"))
+            .await
+            .unwrap_err(),
+    );
 
-    /// A deprecation keeps what was said, wherever the agent is shown, until it is taken back or the agent ends.
-    async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
-        let stage = Stage::new(url).await;
-        let old = stage.publish_approved(DOMAIN, &card("Old", "Is replaced")).await;
-        let new = stage.publish_approved("new.agents-test.com", &card("New", "Replaces it")).await;
-        let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
-        let invalid = |error: a2a_registry_server::error::AppError, pointer: &str| {
-            assert_eq!(error.kind, ErrorKind::Invalid);
-            assert_eq!(error.members[0].0, pointer);
+    let sunset = app.now().plus(DAY);
+    let said = Deprecate {
+        replacement: Some(new.id.to_string()),
+        sunset: Some(sunset),
+        ..deprecate("the new one is faster")
+    };
+    let view = agent_deprecate(&app, admin, &id, &said).await.unwrap();
+    let kept = view.hit.summary.deprecation.unwrap();
+    assert_eq!(kept.message, "the new one is faster");
+    assert_eq!(
+        (kept.replacement, kept.sunset),
+        (Some(new.id), Some(sunset))
+    );
+    // The index has it too, and a hold does not take it away.
+    stage.settle().await;
+    stage.index_equals_database().await;
+    let query = a2a_registry_server::search::query::SearchQuery {
+        q: Some("old".into()),
+        ..Default::default()
+    };
+    let list = search(&app, &Caller::default(), &query).await.unwrap();
+    let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
+    assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
+    agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
+    let held = agent_show(&app, admin, &id).await.unwrap();
+    assert_eq!(held.hit.summary.deprecation, Some(kept));
+    agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
+
+    let back = agent_undeprecate(&app, admin, &id, &act("a mistake"))
+        .await
+        .unwrap();
+    assert_eq!(back.hit.summary.lifecycle.as_str(), "approved");
+    assert_eq!(back.hit.summary.deprecation, None);
+    conflict(
+        agent_undeprecate(&app, admin, &id, &act("again"))
+            .await
+            .unwrap_err(),
+    );
+    agent_deprecate(&app, admin, &id, &deprecate("now really"))
+        .await
+        .unwrap();
+    agent_retire(&app, admin, &id, &act("over")).await.unwrap();
+    conflict(
+        agent_undeprecate(&app, admin, &id, &act("too late"))
+            .await
+            .unwrap_err(),
+    );
+    stage.index_equals_database().await;
+}
+
+/// Each act on an agent has its place, and out of it the answer is a conflict.
+async fn acts_have_their_place(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
+    let id = agent.id.to_string();
+    let (app, admin) = (&stage.app, &stage.admin);
+    conflict(
+        agent_deprecate(&app, admin, &id, &deprecate("early"))
+            .await
+            .unwrap_err(),
+    );
+    conflict(
+        agent_resume(&app, admin, &id, &act("stands under nothing"))
+            .await
+            .unwrap_err(),
+    );
+    stage.approve(agent.id).await;
+
+    agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
+    agent_suspend(&app, admin, &id, &act("odd again"))
+        .await
+        .unwrap();
+    assert_eq!(stage.holds(agent.id).await, ["operator"]);
+    assert_eq!(stage.served(agent.id).await, None);
+    assert!(
+        stage.found_by_anyone().await.is_empty(),
+        "before the index has heard of it"
+    );
+    stage.index_equals_database().await;
+    for hold in [
+        Hold::Denied,
+        Hold::Disputed,
+        Hold::DomainLapsed,
+        Hold::CriticalChange,
+    ] {
+        let wrong = Act {
+            reason: "try".into(),
+            hold: Some(hold),
         };
-        for wrong in ["nobody", &uuid::Uuid::nil().to_string(), &id] {
-            let itself = Deprecate { replacement: Some(wrong.to_owned()), ..deprecate("moved") };
-            invalid(agent_deprecate(&app, admin, &id, &itself).await.unwrap_err(), "/replacement");
-        }
-        let passed = Deprecate { sunset: Some(Timestamp(1)), ..deprecate("moved") };
-        invalid(agent_deprecate(&app, admin, &id, &passed).await.unwrap_err(), "/sunset");
-        conflict(agent_undeprecate(&app, admin, &id, &act("never was")).await.unwrap_err());
-
-        let sunset = app.now().plus(DAY);
-        let said = Deprecate {
-            replacement: Some(new.id.to_string()),
-            sunset: Some(sunset),
-            ..deprecate("the new one is faster")
-        };
-        let view = agent_deprecate(&app, admin, &id, &said).await.unwrap();
-        let kept = view.hit.summary.deprecation.unwrap();
-        assert_eq!(kept.message, "the new one is faster");
-        assert_eq!((kept.replacement, kept.sunset), (Some(new.id), Some(sunset)));
-        // The index has it too, and a hold does not take it away.
-        stage.settle().await;
-        stage.index_equals_database().await;
-        let query = a2a_registry_server::search::query::SearchQuery { q: Some("old".into()), ..Default::default() };
-        let list = search(&app, &Caller::default(), &query).await.unwrap();
-        let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
-        assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
-        agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
-        let held = agent_show(&app, admin, &id).await.unwrap();
-        assert_eq!(held.hit.summary.deprecation, Some(kept));
-        agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
-
-        let back = agent_undeprecate(&app, admin, &id, &act("a mistake")).await.unwrap();
-        assert_eq!(back.hit.summary.lifecycle.as_str(), "approved");
-        assert_eq!(back.hit.summary.deprecation, None);
-        conflict(agent_undeprecate(&app, admin, &id, &act("again")).await.unwrap_err());
-        agent_deprecate(&app, admin, &id, &deprecate("now really")).await.unwrap();
-        agent_retire(&app, admin, &id, &act("over")).await.unwrap();
-        conflict(agent_undeprecate(&app, admin, &id, &act("too late")).await.unwrap_err());
-        stage.index_equals_database().await;
+        conflict(agent_resume(&app, admin, &id, &wrong).await.unwrap_err());
     }
+    agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
+    agent_deprecate(&app, admin, &id, &deprecate("old"))
+        .await
+        .unwrap();
+    conflict(
+        agent_deprecate(&app, admin, &id, &deprecate("old again"))
+            .await
+            .unwrap_err(),
+    );
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
-    /// Each act on an agent has its place, and out of it the answer is a conflict.
-    async fn acts_have_their_place(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
-        let id = agent.id.to_string();
-        let (app, admin) = (&stage.app, &stage.admin);
-        conflict(agent_deprecate(&app, admin, &id, &deprecate("early")).await.unwrap_err());
-        conflict(agent_resume(&app, admin, &id, &act("stands under nothing")).await.unwrap_err());
-        stage.approve(agent.id).await;
-
-        agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
-        agent_suspend(&app, admin, &id, &act("odd again")).await.unwrap();
-        assert_eq!(stage.holds(agent.id).await, ["operator"]);
-        assert_eq!(stage.served(agent.id).await, None);
-        assert!(stage.found_by_anyone().await.is_empty(), "before the index has heard of it");
-        stage.index_equals_database().await;
-        for hold in [Hold::Denied, Hold::Disputed, Hold::DomainLapsed, Hold::CriticalChange] {
-            let wrong = Act { reason: "try".into(), hold: Some(hold) };
-            conflict(agent_resume(&app, admin, &id, &wrong).await.unwrap_err());
-        }
-        agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
-        agent_deprecate(&app, admin, &id, &deprecate("old")).await.unwrap();
-        conflict(agent_deprecate(&app, admin, &id, &deprecate("old again")).await.unwrap_err());
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
-
-        stage.look(DOMAIN, Answer::Card(card("Acted", "Asks something"))).await;
-        agent_retire(&app, admin, &id, &act("over")).await.unwrap();
-        assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, a2a_registry_domain::review::ReviewState::Withdrawn);
-        stage.index_equals_database().await;
-        for refused in [
-            agent_suspend(&app, admin, &id, &act("late")).await,
-            agent_deprecate(&app, admin, &id, &deprecate("late")).await,
-            agent_retire(&app, admin, &id, &act("late")).await,
-        ] {
-            assert!(refused.is_err());
-        }
-        assert_eq!(stage.visit(|_| panic!("a retired agent is asked nothing")).await, 0);
+    stage
+        .look(DOMAIN, Answer::Card(card("Acted", "Asks something")))
+        .await;
+    agent_retire(&app, admin, &id, &act("over")).await.unwrap();
+    assert_eq!(
+        stage.reviews(agent.id).await.last().unwrap().1,
+        a2a_registry_domain::review::ReviewState::Withdrawn
+    );
+    stage.index_equals_database().await;
+    for refused in [
+        agent_suspend(&app, admin, &id, &act("late")).await,
+        agent_deprecate(&app, admin, &id, &deprecate("late")).await,
+        agent_retire(&app, admin, &id, &act("late")).await,
+    ] {
+        assert!(refused.is_err());
     }
+    assert_eq!(
+        stage
+            .visit(|_| panic!("a retired agent is asked nothing"))
+            .await,
+        0
+    );
 }

@@ -3,14 +3,12 @@
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::leasing::visits_lease;
-use a2a_registry_store::{crawl::ATTEMPTS_PER_SOURCE, domains, events};
+use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
+use a2a_registry_store::{domains, events};
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::LEASE;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, LEASE, Stage, card};
 
 /// Outcomes the crawler delivers together at most.
 const GROUP: usize = 200;
@@ -22,125 +20,178 @@ async fn counts(stage: &Stage) -> (usize, u64) {
     )
 }
 
-both_databases! {
-    /// An outcome whose lease has ended costs nothing but itself.
-    async fn an_outcome_without_its_lease_is_dropped(url: &str) {
-        let stage = Stage::new(url).await;
-        for domain in ["held.agents-test.com", "lost.agents-test.com"] {
-            stage.register(domain).await;
-        }
-        let late = stage.outcomes(|source| Answer::Card(card("Late", &source.url))).await;
-        assert_eq!(late.len(), 2);
-        stage.advance(Duration::microseconds(LEASE + 1));
-        // Another crawler makes one of the two visits meanwhile.
-        let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
-        let (taken, lease) = (leased[0].0.id, leased[0].0.lease);
-        ingest(&stage.app, &late).await.unwrap();
-        let rows = stage.agents().await;
-        assert_eq!(rows.len(), 1);
-        assert_ne!(rows[0].domain_id, taken);
-        let row = domains::domains_by_ids(&stage.store, &[taken]).await.unwrap().remove(0);
-        assert_eq!((row.lease, lease.is_some()), (lease, true), "the other crawler's lease stands");
-        stage.index_equals_database().await;
-    }
+both_databases!(
+    an_outcome_without_its_lease_is_dropped,
+    a_group_delivered_twice_is_written_once,
+    a_group_that_fails_leaves_nothing,
+    the_largest_group_is_written,
+    attempts_are_bounded
+);
 
-    /// A group that is handed in again, because its first answer was lost, writes nothing more.
-    async fn a_group_delivered_twice_is_written_once(url: &str) {
-        let stage = Stage::new(url).await;
-        for number in 0..5 {
-            stage.register(&format!("a{number}.agents-test.com")).await;
-        }
-        let group = stage.outcomes(|source| Answer::Card(card("Twice", &source.url))).await;
-        ingest(&stage.app, &group).await.unwrap();
-        let written = counts(&stage).await;
-        assert_eq!(written.0, 5);
-        ingest(&stage.app, &group).await.unwrap();
-        for outcome in &group {
-            ingest(&stage.app, std::slice::from_ref(outcome)).await.unwrap();
-        }
-        assert_eq!(counts(&stage).await, written);
-        stage.index_equals_database().await;
+/// An outcome whose lease has ended costs nothing but itself.
+async fn an_outcome_without_its_lease_is_dropped(url: &str) {
+    let stage = Stage::new(url).await;
+    for domain in ["held.agents-test.com", "lost.agents-test.com"] {
+        stage.register(domain).await;
     }
+    let late = stage
+        .outcomes(|source| Answer::Card(card("Late", &source.url)))
+        .await;
+    assert_eq!(late.len(), 2);
+    stage.advance(Duration::microseconds(LEASE + 1));
+    // Another crawler makes one of the two visits meanwhile.
+    let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
+    let (taken, lease) = (leased[0].0.id, leased[0].0.lease);
+    ingest(&stage.app, &late).await.unwrap();
+    let rows = stage.agents().await;
+    assert_eq!(rows.len(), 1);
+    assert_ne!(rows[0].domain_id, taken);
+    let row = domains::domains_by_ids(&stage.store, &[taken])
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        (row.lease, lease.is_some()),
+        (lease, true),
+        "the other crawler's lease stands"
+    );
+    stage.index_equals_database().await;
+}
 
-    /// A group that cannot be written leaves nothing behind, and its outcomes can be delivered again,
-    /// one by one.
-    async fn a_group_that_fails_leaves_nothing(url: &str) {
-        use a2a_registry_store::Handle as _;
-        use sea_orm::ConnectionTrait as _;
-        let stage = Stage::new(url).await;
-        for number in 0..3 {
-            stage.register(&format!("a{number}.agents-test.com")).await;
-        }
-        let before = counts(&stage).await;
-        let group = stage.outcomes(|source| Answer::Card(card("Fails", &source.url))).await;
-        let statements = async |text: &str| {
-            stage.store.connection().execute_unprepared(text).await.unwrap();
+/// A group that is handed in again, because its first answer was lost, writes nothing more.
+async fn a_group_delivered_twice_is_written_once(url: &str) {
+    let stage = Stage::new(url).await;
+    for number in 0..5 {
+        stage.register(&format!("a{number}.agents-test.com")).await;
+    }
+    let group = stage
+        .outcomes(|source| Answer::Card(card("Twice", &source.url)))
+        .await;
+    ingest(&stage.app, &group).await.unwrap();
+    let written = counts(&stage).await;
+    assert_eq!(written.0, 5);
+    ingest(&stage.app, &group).await.unwrap();
+    for outcome in &group {
+        ingest(&stage.app, std::slice::from_ref(outcome))
+            .await
+            .unwrap();
+    }
+    assert_eq!(counts(&stage).await, written);
+    stage.index_equals_database().await;
+}
+
+/// A group that cannot be written leaves nothing behind, and its outcomes can be delivered again,
+/// one by one.
+async fn a_group_that_fails_leaves_nothing(url: &str) {
+    use a2a_registry_store::Handle as _;
+    use sea_orm::ConnectionTrait as _;
+    let stage = Stage::new(url).await;
+    for number in 0..3 {
+        stage.register(&format!("a{number}.agents-test.com")).await;
+    }
+    let before = counts(&stage).await;
+    let group = stage
+        .outcomes(|source| Answer::Card(card("Fails", &source.url)))
+        .await;
+    let statements = async |text: &str| {
+        stage
+            .store
+            .connection()
+            .execute_unprepared(text)
+            .await
+            .unwrap();
+    };
+    statements("ALTER TABLE events RENAME TO events_away").await;
+    ingest(&stage.app, &group).await.unwrap_err();
+    statements("ALTER TABLE events_away RENAME TO events").await;
+    assert_eq!(counts(&stage).await, before);
+    for outcome in &group {
+        ingest(&stage.app, std::slice::from_ref(outcome))
+            .await
+            .unwrap();
+    }
+    assert_eq!(stage.agents().await.len(), 3);
+    stage.index_equals_database().await;
+}
+
+/// The largest group there can be: every visit asks as many sources as it may, every card is new, and
+/// the domains have further sources that are not due. More values than one statement binds.
+async fn the_largest_group_is_written(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let write = stage.store.write().await.unwrap();
+    let now = stage.app.now();
+    for number in 0..GROUP {
+        let domain = a2a_registry_store::entity::domain::Model {
+            created_at: now.0,
+            not_before: now.0,
+            ..crate::leases::domain(number, now.0)
         };
-        statements("ALTER TABLE events RENAME TO events_away").await;
-        ingest(&stage.app, &group).await.unwrap_err();
-        statements("ALTER TABLE events_away RENAME TO events").await;
-        assert_eq!(counts(&stage).await, before);
-        for outcome in &group {
-            ingest(&stage.app, std::slice::from_ref(outcome)).await.unwrap();
-        }
-        assert_eq!(stage.agents().await.len(), 3);
-        stage.index_equals_database().await;
-    }
-
-    /// The largest group there can be: every visit asks as many sources as it may, every card is new, and
-    /// the domains have further sources that are not due. More values than one statement binds.
-    async fn the_largest_group_is_written(url: &str) {
-        let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
-        let write = stage.store.write().await.unwrap();
-        let now = stage.app.now();
-        for number in 0..GROUP {
-            let domain = a2a_registry_store::entity::domain::Model {
-                created_at: now.0,
-                not_before: now.0,
-                ..crate::leases::domain(number, now.0)
+        let domain = write.domain_insert(domain).await.unwrap();
+        for place in 0..MAX_SOURCES_PER_VISIT + 2 {
+            let url = format!("https://{}/{place}.json", domain.name);
+            let due = if place < MAX_SOURCES_PER_VISIT {
+                now
+            } else {
+                now.plus(LEASE * 60)
             };
-            let domain = write.domain_insert(domain).await.unwrap();
-            for place in 0..MAX_SOURCES_PER_VISIT + 2 {
-                let url = format!("https://{}/{place}.json", domain.name);
-                let due = if place < MAX_SOURCES_PER_VISIT { now } else { now.plus(LEASE * 60) };
-                write.source_insert(crate::leases::source(domain.id, &url, due.0)).await.unwrap();
-            }
+            write
+                .source_insert(crate::leases::source(domain.id, &url, due.0))
+                .await
+                .unwrap();
         }
-        write.commit().await.unwrap();
-        let group = stage.outcomes(|source| Answer::Card(card("Large", &source.url))).await;
-        assert_eq!(group.len(), GROUP);
-        ingest(&stage.app, &group).await.unwrap();
-        assert_eq!(stage.agents().await.len(), GROUP * MAX_SOURCES_PER_VISIT);
-        stage.settle().await;
-        assert_eq!(stage.app.index().num_agents(), (GROUP * MAX_SOURCES_PER_VISIT) as u64);
-
-        stage.advance(Duration::days(2));
-        let changed = stage.outcomes(|source| Answer::Card(card("Large, changed", &source.url))).await;
-        ingest(&stage.app, &changed).await.unwrap();
-        let failed = events::events_count(&stage.store).await.unwrap();
-        assert!(failed > (GROUP * MAX_SOURCES_PER_VISIT) as u64);
     }
+    write.commit().await.unwrap();
+    let group = stage
+        .outcomes(|source| Answer::Card(card("Large", &source.url)))
+        .await;
+    assert_eq!(group.len(), GROUP);
+    ingest(&stage.app, &group).await.unwrap();
+    assert_eq!(stage.agents().await.len(), GROUP * MAX_SOURCES_PER_VISIT);
+    stage.settle().await;
+    assert_eq!(
+        stage.app.index().num_agents(),
+        (GROUP * MAX_SOURCES_PER_VISIT) as u64
+    );
 
-    /// However often a source is asked, a bounded number of attempts is kept, the newest.
-    async fn attempts_are_bounded(url: &str) {
-        let stage = Stage::new(url).await;
-        let (busy, quiet) = ("busy.agents-test.com", "quiet.agents-test.com");
-        stage.register(quiet).await;
-        stage.register(busy).await;
-        stage.visit(|source| Answer::Card(card("Asked", &source.url))).await;
-        for _ in 0..ATTEMPTS_PER_SOURCE + 3 {
-            stage.look(busy, Answer::NotModified).await;
-        }
-        let kept = async |domain: &str| {
-            let row = domains::domain_by_name(&stage.store, domain).await.unwrap().unwrap();
-            let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
-            domains::attempts_of(&stage.store, &[sources[0].id]).await.unwrap()
-        };
-        let attempts = kept(busy).await;
-        assert_eq!(attempts.len() as i64, ATTEMPTS_PER_SOURCE);
-        let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
-        assert_eq!(attempts[0].at, now);
-        assert!(attempts.iter().all(|attempt| attempt.outcome == "not_modified"));
-        assert_eq!(kept(quiet).await.len(), 1);
+    stage.advance(Duration::days(2));
+    let changed = stage
+        .outcomes(|source| Answer::Card(card("Large, changed", &source.url)))
+        .await;
+    ingest(&stage.app, &changed).await.unwrap();
+    let failed = events::events_count(&stage.store).await.unwrap();
+    assert!(failed > (GROUP * MAX_SOURCES_PER_VISIT) as u64);
+}
+
+/// However often a source is asked, a bounded number of attempts is kept, the newest.
+async fn attempts_are_bounded(url: &str) {
+    let stage = Stage::new(url).await;
+    let (busy, quiet) = ("busy.agents-test.com", "quiet.agents-test.com");
+    stage.register(quiet).await;
+    stage.register(busy).await;
+    stage
+        .visit(|source| Answer::Card(card("Asked", &source.url)))
+        .await;
+    for _ in 0..ATTEMPTS_PER_SOURCE + 3 {
+        stage.look(busy, Answer::NotModified).await;
     }
+    let kept = async |domain: &str| {
+        let row = domains::domain_by_name(&stage.store, domain)
+            .await
+            .unwrap()
+            .unwrap();
+        let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
+        domains::attempts_of(&stage.store, &[sources[0].id])
+            .await
+            .unwrap()
+    };
+    let attempts = kept(busy).await;
+    assert_eq!(attempts.len() as i64, ATTEMPTS_PER_SOURCE);
+    let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
+    assert_eq!(attempts[0].at, now);
+    assert!(
+        attempts
+            .iter()
+            .all(|attempt| attempt.outcome == "not_modified")
+    );
+    assert_eq!(kept(quiet).await.len(), 1);
 }

@@ -6,17 +6,13 @@ use a2a_registry_api::{Recrawl, SourceDay};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::health::housekeeping::BODY_RETENTION;
-use a2a_registry_server::health::housekeeping::housekeep;
+use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_server::health::housekeeping::{BODY_RETENTION, housekeep};
 use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "past.agents-test.com";
 
@@ -32,179 +28,253 @@ async fn next_due(stage: &Stage) -> OffsetDateTime {
     shown.sources[0].next_due.unwrap().into()
 }
 
-both_databases! {
-    /// Every planned look counts for its day, and ninety days are kept and shown.
-    async fn totals_are_kept_by_the_day(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Past", "Has one")).await;
-        for answer in [Answer::NotModified, Answer::Fails(NotACard)] {
-            stage.advance(Duration::hours(12));
-            assert_eq!(stage.visit(|_| answer.clone()).await, 1);
-        }
-        let days = days(&stage).await;
-        let sum = |of: fn(&SourceDay) -> u32| days.iter().map(of).sum::<u32>();
-        assert_eq!(days.last().unwrap().day, "2026-11-18");
-        assert_eq!((sum(|day| day.looks), sum(|day| day.good)), (3, 2));
-        for _ in 0..crawl::DAYS_PER_SOURCE + 5 {
-            stage.advance(Duration::days(2));
-            assert_eq!(stage.visit(|_| Answer::NotModified).await, 1);
-        }
-        let row = domains::domain_by_name(&stage.store, DOMAIN).await.unwrap().unwrap();
-        let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
-        let kept = crawl::source_days_of(&stage.store, &[sources[0].id]).await.unwrap();
-        assert_eq!(kept.len() as i32, crawl::DAYS_PER_SOURCE / 2);
-        assert!(kept.iter().all(|day| (day.looks, day.good) == (1, 1)));
-        let today = stage.app.now().0.div_euclid(86_400_000_000) as i32;
-        assert_eq!((kept[0].day, kept.last().unwrap().day), (today, today - crawl::DAYS_PER_SOURCE + 2));
-        let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        assert_eq!(shown.sources[0].days.len() as i32, crawl::DAYS_PER_SOURCE / 2);
+both_databases!(
+    totals_are_kept_by_the_day,
+    looks_that_were_asked_for_count_for_nothing,
+    a_card_at_the_older_path_is_one_good_look,
+    invalid_tls_ends_trust_at_once,
+    what_is_no_card_keeps_the_last_good_one,
+    bytes_of_the_ended_go
+);
+
+/// Every planned look counts for its day, and ninety days are kept and shown.
+async fn totals_are_kept_by_the_day(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Past", "Has one"))
+        .await;
+    for answer in [Answer::NotModified, Answer::Fails(NotACard)] {
+        stage.advance(Duration::hours(12));
+        assert_eq!(stage.visit(|_| answer.clone()).await, 1);
     }
-
-    /// What somebody has asked for neither spoils nor mends the figures, and does not take the place of what was
-    /// planned: an owner who asks again and again has outages counted all the same.
-    async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Past", "Has one")).await;
-        let first = days(&stage).await;
-        assert_eq!((first[0].looks, first[0].good), (1, 1), "the look after registering was planned");
-        let due = next_due(&stage).await;
-        for answer in [Answer::NotModified, Answer::NotModified, Answer::Fails(NotACard)] {
-            stage.look_lightly(DOMAIN, |_| answer.clone()).await;
-        }
-        assert_eq!(days(&stage).await, first);
-        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale, "for everything else they count");
-        assert!(next_due(&stage).await <= due, "what was planned is not put off");
-        let due = next_due(&stage).await;
-
-        // The moment that was planned has come: whoever asks now has that look made, and it counts.
-        stage.advance(due - stage.now());
-        stage.look_lightly(DOMAIN, |_| Answer::Fails(Timeout)).await;
-        let counted = days(&stage).await;
-        assert_eq!((counted[0].looks, counted[0].good), (2, 1));
-
-        // A wish that comes while a visit is under way is one too.
+    let days = days(&stage).await;
+    let sum = |of: fn(&SourceDay) -> u32| days.iter().map(of).sum::<u32>();
+    assert_eq!(days.last().unwrap().day, "2026-11-18");
+    assert_eq!((sum(|day| day.looks), sum(|day| day.good)), (3, 2));
+    for _ in 0..crawl::DAYS_PER_SOURCE + 5 {
         stage.advance(Duration::days(2));
-        let group = stage.outcomes(|_| Answer::NotModified).await;
-        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &Recrawl::default()).await.unwrap();
-        ingest(&stage.app, &group).await.unwrap();
-        stage.advance(Duration::minutes(2));
-        assert_eq!(stage.visit(|_| Answer::Fails(Timeout)).await, 1);
-        let today = &days(&stage).await[0];
-        assert_eq!((today.looks, today.good), (1, 1));
+        assert_eq!(stage.visit(|_| Answer::NotModified).await, 1);
     }
+    let row = domains::domain_by_name(&stage.store, DOMAIN)
+        .await
+        .unwrap()
+        .unwrap();
+    let sources = domains::sources_of(&stage.store, &[row.id]).await.unwrap();
+    let kept = crawl::source_days_of(&stage.store, &[sources[0].id])
+        .await
+        .unwrap();
+    assert_eq!(kept.len() as i32, crawl::DAYS_PER_SOURCE / 2);
+    assert!(kept.iter().all(|day| (day.looks, day.good) == (1, 1)));
+    let today = stage.app.now().0.div_euclid(86_400_000_000) as i32;
+    assert_eq!(
+        (kept[0].day, kept.last().unwrap().day),
+        (today, today - crawl::DAYS_PER_SOURCE + 2)
+    );
+    let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
+    assert_eq!(
+        shown.sources[0].days.len() as i32,
+        crawl::DAYS_PER_SOURCE / 2
+    );
+}
 
-    /// A card at the older well-known path is one good look, and no failed attempt stands in its history.
-    async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.register(DOMAIN).await;
-        let bytes = card("Past", "Of an older generation");
-        for (answer, expected) in [(Answer::Card(bytes), "card"), (Answer::NotModified, "not_modified")] {
-            let mut group = stage.outcomes(|_| answer.clone()).await;
-            let look = &mut group[0].sources[0];
-            let missed = Attempt {
-                outcome: NotFound,
-                status: Some(404),
-                detail: "the server answered 404: there is no card here".into(),
-                ..look.attempts[0].clone()
-            };
-            look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
-            look.attempts.insert(0, missed);
-            ingest(&stage.app, &group).await.unwrap();
-            let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-            let source = &shown.sources[0];
-            let last = source.last_attempt.as_ref().unwrap();
-            assert_eq!(last.outcome, expected);
-            assert!(last.url.ends_with("/agent.json"), "{last:?}");
-            assert!(last.detail.contains("/.well-known/agent-card.json: the server answered 404"), "{last:?}");
-            assert!(source.attempts.iter().all(|one| one.status != Some(404)), "{source:?}");
-            assert!(source.days.iter().all(|day| day.looks == day.good), "{source:?}");
-            stage.advance(Duration::hours(12));
-        }
-        // Where neither path has it, both requests are told.
-        let mut group = stage.outcomes(|_| Answer::Fails(NotFound)).await;
-        let twice = group[0].sources[0].attempts[0].clone();
-        group[0].sources[0].attempts.push(twice);
+/// What somebody has asked for neither spoils nor mends the figures, and does not take the place of what was
+/// planned: an owner who asks again and again has outages counted all the same.
+async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Past", "Has one"))
+        .await;
+    let first = days(&stage).await;
+    assert_eq!(
+        (first[0].looks, first[0].good),
+        (1, 1),
+        "the look after registering was planned"
+    );
+    let due = next_due(&stage).await;
+    for answer in [
+        Answer::NotModified,
+        Answer::NotModified,
+        Answer::Fails(NotACard),
+    ] {
+        stage.look_lightly(DOMAIN, |_| answer.clone()).await;
+    }
+    assert_eq!(days(&stage).await, first);
+    assert_eq!(
+        stage.agent(DOMAIN).await.liveness,
+        LivenessState::Stale,
+        "for everything else they count"
+    );
+    assert!(
+        next_due(&stage).await <= due,
+        "what was planned is not put off"
+    );
+    let due = next_due(&stage).await;
+
+    // The moment that was planned has come: whoever asks now has that look made, and it counts.
+    stage.advance(due - stage.now());
+    stage.look_lightly(DOMAIN, |_| Answer::Fails(Timeout)).await;
+    let counted = days(&stage).await;
+    assert_eq!((counted[0].looks, counted[0].good), (2, 1));
+
+    // A wish that comes while a visit is under way is one too.
+    stage.advance(Duration::days(2));
+    let group = stage.outcomes(|_| Answer::NotModified).await;
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &Recrawl::default())
+        .await
+        .unwrap();
+    ingest(&stage.app, &group).await.unwrap();
+    stage.advance(Duration::minutes(2));
+    assert_eq!(stage.visit(|_| Answer::Fails(Timeout)).await, 1);
+    let today = &days(&stage).await[0];
+    assert_eq!((today.looks, today.good), (1, 1));
+}
+
+/// A card at the older well-known path is one good look, and no failed attempt stands in its history.
+async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register(DOMAIN).await;
+    let bytes = card("Past", "Of an older generation");
+    for (answer, expected) in [
+        (Answer::Card(bytes), "card"),
+        (Answer::NotModified, "not_modified"),
+    ] {
+        let mut group = stage.outcomes(|_| answer.clone()).await;
+        let look = &mut group[0].sources[0];
+        let missed = Attempt {
+            outcome: NotFound,
+            status: Some(404),
+            detail: "the server answered 404: there is no card here".into(),
+            ..look.attempts[0].clone()
+        };
+        look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
+        look.attempts.insert(0, missed);
         ingest(&stage.app, &group).await.unwrap();
         let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        let attempts = &shown.sources[0].attempts;
-        assert_eq!(attempts.iter().filter(|one| one.outcome == "not_found").count(), 1, "and the last");
+        let source = &shown.sources[0];
+        let last = source.last_attempt.as_ref().unwrap();
+        assert_eq!(last.outcome, expected);
+        assert!(last.url.ends_with("/agent.json"), "{last:?}");
+        assert!(
+            last.detail
+                .contains("/.well-known/agent-card.json: the server answered 404"),
+            "{last:?}"
+        );
+        assert!(
+            source.attempts.iter().all(|one| one.status != Some(404)),
+            "{source:?}"
+        );
+        assert!(
+            source.days.iter().all(|day| day.looks == day.good),
+            "{source:?}"
+        );
+        stage.advance(Duration::hours(12));
     }
+    // Where neither path has it, both requests are told.
+    let mut group = stage.outcomes(|_| Answer::Fails(NotFound)).await;
+    let twice = group[0].sources[0].attempts[0].clone();
+    group[0].sources[0].attempts.push(twice);
+    ingest(&stage.app, &group).await.unwrap();
+    let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
+    let attempts = &shown.sources[0].attempts;
+    assert_eq!(
+        attempts
+            .iter()
+            .filter(|one| one.outcome == "not_found")
+            .count(),
+        1,
+        "and the last"
+    );
+}
 
-    /// Invalid TLS ends trust at once and the listing after a day; what comes next is a whole card over
-    /// valid TLS, and trust is back.
-    async fn invalid_tls_ends_trust_at_once(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Past", "Had a certificate");
-        let agent = stage.publish_approved(DOMAIN, &bytes).await;
-        assert!(agent.tls);
-        stage.look(DOMAIN, Answer::Fails(TlsInvalid)).await;
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.tls, row.liveness.text()), (false, "stale"));
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
-        stage.advance(Duration::hours(25));
-        let asked = std::cell::Cell::new(false);
-        stage.visit(|source| {
+/// Invalid TLS ends trust at once and the listing after a day; what comes next is a whole card over
+/// valid TLS, and trust is back.
+async fn invalid_tls_ends_trust_at_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Past", "Had a certificate");
+    let agent = stage.publish_approved(DOMAIN, &bytes).await;
+    assert!(agent.tls);
+    stage.look(DOMAIN, Answer::Fails(TlsInvalid)).await;
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!((row.tls, row.liveness.text()), (false, "stale"));
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
+    stage.advance(Duration::hours(25));
+    let asked = std::cell::Cell::new(false);
+    stage
+        .visit(|source| {
             asked.set(asked.get() || (source.kind == SourceKind::WellKnown && source.full_wanted));
             Answer::Fails(TlsInvalid)
-        }).await;
-        assert!(asked.get(), "a 304 would not do");
-        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
-        stage.index_equals_database().await;
-        assert!(stage.found_by_anyone().await.is_empty());
-        stage.look(DOMAIN, Answer::Card(bytes)).await;
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.tls, row.liveness.text()), (true, "fresh"));
-        stage.index_equals_database().await;
-    }
+        })
+        .await;
+    assert!(asked.get(), "a 304 would not do");
+    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
+    stage.index_equals_database().await;
+    assert!(stage.found_by_anyone().await.is_empty());
+    stage.look(DOMAIN, Answer::Card(bytes)).await;
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!((row.tls, row.liveness.text()), (true, "fresh"));
+    stage.index_equals_database().await;
+}
 
-    /// A page where the card was keeps the last good card, with the reason, for as long as it lasts.
-    async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Past", "Became a page");
-        let agent = stage.publish_approved(DOMAIN, &bytes).await;
-        for _ in 0..5 {
-            stage.advance(Duration::days(20));
-            stage.look(DOMAIN, Answer::Fails(NotACard)).await;
-        }
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, LivenessState::Stale);
-        assert!(row.liveness_reason.unwrap().contains("no card"));
-        assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await.len(), 1);
+/// A page where the card was keeps the last good card, with the reason, for as long as it lasts.
+async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Past", "Became a page");
+    let agent = stage.publish_approved(DOMAIN, &bytes).await;
+    for _ in 0..5 {
+        stage.advance(Duration::days(20));
+        stage.look(DOMAIN, Answer::Fails(NotACard)).await;
     }
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!(row.liveness, LivenessState::Stale);
+    assert!(row.liveness_reason.unwrap().contains("no card"));
+    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 1);
+}
 
-    /// Ninety days after its end an agent's bytes go, unless another agent has them too; what it was and
-    /// what was decided stays.
-    async fn bytes_of_the_ended_go(url: &str) {
-        let stage = Stage::new(url).await;
-        let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
-        let ended = stage.publish_approved(DOMAIN, &own).await;
-        stage.look(DOMAIN, Answer::Card(common.clone())).await;
-        let other = stage.publish("other.agents-test.com", &common).await;
-        stage.look(DOMAIN, Answer::Fails(Gone)).await;
-        stage.advance(Duration::hours(2));
-        stage.look(DOMAIN, Answer::Fails(Gone)).await;
-        stage.advance(Duration::days(31));
-        stage.look(DOMAIN, Answer::Fails(Gone)).await;
-        let row = stage.agents().await.into_iter().find(|row| row.id == ended.id).unwrap();
-        let left = Duration::microseconds(BODY_RETENTION);
-        assert!(row.retired_at.is_some());
-        let digest = |bytes: &[u8]| a2a_card::digest(bytes);
-        let kept = async |bytes: &[u8]| {
-            versions::body_by_digest(&stage.store, &digest(bytes)).await.unwrap().is_some()
-        };
-        stage.advance(left - Duration::SECOND);
-        assert!(!housekeep(&stage.app).await.unwrap());
-        assert!(kept(&own).await && kept(&common).await);
-        stage.advance(Duration::SECOND);
-        assert!(!housekeep(&stage.app).await.unwrap());
-        assert!(!kept(&own).await, "nobody else has them");
-        assert!(kept(&common).await, "{} has them", other.id);
-        let digests: Vec<String> = stage.versions(ended.id).await.into_iter().map(|row| row.digest).collect();
-        assert_eq!(digests, [digest(&own), digest(&common)]);
-        assert!(!stage.reviews(ended.id).await.is_empty());
-        assert_eq!(stage.served(ended.id).await, None);
-    }
+/// Ninety days after its end an agent's bytes go, unless another agent has them too; what it was and
+/// what was decided stays.
+async fn bytes_of_the_ended_go(url: &str) {
+    let stage = Stage::new(url).await;
+    let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
+    let ended = stage.publish_approved(DOMAIN, &own).await;
+    stage.look(DOMAIN, Answer::Card(common.clone())).await;
+    let other = stage.publish("other.agents-test.com", &common).await;
+    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.advance(Duration::hours(2));
+    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.advance(Duration::days(31));
+    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    let row = stage
+        .agents()
+        .await
+        .into_iter()
+        .find(|row| row.id == ended.id)
+        .unwrap();
+    let left = Duration::microseconds(BODY_RETENTION);
+    assert!(row.retired_at.is_some());
+    let digest = |bytes: &[u8]| a2a_card::digest(bytes);
+    let kept = async |bytes: &[u8]| {
+        versions::body_by_digest(&stage.store, &digest(bytes))
+            .await
+            .unwrap()
+            .is_some()
+    };
+    stage.advance(left - Duration::SECOND);
+    assert!(!housekeep(&stage.app).await.unwrap());
+    assert!(kept(&own).await && kept(&common).await);
+    stage.advance(Duration::SECOND);
+    assert!(!housekeep(&stage.app).await.unwrap());
+    assert!(!kept(&own).await, "nobody else has them");
+    assert!(kept(&common).await, "{} has them", other.id);
+    let digests: Vec<String> = stage
+        .versions(ended.id)
+        .await
+        .into_iter()
+        .map(|row| row.digest)
+        .collect();
+    assert_eq!(digests, [digest(&own), digest(&common)]);
+    assert!(!stage.reviews(ended.id).await.is_empty());
+    assert_eq!(stage.served(ended.id).await, None);
 }

@@ -13,9 +13,7 @@ use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "fading.agents-test.com";
 
@@ -29,197 +27,302 @@ async fn next_visit(stage: &Stage, answer: Answer) {
     assert_eq!(stage.visit(|_| answer.clone()).await, 1);
 }
 
-both_databases! {
-    /// 404 is stale at once, with the reason, and gone after a day and three looks; the card is still
-    /// handed out, but found only by whoever asks for what is gone. It comes back as it was.
-    async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Fading", "Fades");
-        let agent = stage.publish_approved(DOMAIN, &bytes).await;
-        stage.index_equals_database().await;
-        stage.look(DOMAIN, Answer::Fails(NotFound)).await;
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, LivenessState::Stale);
-        assert!(row.liveness_reason.unwrap().starts_with("the origin answers 404 since"));
-        stage.index_equals_database().await;
-        let hit = stage.found(&Caller::default(), &SearchQuery::default()).await.agents.remove(0);
-        assert_eq!(hit.summary.liveness.state.as_str(), "stale");
+both_databases!(
+    a_card_that_is_not_found_fades_and_comes_back,
+    thirty_days_gone_is_retired,
+    not_modified_refreshes,
+    the_better_source_counts,
+    a_wish_during_a_visit_is_kept,
+    a_host_that_wants_rest_gets_it,
+    wishes_for_one_visit_are_one_event,
+    a_wish_after_a_lease_ran_out_is_kept
+);
 
-        let began = stage.now();
-        let mut looks = 1;
-        while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
-            next_visit(&stage, Answer::Fails(NotFound)).await;
-            looks += 1;
-            let lasted = stage.now() - began;
-            let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
-            assert_eq!(gone, lasted >= Duration::hours(24) && looks >= 3, "{looks} looks in {lasted}");
-        }
-        stage.index_equals_database().await;
-        assert!(stage.found_by_anyone().await.is_empty());
-        let gone = SearchQuery { liveness: vec!["gone".into()], ..SearchQuery::default() };
-        assert_eq!(stage.found(&Caller::default(), &gone).await.total, 1);
-        assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+/// 404 is stale at once, with the reason, and gone after a day and three looks; the card is still
+/// handed out, but found only by whoever asks for what is gone. It comes back as it was.
+async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Fading", "Fades");
+    let agent = stage.publish_approved(DOMAIN, &bytes).await;
+    stage.index_equals_database().await;
+    stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!(row.liveness, LivenessState::Stale);
+    assert!(
+        row.liveness_reason
+            .unwrap()
+            .starts_with("the origin answers 404 since")
+    );
+    stage.index_equals_database().await;
+    let hit = stage
+        .found(&Caller::default(), &SearchQuery::default())
+        .await
+        .agents
+        .remove(0);
+    assert_eq!(hit.summary.liveness.state.as_str(), "stale");
 
-        next_visit(&stage, Answer::Card(bytes)).await;
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!((row.liveness.text(), row.liveness_reason, row.gone_since), ("fresh", None, None));
-        assert_eq!(row.lifecycle, Lifecycle::Approved);
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await.len(), 1);
+    let began = stage.now();
+    let mut looks = 1;
+    while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
+        next_visit(&stage, Answer::Fails(NotFound)).await;
+        looks += 1;
+        let lasted = stage.now() - began;
+        let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
+        assert_eq!(
+            gone,
+            lasted >= Duration::hours(24) && looks >= 3,
+            "{looks} looks in {lasted}"
+        );
     }
+    stage.index_equals_database().await;
+    assert!(stage.found_by_anyone().await.is_empty());
+    let gone = SearchQuery {
+        liveness: vec!["gone".into()],
+        ..SearchQuery::default()
+    };
+    assert_eq!(stage.found(&Caller::default(), &gone).await.total, 1);
+    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
 
-    /// Gone for thirty days is retired for good: nothing is asked any more, the question that was open
-    /// is withdrawn, and registering again makes another agent.
-    async fn thirty_days_gone_is_retired(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish_approved(DOMAIN, &card("Fading", "Fades")).await;
-        stage.look(DOMAIN, Answer::Card(card("Fading", "Asks"))).await;
-        stage.look(DOMAIN, Answer::Fails(Gone)).await;
-        stage.advance(Duration::hours(2));
-        stage.look(DOMAIN, Answer::Fails(Gone)).await;
-        let gone = stage.agent(DOMAIN).await.gone_since.unwrap();
-        while stage.agents().await[0].retired_at.is_none() {
-            next_visit(&stage, Answer::Fails(Gone)).await;
-        }
-        let row = stage.agents().await.remove(0);
-        let days = Duration::microseconds(row.retired_at.unwrap() - gone);
-        assert!(days >= Duration::days(30) && days < Duration::days(31), "after {days}");
-        assert_eq!(row.lifecycle, Lifecycle::Retired);
-        assert_eq!(stage.open_review(agent.id).await, None);
-        stage.index_equals_database().await;
-        stage.advance(Duration::days(2));
-        assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
-        assert_eq!(visits_next_due(&stage.app).await.unwrap(), None);
+    next_visit(&stage, Answer::Card(bytes)).await;
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!(
+        (row.liveness.text(), row.liveness_reason, row.gone_since),
+        ("fresh", None, None)
+    );
+    assert_eq!(row.lifecycle, Lifecycle::Approved);
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 1);
+}
 
-        let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
-        assert_ne!(again.id, agent.id);
-        stage.index_equals_database().await;
+/// Gone for thirty days is retired for good: nothing is asked any more, the question that was open
+/// is withdrawn, and registering again makes another agent.
+async fn thirty_days_gone_is_retired(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish_approved(DOMAIN, &card("Fading", "Fades"))
+        .await;
+    stage
+        .look(DOMAIN, Answer::Card(card("Fading", "Asks")))
+        .await;
+    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.advance(Duration::hours(2));
+    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    let gone = stage.agent(DOMAIN).await.gone_since.unwrap();
+    while stage.agents().await[0].retired_at.is_none() {
+        next_visit(&stage, Answer::Fails(Gone)).await;
     }
+    let row = stage.agents().await.remove(0);
+    let days = Duration::microseconds(row.retired_at.unwrap() - gone);
+    assert!(
+        days >= Duration::days(30) && days < Duration::days(31),
+        "after {days}"
+    );
+    assert_eq!(row.lifecycle, Lifecycle::Retired);
+    assert_eq!(stage.open_review(agent.id).await, None);
+    stage.index_equals_database().await;
+    stage.advance(Duration::days(2));
+    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    assert_eq!(visits_next_due(&stage.app).await.unwrap(), None);
 
-    /// 304 says that the card is there: nothing else changes.
-    async fn not_modified_refreshes(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish_approved(DOMAIN, &card("Steady", "Stays")).await;
-        stage.look(DOMAIN, Answer::Fails(Timeout)).await;
-        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
-        stage.look(DOMAIN, Answer::NotModified).await;
-        let row = stage.agent(DOMAIN).await;
-        assert_eq!(row.liveness, LivenessState::Fresh);
-        let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
-        assert_eq!(row.last_seen_at, Some(now));
-        assert_eq!(stage.versions(agent.id).await.len(), 1);
-        stage.index_equals_database().await;
-    }
+    let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
+    assert_ne!(again.id, agent.id);
+    stage.index_equals_database().await;
+}
 
-    /// An agent of two sources is as well as the better of them, also within one visit.
-    async fn the_better_source_counts(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Twofold", "Lies in two places");
-        stage.register(DOMAIN).await;
-        stage.register_url(&format!("https://{DOMAIN}/card.json")).await;
-        stage.visit(|_| Answer::Card(bytes.clone())).await;
-        let agent = stage.agent(DOMAIN).await;
-        stage.approve(agent.id).await;
-        for _ in 0..3 {
-            stage.advance(Duration::days(25));
-            let answer = |source: &a2a_registry_store::entity::source::Model| {
-                if source.kind == SourceKind::WellKnown { Answer::Fails(NotFound) } else { Answer::NotModified }
-            };
-            domain_recrawl(&stage.app, &stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
-            stage.visit(answer).await;
-            assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
-        }
-        stage.settle().await;
-        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
-        let flaps = events.iter().filter(|event| event.kind.as_str() == "agent.liveness").count();
-        assert_eq!(flaps, 0, "it was never anything but fresh");
-        // The last good source fails too, long after the first one: gone, not retired at once.
-        stage.look(DOMAIN, Answer::Fails(NotFound)).await;
-        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
-        stage.index_equals_database().await;
-    }
+/// 304 says that the card is there: nothing else changes.
+async fn not_modified_refreshes(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish_approved(DOMAIN, &card("Steady", "Stays"))
+        .await;
+    stage.look(DOMAIN, Answer::Fails(Timeout)).await;
+    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
+    stage.look(DOMAIN, Answer::NotModified).await;
+    let row = stage.agent(DOMAIN).await;
+    assert_eq!(row.liveness, LivenessState::Fresh);
+    let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
+    assert_eq!(row.last_seen_at, Some(now));
+    assert_eq!(stage.versions(agent.id).await.len(), 1);
+    stage.index_equals_database().await;
+}
 
-    /// A wish to look again that comes while a visit is under way is deferred, never dropped.
-    async fn a_wish_during_a_visit_is_kept(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Wished", "Before")).await;
-        stage.advance(Duration::days(2));
-        let under_way = stage.outcomes(|_| Answer::Card(card("Wished", "Before"))).await;
-        assert_eq!(under_way.len(), 1);
-        stage.advance(Duration::seconds(1));
-        let wish = a2a_registry_api::Recrawl { full: true };
-        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
-        stage.advance(Duration::seconds(1));
-        ingest(&stage.app, &under_way).await.unwrap();
-        stage.advance(Duration::minutes(2));
-        let due = visits_next_due(&stage.app).await.unwrap().unwrap();
-        assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?} after {accepted:?}");
-        let leased = visits_lease(&stage.app, 10, 1_000_000).await.unwrap();
-        assert!(leased[0].1[0].full_wanted, "the whole card, as the wish was");
-    }
-
-    /// How long a host wants to be left alone holds for all that lies on it, and for whoever asks for a visit.
-    async fn a_host_that_wants_rest_gets_it(url: &str) {
-        let stage = Stage::new(url).await;
-        let other = format!("https://{DOMAIN}/other.json");
-        stage.publish_approved(DOMAIN, &card("Weary", "Wants rest")).await;
-        stage.register_url(&other).await;
-        stage.advance(Duration::days(2));
-        let asked = stage.visit(|source| match source.kind.text() {
-            "well_known" => Answer::Rests(2 * 3600),
-            _ => Answer::Card(card("Weary", "Lies beside it")),
-        });
-        assert_eq!(asked.await, 1);
-        let rested = stage.now() + Duration::hours(2);
-        let wish = a2a_registry_api::Recrawl { full: true };
-        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
-        assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
-        stage.register_url(&format!("https://{DOMAIN}/third.json")).await;
-        stage.advance(Duration::hours(2) - Duration::SECOND);
-        assert!(visits_lease(&stage.app, 10, 1_000_000).await.unwrap().is_empty());
-        stage.advance(Duration::SECOND);
-        assert_eq!(visits_lease(&stage.app, 10, 1_000_000).await.unwrap().len(), 1);
-    }
-
-    /// Asking again for a visit that waits already answers the same and writes nothing.
-    async fn wishes_for_one_visit_are_one_event(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Wished", "For often")).await;
-        stage.advance(Duration::minutes(2));
-        let wishes = async || {
-            let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
-            events.iter().filter(|event| event.kind.as_str() == "domain.recrawl").count()
+/// An agent of two sources is as well as the better of them, also within one visit.
+async fn the_better_source_counts(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Twofold", "Lies in two places");
+    stage.register(DOMAIN).await;
+    stage
+        .register_url(&format!("https://{DOMAIN}/card.json"))
+        .await;
+    stage.visit(|_| Answer::Card(bytes.clone())).await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.approve(agent.id).await;
+    for _ in 0..3 {
+        stage.advance(Duration::days(25));
+        let answer = |source: &a2a_registry_store::entity::source::Model| {
+            if source.kind == SourceKind::WellKnown {
+                Answer::Fails(NotFound)
+            } else {
+                Answer::NotModified
+            }
         };
-        let before = wishes().await;
-        let mut answers = Vec::new();
-        for full in [false, false, true, true, false] {
-            let wish = a2a_registry_api::Recrawl { full };
-            let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
-            answers.push((wishes().await - before, time::OffsetDateTime::from(accepted.next_due)));
-        }
-        let due = stage.now();
-        assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
-        let under_way = stage.outcomes(|_| Answer::NotModified).await;
-        for _ in 0..3 {
-            domain_recrawl(&stage.app, &stage.admin, DOMAIN, &a2a_registry_api::Recrawl::default()).await.unwrap();
-        }
-        assert_eq!(wishes().await - before, 3);
-        ingest(&stage.app, &under_way).await.unwrap();
+        domain_recrawl(
+            &stage.app,
+            &stage.admin,
+            DOMAIN,
+            &a2a_registry_api::Recrawl::default(),
+        )
+        .await
+        .unwrap();
+        stage.visit(answer).await;
+        assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
     }
+    stage.settle().await;
+    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+        .await
+        .unwrap();
+    let flaps = events
+        .iter()
+        .filter(|event| event.kind.as_str() == "agent.liveness")
+        .count();
+    assert_eq!(flaps, 0, "it was never anything but fresh");
+    // The last good source fails too, long after the first one: gone, not retired at once.
+    stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
+    stage.index_equals_database().await;
+}
 
-    /// A visit that somebody waits for may end after its lease has run out. A wish that came before that is kept too.
-    async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Wished", "Late")).await;
-        stage.advance(Duration::minutes(2));
-        let wish = a2a_registry_api::Recrawl::default();
-        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
-        let under_way = stage.outcomes(|_| Answer::NotModified).await;
-        stage.advance(Duration::minutes(2));
-        domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish).await.unwrap();
-        ingest(&stage.app, &under_way).await.unwrap();
-        stage.advance(Duration::minutes(2));
-        let due = visits_next_due(&stage.app).await.unwrap().unwrap();
-        assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?}");
+/// A wish to look again that comes while a visit is under way is deferred, never dropped.
+async fn a_wish_during_a_visit_is_kept(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Wished", "Before"))
+        .await;
+    stage.advance(Duration::days(2));
+    let under_way = stage
+        .outcomes(|_| Answer::Card(card("Wished", "Before")))
+        .await;
+    assert_eq!(under_way.len(), 1);
+    stage.advance(Duration::seconds(1));
+    let wish = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        .await
+        .unwrap();
+    stage.advance(Duration::seconds(1));
+    ingest(&stage.app, &under_way).await.unwrap();
+    stage.advance(Duration::minutes(2));
+    let due = visits_next_due(&stage.app).await.unwrap().unwrap();
+    assert!(
+        time::OffsetDateTime::from(due) <= stage.now(),
+        "{due:?} after {accepted:?}"
+    );
+    let leased = visits_lease(&stage.app, 10, 1_000_000).await.unwrap();
+    assert!(
+        leased[0].1[0].full_wanted,
+        "the whole card, as the wish was"
+    );
+}
+
+/// How long a host wants to be left alone holds for all that lies on it, and for whoever asks for a visit.
+async fn a_host_that_wants_rest_gets_it(url: &str) {
+    let stage = Stage::new(url).await;
+    let other = format!("https://{DOMAIN}/other.json");
+    stage
+        .publish_approved(DOMAIN, &card("Weary", "Wants rest"))
+        .await;
+    stage.register_url(&other).await;
+    stage.advance(Duration::days(2));
+    let asked = stage.visit(|source| match source.kind.text() {
+        "well_known" => Answer::Rests(2 * 3600),
+        _ => Answer::Card(card("Weary", "Lies beside it")),
+    });
+    assert_eq!(asked.await, 1);
+    let rested = stage.now() + Duration::hours(2);
+    let wish = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        .await
+        .unwrap();
+    assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
+    stage
+        .register_url(&format!("https://{DOMAIN}/third.json"))
+        .await;
+    stage.advance(Duration::hours(2) - Duration::SECOND);
+    assert!(
+        visits_lease(&stage.app, 10, 1_000_000)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    stage.advance(Duration::SECOND);
+    assert_eq!(
+        visits_lease(&stage.app, 10, 1_000_000).await.unwrap().len(),
+        1
+    );
+}
+
+/// Asking again for a visit that waits already answers the same and writes nothing.
+async fn wishes_for_one_visit_are_one_event(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Wished", "For often"))
+        .await;
+    stage.advance(Duration::minutes(2));
+    let wishes = async || {
+        let events = events_after(&stage.app, &stage.admin, 0, 1000)
+            .await
+            .unwrap();
+        events
+            .iter()
+            .filter(|event| event.kind.as_str() == "domain.recrawl")
+            .count()
+    };
+    let before = wishes().await;
+    let mut answers = Vec::new();
+    for full in [false, false, true, true, false] {
+        let wish = a2a_registry_api::Recrawl { full };
+        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+            .await
+            .unwrap();
+        answers.push((
+            wishes().await - before,
+            time::OffsetDateTime::from(accepted.next_due),
+        ));
     }
+    let due = stage.now();
+    assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
+    let under_way = stage.outcomes(|_| Answer::NotModified).await;
+    for _ in 0..3 {
+        domain_recrawl(
+            &stage.app,
+            &stage.admin,
+            DOMAIN,
+            &a2a_registry_api::Recrawl::default(),
+        )
+        .await
+        .unwrap();
+    }
+    assert_eq!(wishes().await - before, 3);
+    ingest(&stage.app, &under_way).await.unwrap();
+}
+
+/// A visit that somebody waits for may end after its lease has run out. A wish that came before that is kept too.
+async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Wished", "Late"))
+        .await;
+    stage.advance(Duration::minutes(2));
+    let wish = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        .await
+        .unwrap();
+    let under_way = stage.outcomes(|_| Answer::NotModified).await;
+    stage.advance(Duration::minutes(2));
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        .await
+        .unwrap();
+    ingest(&stage.app, &under_way).await.unwrap();
+    stage.advance(Duration::minutes(2));
+    let due = visits_next_due(&stage.app).await.unwrap().unwrap();
+    assert!(time::OffsetDateTime::from(due) <= stage.now(), "{due:?}");
 }

@@ -5,17 +5,14 @@ use a2a_registry_api::Vouch;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_server::agents::acts::agent_resume;
-use a2a_registry_server::agents::views::agent_findings;
-use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::agents::views::{agent_findings, agent_show};
 use a2a_registry_server::crawl::derivation::derive_again;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::events::log::events_after;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";
@@ -50,173 +47,253 @@ async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
         .collect()
 }
 
-both_databases! {
-    /// A key on the card's own host verifies, and is bound to nothing while the domain is unproved.
-    async fn a_signature_with_its_key_is_untrusted(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let bytes = signer.sign(&card("Signed", "Vouched for"));
-        stage.register(DOMAIN).await;
-        stage.look(DOMAIN, Answer::Signed(bytes.clone(), signer.found())).await;
-        let agent = stage.agent(DOMAIN).await;
+both_databases!(
+    a_signature_with_its_key_is_untrusted,
+    keys_may_come_later_and_go,
+    signing_anew_is_no_change,
+    a_signature_that_is_lost_is_critical,
+    another_key_of_the_same_name_is_noticed,
+    a_new_key_with_a_new_card_is_critical,
+    keys_of_another_house_are_never_passed_over
+);
+
+/// A key on the card's own host verifies, and is bound to nothing while the domain is unproved.
+async fn a_signature_with_its_key_is_untrusted(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let bytes = signer.sign(&card("Signed", "Vouched for"));
+    stage.register(DOMAIN).await;
+    stage
+        .look(DOMAIN, Answer::Signed(bytes.clone(), signer.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.approve(agent.id).await;
+    assert_eq!(signature(&stage, agent.id).await, "untrusted");
+    assert_eq!(stage.served(agent.id).await, Some(bytes));
+    stage.index_equals_database().await;
+}
+
+/// Keys that are away for a while make no version, no review, and take no verdict back; once they are
+/// there the verdict follows, and is told of.
+async fn keys_may_come_later_and_go(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let bytes = signer.sign(&card("Signed", "Vouched for"));
+    stage.register(DOMAIN).await;
+    stage
+        .look(DOMAIN, Answer::Signed(bytes.clone(), away()))
+        .await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.approve(agent.id).await;
+    assert_eq!(signature(&stage, agent.id).await, "unknown");
+    assert!(
+        rules(&stage, agent.id)
+            .await
+            .contains(&"signature.keys".to_owned())
+    );
+
+    for (found, state) in [
+        (signer.found(), "untrusted"),
+        (away(), "untrusted"),
+        (signer.found(), "untrusted"),
+    ] {
+        stage
+            .look(DOMAIN, Answer::Signed(bytes.clone(), found))
+            .await;
+        assert_eq!(signature(&stage, agent.id).await, state);
+        stage.index_equals_database().await;
+    }
+    assert!(
+        !rules(&stage, agent.id)
+            .await
+            .contains(&"signature.keys".to_owned())
+    );
+    assert_eq!(stage.versions(agent.id).await.len(), 1);
+    assert_eq!(stage.reviews(agent.id).await.len(), 1);
+    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+        .await
+        .unwrap();
+    let told = events.iter().filter(|event| {
+        event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
+    });
+    assert_eq!(told.count(), 1);
+}
+
+/// The same key signing anew is the same card; what is derived again keeps its verdict, without a fetch.
+async fn signing_anew_is_no_change(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let plain = card("Signed", "Vouched for");
+    stage.register(DOMAIN).await;
+    stage
+        .look(DOMAIN, Answer::Signed(signer.sign(&plain), signer.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.approve(agent.id).await;
+    let again = crate::support::stage::reordered(&signer.sign(&plain));
+    stage
+        .look(DOMAIN, Answer::Signed(again, signer.found()))
+        .await;
+    assert_eq!(stage.versions(agent.id).await.len(), 1);
+    crate::ingest::derivation::age(&stage, Default::default()).await;
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
+    assert_eq!(signature(&stage, agent.id).await, "untrusted");
+}
+
+/// A signature that no longer fits, is dropped, or is another key's is a critical change.
+async fn a_signature_that_is_lost_is_critical(url: &str) {
+    let stage = Stage::new(url).await;
+    let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
+    let plain = card("Signed", "Vouched for");
+    let bytes = signer.sign(&plain);
+    let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    broken["signatures"][0]["signature"] = other_signature(&other.sign(&plain));
+    for (name, answer) in [
+        ("dropped", Answer::Card(plain.clone())),
+        (
+            "broken",
+            Answer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found()),
+        ),
+        (
+            "foreign",
+            Answer::Signed(other.sign(&plain), signer.found()),
+        ),
+    ] {
+        let domain = format!("{name}.agents-test.com");
+        stage.register(&domain).await;
+        stage
+            .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+            .await;
+        let agent = stage.agent(&domain).await;
         stage.approve(agent.id).await;
-        assert_eq!(signature(&stage, agent.id).await, "untrusted");
-        assert_eq!(stage.served(agent.id).await, Some(bytes));
-        stage.index_equals_database().await;
+        stage.look(&domain, answer).await;
+        assert_eq!(stage.holds(agent.id).await, ["critical_change"], "{name}");
+        assert_eq!(stage.served(agent.id).await, None, "{name}");
+        let review = stage.open_review(agent.id).await.unwrap();
+        assert_eq!(review.change_class.unwrap().as_str(), "critical", "{name}");
     }
+    stage.index_equals_database().await;
+}
 
-    /// Keys that are away for a while make no version, no review, and take no verdict back; once they are
-    /// there the verdict follows, and is told of.
-    async fn keys_may_come_later_and_go(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let bytes = signer.sign(&card("Signed", "Vouched for"));
-        stage.register(DOMAIN).await;
-        stage.look(DOMAIN, Answer::Signed(bytes.clone(), away())).await;
-        let agent = stage.agent(DOMAIN).await;
-        stage.approve(agent.id).await;
-        assert_eq!(signature(&stage, agent.id).await, "unknown");
-        assert!(rules(&stage, agent.id).await.contains(&"signature.keys".to_owned()));
+/// Another key of the same name on the same host: nothing of the card changes, and still it is withheld
+/// until somebody accepts the key, which is then the one it is known by.
+async fn another_key_of_the_same_name_is_noticed(url: &str) {
+    let stage = Stage::new(url).await;
+    let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
+    let bytes = card("Signing", "By a key it is known by");
+    let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
+    stage
+        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .await;
+    stage.approve(agent).await;
+    assert_eq!(signature(&stage, agent).await, "untrusted");
+    let pinned = stage.agent(DOMAIN).await.pins;
+    assert!(!pinned.is_empty());
+    // Signed anew by the same key, as SDKs do at every start: nothing.
+    stage
+        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .await;
+    assert!(stage.holds(agent).await.is_empty());
 
-        for (found, state) in [(signer.found(), "untrusted"), (away(), "untrusted"), (signer.found(), "untrusted")] {
-            stage.look(DOMAIN, Answer::Signed(bytes.clone(), found)).await;
-            assert_eq!(signature(&stage, agent.id).await, state);
-            stage.index_equals_database().await;
-        }
-        assert!(!rules(&stage, agent.id).await.contains(&"signature.keys".to_owned()));
-        assert_eq!(stage.versions(agent.id).await.len(), 1);
-        assert_eq!(stage.reviews(agent.id).await.len(), 1);
-        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
-        let told = events.iter().filter(|event| {
-            event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
-        });
-        assert_eq!(told.count(), 1);
-    }
+    let versions = stage.versions(agent).await.len();
+    stage
+        .look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found()))
+        .await;
+    assert_eq!(stage.versions(agent).await.len(), versions);
+    assert_eq!(stage.holds(agent).await, ["key_changed"]);
+    assert_eq!(stage.served(agent).await, None);
+    stage.index_equals_database().await;
+    // It does not go away by itself, and not while the keys are away.
+    stage
+        .look(DOMAIN, Answer::Signed(second.sign(&bytes), away()))
+        .await;
+    assert_eq!(stage.holds(agent).await, ["key_changed"]);
+    let act = a2a_registry_api::Act {
+        reason: "rolled over".into(),
+        hold: Some(Hold::KeyChanged),
+    };
+    agent_resume(&stage.app, &stage.admin, &agent.to_string(), &act)
+        .await
+        .unwrap();
+    assert!(stage.holds(agent).await.is_empty());
+    assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
+    stage
+        .look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found()))
+        .await;
+    assert!(stage.holds(agent).await.is_empty());
+    // And the first one would be another key again.
+    stage
+        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .await;
+    assert_eq!(stage.holds(agent).await, ["key_changed"]);
+    stage.index_equals_database().await;
+}
 
-    /// The same key signing anew is the same card; what is derived again keeps its verdict, without a fetch.
-    async fn signing_anew_is_no_change(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let plain = card("Signed", "Vouched for");
-        stage.register(DOMAIN).await;
-        stage.look(DOMAIN, Answer::Signed(signer.sign(&plain), signer.found())).await;
-        let agent = stage.agent(DOMAIN).await;
-        stage.approve(agent.id).await;
-        let again = crate::support::stage::reordered(&signer.sign(&plain));
-        stage.look(DOMAIN, Answer::Signed(again, signer.found())).await;
-        assert_eq!(stage.versions(agent.id).await.len(), 1);
-        crate::ingest::derivation::age(&stage, Default::default()).await;
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-        assert_eq!(signature(&stage, agent.id).await, "untrusted");
-    }
+/// A new key together with a new card is a critical change, and approving it accepts the key.
+async fn a_new_key_with_a_new_card_is_critical(url: &str) {
+    let stage = Stage::new(url).await;
+    let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
+    let old = card("Signing", "One text");
+    let new = card("Signing", "One text more");
+    stage.register(DOMAIN).await;
+    stage
+        .visit(|_| Answer::Signed(first.sign(&old), first.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    stage.approve(agent).await;
+    stage
+        .look(DOMAIN, Answer::Signed(second.sign(&new), second.found()))
+        .await;
+    let mut holds = stage.holds(agent).await;
+    holds.sort_unstable();
+    assert_eq!(holds, ["critical_change", "key_changed"]);
+    let review = stage.open_review(agent).await.unwrap();
+    assert_eq!(review.change_class.unwrap().as_str(), "critical");
+    stage.approve(agent).await;
+    assert!(stage.holds(agent).await.is_empty());
+    stage
+        .look(DOMAIN, Answer::Signed(second.sign(&new), second.found()))
+        .await;
+    assert!(stage.holds(agent).await.is_empty());
+    stage.index_equals_database().await;
+}
 
-    /// A signature that no longer fits, is dropped, or is another key's is a critical change.
-    async fn a_signature_that_is_lost_is_critical(url: &str) {
-        let stage = Stage::new(url).await;
-        let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
-        let plain = card("Signed", "Vouched for");
-        let bytes = signer.sign(&plain);
-        let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        broken["signatures"][0]["signature"] = other_signature(&other.sign(&plain));
-        for (name, answer) in [
-            ("dropped", Answer::Card(plain.clone())),
-            ("broken", Answer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found())),
-            ("foreign", Answer::Signed(other.sign(&plain), signer.found())),
-        ] {
-            let domain = format!("{name}.agents-test.com");
-            stage.register(&domain).await;
-            stage.look(&domain, Answer::Signed(bytes.clone(), signer.found())).await;
-            let agent = stage.agent(&domain).await;
-            stage.approve(agent.id).await;
-            stage.look(&domain, answer).await;
-            assert_eq!(stage.holds(agent.id).await, ["critical_change"], "{name}");
-            assert_eq!(stage.served(agent.id).await, None, "{name}");
-            let review = stage.open_review(agent.id).await.unwrap();
-            assert_eq!(review.change_class.unwrap().as_str(), "critical", "{name}");
-        }
-        stage.index_equals_database().await;
-    }
-
-    /// Another key of the same name on the same host: nothing of the card changes, and still it is withheld
-    /// until somebody accepts the key, which is then the one it is known by.
-    async fn another_key_of_the_same_name_is_noticed(url: &str) {
-        let stage = Stage::new(url).await;
-        let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
-        let bytes = card("Signing", "By a key it is known by");
-        let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
-        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
-        stage.approve(agent).await;
-        assert_eq!(signature(&stage, agent).await, "untrusted");
-        let pinned = stage.agent(DOMAIN).await.pins;
-        assert!(!pinned.is_empty());
-        // Signed anew by the same key, as SDKs do at every start: nothing.
-        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
-        assert!(stage.holds(agent).await.is_empty());
-
-        let versions = stage.versions(agent).await.len();
-        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found())).await;
-        assert_eq!(stage.versions(agent).await.len(), versions);
-        assert_eq!(stage.holds(agent).await, ["key_changed"]);
-        assert_eq!(stage.served(agent).await, None);
-        stage.index_equals_database().await;
-        // It does not go away by itself, and not while the keys are away.
-        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), away())).await;
-        assert_eq!(stage.holds(agent).await, ["key_changed"]);
-        let act = a2a_registry_api::Act { reason: "rolled over".into(), hold: Some(Hold::KeyChanged) };
-        agent_resume(&stage.app, &stage.admin, &agent.to_string(), &act).await.unwrap();
-        assert!(stage.holds(agent).await.is_empty());
-        assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
-        stage.look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found())).await;
-        assert!(stage.holds(agent).await.is_empty());
-        // And the first one would be another key again.
-        stage.look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found())).await;
-        assert_eq!(stage.holds(agent).await, ["key_changed"]);
-        stage.index_equals_database().await;
-    }
-
-    /// A new key together with a new card is a critical change, and approving it accepts the key.
-    async fn a_new_key_with_a_new_card_is_critical(url: &str) {
-        let stage = Stage::new(url).await;
-        let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
-        let old = card("Signing", "One text");
-        let new = card("Signing", "One text more");
-        stage.register(DOMAIN).await;
-        stage.visit(|_| Answer::Signed(first.sign(&old), first.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        stage.approve(agent).await;
-        stage.look(DOMAIN, Answer::Signed(second.sign(&new), second.found())).await;
-        let mut holds = stage.holds(agent).await;
-        holds.sort_unstable();
-        assert_eq!(holds, ["critical_change", "key_changed"]);
-        let review = stage.open_review(agent).await.unwrap();
-        assert_eq!(review.change_class.unwrap().as_str(), "critical");
-        stage.approve(agent).await;
-        assert!(stage.holds(agent).await.is_empty());
-        stage.look(DOMAIN, Answer::Signed(second.sign(&new), second.found())).await;
-        assert!(stage.holds(agent).await.is_empty());
-        stage.index_equals_database().await;
-    }
-
-    /// Keys that another house holds are told of, and no rule approves the card without a person, not even where its
-    /// domain is vouched for.
-    async fn keys_of_another_house_are_never_passed_over(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.register(DOMAIN).await;
-        let vouch = Vouch { reason: "seen".into(), ..Vouch::default() };
-        domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch).await.unwrap();
-        let foreign = FetchedKeySet { foreign: true, ..away() };
-        let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
-        stage.look(DOMAIN, Answer::Signed(bytes, foreign)).await;
-        let agent = stage.agent(DOMAIN).await;
-        assert_eq!(stage.served(agent.id).await, None);
-        assert!(stage.open_review(agent.id).await.is_some());
-        assert!(rules(&stage, agent.id).await.contains(&"signature.foreign_keys".to_owned()));
-        let events = events_after(&stage.app, &stage.admin, 0, 1000).await.unwrap();
-        let told: Vec<_> = events.iter().filter(|event| event.kind == EventKind::AgentForeignKeys).collect();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));
-        stage.index_equals_database().await;
-    }
+/// Keys that another house holds are told of, and no rule approves the card without a person, not even where its
+/// domain is vouched for.
+async fn keys_of_another_house_are_never_passed_over(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register(DOMAIN).await;
+    let vouch = Vouch {
+        reason: "seen".into(),
+        ..Vouch::default()
+    };
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
+        .await
+        .unwrap();
+    let foreign = FetchedKeySet {
+        foreign: true,
+        ..away()
+    };
+    let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
+    stage.look(DOMAIN, Answer::Signed(bytes, foreign)).await;
+    let agent = stage.agent(DOMAIN).await;
+    assert_eq!(stage.served(agent.id).await, None);
+    assert!(stage.open_review(agent.id).await.is_some());
+    assert!(
+        rules(&stage, agent.id)
+            .await
+            .contains(&"signature.foreign_keys".to_owned())
+    );
+    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+        .await
+        .unwrap();
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind == EventKind::AgentForeignKeys)
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));
+    stage.index_equals_database().await;
 }
 
 fn other_signature(bytes: &[u8]) -> serde_json::Value {

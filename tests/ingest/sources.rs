@@ -14,12 +14,11 @@ use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::search::lookup;
 use a2a_registry_server::search::query::LookupQuery;
-use a2a_registry_store::{domains, entity::source};
+use a2a_registry_store::domains;
+use a2a_registry_store::entity::source;
 
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const DOMAIN: &str = "many.agents-test.com";
 
@@ -50,237 +49,405 @@ async fn sources(stage: &Stage) -> Vec<source::Model> {
     domains::sources_of(&stage.store, &[row.id]).await.unwrap()
 }
 
-both_databases! {
-    /// A URL that is a well-known path is the well-known slot; any other is normalised; registering what
-    /// is there adds nothing.
-    async fn one_place_is_one_source(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.register(DOMAIN).await;
-        for same in [
-            format!("https://{DOMAIN}/.well-known/agent-card.json"),
-            format!("https://{DOMAIN}:443/.well-known/agent.json"),
-            format!("https://{}/x/../.well-known/agent-card.json", DOMAIN.to_uppercase()),
-        ] {
-            stage.register_url(&same).await;
-        }
-        let kinds: Vec<_> = sources(&stage).await.into_iter().map(|row| row.kind).collect();
-        assert_eq!(kinds, [SourceKind::WellKnown, SourceKind::Ard, SourceKind::AiCatalog]);
-        for same in ["/%7Ebot/./card.json", "/~bot/card.json", "/x/../%7ebot/card.json"] {
-            stage.register_url(&format!("https://{DOMAIN}{same}")).await;
-        }
-        let all = sources(&stage).await;
-        assert_eq!(all.len(), 4);
-        assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
+both_databases!(
+    one_place_is_one_source,
+    sources_join_and_part,
+    agents_of_a_domain_are_bounded,
+    additions_are_counted_by_who_makes_them,
+    many_sources_take_their_turns,
+    a_deleted_domain_can_be_registered_again,
+    a_visit_of_a_deleted_domain_is_dropped,
+    registering_at_once_registers_once,
+    a_name_with_nul_is_no_name
+);
+
+/// A URL that is a well-known path is the well-known slot; any other is normalised; registering what
+/// is there adds nothing.
+async fn one_place_is_one_source(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register(DOMAIN).await;
+    for same in [
+        format!("https://{DOMAIN}/.well-known/agent-card.json"),
+        format!("https://{DOMAIN}:443/.well-known/agent.json"),
+        format!(
+            "https://{}/x/../.well-known/agent-card.json",
+            DOMAIN.to_uppercase()
+        ),
+    ] {
+        stage.register_url(&same).await;
     }
-
-    /// A further source with the same content feeds the same agent. When the contents part, the older
-    /// slot keeps the agent, and each is found behind its own URL.
-    async fn sources_join_and_part(url: &str) {
-        let stage = Stage::new(url).await;
-        let both = card("Twofold", "Lies in two places");
-        let agent = stage.publish_approved(DOMAIN, &both).await;
-        stage.index_equals_database().await;
-        stage.register_url(&format!("https://{DOMAIN}/second.json")).await;
-        stage.advance(time::Duration::minutes(2));
-        stage.visit(|_| Answer::Card(both.clone())).await;
-        assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
-        stage.index_equals_database().await;
-
-        let own = card("Twofold", "Is its own now");
-        stage.advance(time::Duration::days(2));
-        stage.visit(|source| {
-            Answer::Card(if source.kind == SourceKind::Url { own.clone() } else { both.clone() })
-        }).await;
-        let rows = stage.agents().await;
-        assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0].id, agent.id);
-        assert_eq!(rows[0].lifecycle, Lifecycle::Approved);
-        assert_eq!((rows[1].slot.as_str(), rows[1].lifecycle.text()),
-            (format!("https://{DOMAIN}/second.json").as_str(), "pending"));
-        stage.index_equals_database().await;
-
-        // Where the older slot changes instead, the further source is what parts.
-        stage.advance(time::Duration::days(2));
-        stage.visit(|source| {
-            Answer::Card(if source.kind == SourceKind::Url { own.clone() } else { card("Twofold", "Moved on") })
-        }).await;
-        assert_eq!(stage.agents().await.len(), 2);
-        stage.index_equals_database().await;
+    let kinds: Vec<_> = sources(&stage)
+        .await
+        .into_iter()
+        .map(|row| row.kind)
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            SourceKind::WellKnown,
+            SourceKind::Ard,
+            SourceKind::AiCatalog
+        ]
+    );
+    for same in [
+        "/%7Ebot/./card.json",
+        "/~bot/card.json",
+        "/x/../%7ebot/card.json",
+    ] {
+        stage.register_url(&format!("https://{DOMAIN}{same}")).await;
     }
+    let all = sources(&stage).await;
+    assert_eq!(all.len(), 4);
+    assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
+}
 
-    /// A domain has as many agents as it may; what comes beyond them makes no agent, breaks nothing, and says why. What an
-    /// admin has registered is bounded by nothing.
-    async fn agents_of_a_domain_are_bounded(url: &str) {
-        let stage = Stage::with(url, |config| {
-            config.limits.agents_per_domain = 10;
-            config.limits.agents_reserved = 0;
-        }).await;
-        let publisher = publisher(&stage, "many").await;
-        for number in 0..5 {
-            let what = at(&format!("/{number}.json"));
-            register(&stage.app, &publisher, &what).await.unwrap();
-        }
-        let stage = stage.restart(|config| config.limits.agents_per_domain = 3).await;
-        assert_eq!(stage.visit(|source| Answer::Card(card("One of many", &source.url))).await, 1);
-        assert_eq!(stage.agents().await.len(), 3);
-        let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
-        let told: Vec<&String> = view.sources.iter().filter_map(|one| one.limit_met.as_ref()).collect();
-        assert_eq!(told.len(), 2, "{view:#?}");
-        assert!(told[0].contains('3'), "{told:?}");
-        assert!(view.not_listed.iter().any(|reason| reason.contains(told[0])), "{:?}", view.not_listed);
-        let refused = register(&stage.app, &publisher, &at("/5.json")).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::LimitReached);
-        stage.index_equals_database().await;
-        // One goes, and there is room for another.
-        let over = Act { reason: "over".into(), hold: None };
-        let first = stage.agents().await[0].id.to_string();
-        agent_retire(&stage.app, &stage.admin, &first, &over).await.unwrap();
-        stage.advance(time::Duration::days(2));
-        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
-        let living = async || {
-            stage.agents().await.into_iter().filter(|row| row.retired_at.is_none()).count()
+/// A further source with the same content feeds the same agent. When the contents part, the older
+/// slot keeps the agent, and each is found behind its own URL.
+async fn sources_join_and_part(url: &str) {
+    let stage = Stage::new(url).await;
+    let both = card("Twofold", "Lies in two places");
+    let agent = stage.publish_approved(DOMAIN, &both).await;
+    stage.index_equals_database().await;
+    stage
+        .register_url(&format!("https://{DOMAIN}/second.json"))
+        .await;
+    stage.advance(time::Duration::minutes(2));
+    stage.visit(|_| Answer::Card(both.clone())).await;
+    assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
+    stage.index_equals_database().await;
+
+    let own = card("Twofold", "Is its own now");
+    stage.advance(time::Duration::days(2));
+    stage
+        .visit(|source| {
+            Answer::Card(if source.kind == SourceKind::Url {
+                own.clone()
+            } else {
+                both.clone()
+            })
+        })
+        .await;
+    let rows = stage.agents().await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].id, agent.id);
+    assert_eq!(rows[0].lifecycle, Lifecycle::Approved);
+    assert_eq!(
+        (rows[1].slot.as_str(), rows[1].lifecycle.text()),
+        (format!("https://{DOMAIN}/second.json").as_str(), "pending")
+    );
+    stage.index_equals_database().await;
+
+    // Where the older slot changes instead, the further source is what parts.
+    stage.advance(time::Duration::days(2));
+    stage
+        .visit(|source| {
+            Answer::Card(if source.kind == SourceKind::Url {
+                own.clone()
+            } else {
+                card("Twofold", "Moved on")
+            })
+        })
+        .await;
+    assert_eq!(stage.agents().await.len(), 2);
+    stage.index_equals_database().await;
+}
+
+/// A domain has as many agents as it may; what comes beyond them makes no agent, breaks nothing, and says why. What an
+/// admin has registered is bounded by nothing.
+async fn agents_of_a_domain_are_bounded(url: &str) {
+    let stage = Stage::with(url, |config| {
+        config.limits.agents_per_domain = 10;
+        config.limits.agents_reserved = 0;
+    })
+    .await;
+    let publisher = publisher(&stage, "many").await;
+    for number in 0..5 {
+        let what = at(&format!("/{number}.json"));
+        register(&stage.app, &publisher, &what).await.unwrap();
+    }
+    let stage = stage
+        .restart(|config| config.limits.agents_per_domain = 3)
+        .await;
+    assert_eq!(
+        stage
+            .visit(|source| Answer::Card(card("One of many", &source.url)))
+            .await,
+        1
+    );
+    assert_eq!(stage.agents().await.len(), 3);
+    let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
+    let told: Vec<&String> = view
+        .sources
+        .iter()
+        .filter_map(|one| one.limit_met.as_ref())
+        .collect();
+    assert_eq!(told.len(), 2, "{view:#?}");
+    assert!(told[0].contains('3'), "{told:?}");
+    assert!(
+        view.not_listed
+            .iter()
+            .any(|reason| reason.contains(told[0])),
+        "{:?}",
+        view.not_listed
+    );
+    let refused = register(&stage.app, &publisher, &at("/5.json"))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::LimitReached);
+    stage.index_equals_database().await;
+    // One goes, and there is room for another.
+    let over = Act {
+        reason: "over".into(),
+        hold: None,
+    };
+    let first = stage.agents().await[0].id.to_string();
+    agent_retire(&stage.app, &stage.admin, &first, &over)
+        .await
+        .unwrap();
+    stage.advance(time::Duration::days(2));
+    stage
+        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .await;
+    let living = async || {
+        stage
+            .agents()
+            .await
+            .into_iter()
+            .filter(|row| row.retired_at.is_none())
+            .count()
+    };
+    assert_eq!(living().await, 3);
+    for number in 10..15 {
+        stage
+            .register_url(&format!("https://{DOMAIN}/{number}.json"))
+            .await;
+    }
+    stage.advance(time::Duration::days(2));
+    stage
+        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .await;
+    stage.advance(time::Duration::minutes(2));
+    stage
+        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .await;
+    assert_eq!(living().await, 8, "three of a publisher, five of an admin");
+    stage.index_equals_database().await;
+}
+
+/// The last places are the owner's, and one account or network does not fill the others: counted at the bound, on
+/// domains that are there already too.
+async fn additions_are_counted_by_who_makes_them(url: &str) {
+    let stage = Stage::with(url, |config| {
+        config.limits.agents_per_domain = 6;
+        config.limits.agents_reserved = 3;
+        config.limits.sources_per_account = 4;
+        config.limits.pending_nominations = 2;
+        config.governance.registration = a2a_registry_server::config::Registration::Open;
+    })
+    .await;
+    stage.register(DOMAIN).await;
+    let anyone = |last: u8| a2a_registry_server::caller::Caller {
+        network: Some([192, 0, 2, last].into()),
+        ..a2a_registry_server::caller::Caller::default()
+    };
+    let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
+        let added = register(&stage.app, caller, &at(path)).await;
+        added.map(|_| ()).map_err(|error| error.kind)
+    };
+    assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
+    assert_eq!(
+        add(&anyone(1), "/1.json").await,
+        Ok(()),
+        "the same once more"
+    );
+    let told = register(&stage.app, &anyone(1), &at("/1.json"))
+        .await
+        .unwrap();
+    let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
+    assert_eq!(
+        named,
+        [format!("https://{DOMAIN}/1.json")],
+        "and nothing of what the admin has registered"
+    );
+    assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
+    assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
+    assert_eq!(
+        add(&anyone(1), "/3.json").await,
+        Err(ErrorKind::LimitReached),
+        "its two wait"
+    );
+    assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));
+    assert_eq!(
+        add(&anyone(3), "/4.json").await,
+        Err(ErrorKind::LimitReached),
+        "the rest is the owner's"
+    );
+    let publisher = publisher(&stage, "many").await;
+    assert_eq!(
+        add(&publisher, "/4.json").await,
+        Err(ErrorKind::LimitReached)
+    );
+    assert_eq!(
+        add(&publisher, "/1.json").await,
+        Ok(()),
+        "what is there takes no place"
+    );
+    for number in 0..3 {
+        let what = Registration {
+            domain: Some(format!("own{number}.agents-test.com")),
+            ..Registration::default()
         };
-        assert_eq!(living().await, 3);
-        for number in 10..15 {
-            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
-        }
-        stage.advance(time::Duration::days(2));
-        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
-        stage.advance(time::Duration::minutes(2));
-        stage.visit(|source| Answer::Card(card("One of many", &source.url))).await;
-        assert_eq!(living().await, 8, "three of a publisher, five of an admin");
-        stage.index_equals_database().await;
+        register(&stage.app, &publisher, &what).await.unwrap();
     }
+    assert_eq!(
+        add(&publisher, "/2.json").await,
+        Err(ErrorKind::LimitReached),
+        "its four are taken"
+    );
+    assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
+}
 
-    /// The last places are the owner's, and one account or network does not fill the others: counted at the bound, on
-    /// domains that are there already too.
-    async fn additions_are_counted_by_who_makes_them(url: &str) {
-        let stage = Stage::with(url, |config| {
-            config.limits.agents_per_domain = 6;
-            config.limits.agents_reserved = 3;
-            config.limits.sources_per_account = 4;
-            config.limits.pending_nominations = 2;
-            config.governance.registration = a2a_registry_server::config::Registration::Open;
-        }).await;
-        stage.register(DOMAIN).await;
-        let anyone = |last: u8| a2a_registry_server::caller::Caller {
-            network: Some([192, 0, 2, last].into()),
-            ..a2a_registry_server::caller::Caller::default()
-        };
-        let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
-            let added = register(&stage.app, caller, &at(path)).await;
-            added.map(|_| ()).map_err(|error| error.kind)
-        };
-        assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
-        assert_eq!(add(&anyone(1), "/1.json").await, Ok(()), "the same once more");
-        let told = register(&stage.app, &anyone(1), &at("/1.json")).await.unwrap();
-        let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
-        assert_eq!(named, [format!("https://{DOMAIN}/1.json")], "and nothing of what the admin has registered");
-        assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
-        assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
-        assert_eq!(add(&anyone(1), "/3.json").await, Err(ErrorKind::LimitReached), "its two wait");
-        assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));
-        assert_eq!(add(&anyone(3), "/4.json").await, Err(ErrorKind::LimitReached), "the rest is the owner's");
-        let publisher = publisher(&stage, "many").await;
-        assert_eq!(add(&publisher, "/4.json").await, Err(ErrorKind::LimitReached));
-        assert_eq!(add(&publisher, "/1.json").await, Ok(()), "what is there takes no place");
-        for number in 0..3 {
-            let what = Registration {
-                domain: Some(format!("own{number}.agents-test.com")),
-                ..Registration::default()
-            };
-            register(&stage.app, &publisher, &what).await.unwrap();
-        }
-        assert_eq!(add(&publisher, "/2.json").await, Err(ErrorKind::LimitReached), "its four are taken");
-        assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
+/// More sources than one visit asks are asked by and by, none of them twice before all were.
+async fn many_sources_take_their_turns(url: &str) {
+    let stage = Stage::new(url).await;
+    for number in 0..20 {
+        stage
+            .register_url(&format!("https://{DOMAIN}/{number}.json"))
+            .await;
     }
-
-    /// More sources than one visit asks are asked by and by, none of them twice before all were.
-    async fn many_sources_take_their_turns(url: &str) {
-        let stage = Stage::new(url).await;
-        for number in 0..20 {
-            stage.register_url(&format!("https://{DOMAIN}/{number}.json")).await;
-        }
-        let mut asked = Vec::new();
-        for _ in 0..3 {
-            let group = stage.outcomes(|source| Answer::Card(card("Many", &source.url))).await;
-            asked.extend(group.iter().flat_map(|one| &one.sources).map(|one| one.source_key));
-            ingest(&stage.app, &group).await.unwrap();
-            stage.advance(time::Duration::seconds(61));
-        }
-        assert_eq!(asked.len(), 20);
-        asked.sort_unstable();
-        asked.dedup();
-        assert_eq!(asked.len(), 20);
-        assert_eq!(stage.agents().await.len(), 20);
-        stage.index_equals_database().await;
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        let group = stage
+            .outcomes(|source| Answer::Card(card("Many", &source.url)))
+            .await;
+        asked.extend(
+            group
+                .iter()
+                .flat_map(|one| &one.sources)
+                .map(|one| one.source_key),
+        );
+        ingest(&stage.app, &group).await.unwrap();
+        stage.advance(time::Duration::seconds(61));
     }
+    assert_eq!(asked.len(), 20);
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked.len(), 20);
+    assert_eq!(stage.agents().await.len(), 20);
+    stage.index_equals_database().await;
+}
 
-    /// A deleted domain ends with its agents, and its name may be registered again: other ids, nothing
-    /// of the old agents to be had, nothing left of the question that was open.
-    async fn a_deleted_domain_can_be_registered_again(url: &str) {
-        let stage = Stage::new(url).await;
-        let bytes = card("Phoenix", "Burns");
-        let first = stage.publish_approved(DOMAIN, &bytes).await;
-        stage.look(DOMAIN, Answer::Card(card("Phoenix", "Asks"))).await;
-        let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
-        assert!(under_way.is_empty());
-        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        let missing = domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap_err();
-        assert_eq!(missing.kind, ErrorKind::NotFound);
-        assert_eq!(stage.agents().await[0].lifecycle, Lifecycle::Retired);
-        assert_eq!(stage.open_review(first.id).await, None);
-        assert_eq!(stage.served(first.id).await, None, "before the index has heard of it");
-        stage.index_equals_database().await;
+/// A deleted domain ends with its agents, and its name may be registered again: other ids, nothing
+/// of the old agents to be had, nothing left of the question that was open.
+async fn a_deleted_domain_can_be_registered_again(url: &str) {
+    let stage = Stage::new(url).await;
+    let bytes = card("Phoenix", "Burns");
+    let first = stage.publish_approved(DOMAIN, &bytes).await;
+    stage
+        .look(DOMAIN, Answer::Card(card("Phoenix", "Asks")))
+        .await;
+    let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
+    assert!(under_way.is_empty());
+    domain_delete(&stage.app, &stage.admin, DOMAIN)
+        .await
+        .unwrap();
+    let missing = domain_delete(&stage.app, &stage.admin, DOMAIN)
+        .await
+        .unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    assert_eq!(stage.agents().await[0].lifecycle, Lifecycle::Retired);
+    assert_eq!(stage.open_review(first.id).await, None);
+    assert_eq!(
+        stage.served(first.id).await,
+        None,
+        "before the index has heard of it"
+    );
+    stage.index_equals_database().await;
 
-        stage.register(DOMAIN).await;
-        assert_eq!(stage.visit(|_| panic!("its host rests")).await, 0, "a new name for it changes nothing");
-        stage.advance(time::Duration::minutes(2));
-        let second = stage.publish(DOMAIN, &bytes).await;
-        assert_ne!(second.id, first.id);
-        assert_eq!(second.lifecycle, Lifecycle::Pending, "the old approval was the old agent's");
-        stage.approve(second.id).await;
-        assert_eq!(stage.served(second.id).await, Some(bytes));
-        assert_eq!(stage.served(first.id).await, None);
-        stage.index_equals_database().await;
+    stage.register(DOMAIN).await;
+    assert_eq!(
+        stage.visit(|_| panic!("its host rests")).await,
+        0,
+        "a new name for it changes nothing"
+    );
+    stage.advance(time::Duration::minutes(2));
+    let second = stage.publish(DOMAIN, &bytes).await;
+    assert_ne!(second.id, first.id);
+    assert_eq!(
+        second.lifecycle,
+        Lifecycle::Pending,
+        "the old approval was the old agent's"
+    );
+    stage.approve(second.id).await;
+    assert_eq!(stage.served(second.id).await, Some(bytes));
+    assert_eq!(stage.served(first.id).await, None);
+    stage.index_equals_database().await;
+}
+
+/// A visit that was under way when its domain was deleted leaves nothing behind.
+async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register(DOMAIN).await;
+    let under_way = stage
+        .outcomes(|_| Answer::Card(card("Late", "Too late")))
+        .await;
+    domain_delete(&stage.app, &stage.admin, DOMAIN)
+        .await
+        .unwrap();
+    stage.register(DOMAIN).await;
+    ingest(&stage.app, &under_way).await.unwrap();
+    assert!(stage.agents().await.is_empty());
+    stage.index_equals_database().await;
+}
+
+/// Many who register one domain at once are all told the same, and it is registered once.
+async fn registering_at_once_registers_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let calls = (0..16).map(|_| stage.register(DOMAIN));
+    let views = futures::future::join_all(calls).await;
+    assert!(views.iter().all(|view| view.domain == DOMAIN));
+    assert_eq!(
+        sources(&stage).await.len(),
+        3,
+        "the well-known paths and both catalogs"
+    );
+    assert_eq!(stage.visit(|_| Answer::Card(card("Once", "Once"))).await, 1);
+}
+
+/// Text that no database keeps is found nowhere, on either.
+async fn a_name_with_nul_is_no_name(url: &str) {
+    let stage = Stage::new(url).await;
+    stage
+        .publish_approved(DOMAIN, &card("Here", "Is here"))
+        .await;
+    let domain = domain_show(&stage.app, &stage.admin, "many\0.agents-test.com")
+        .await
+        .unwrap_err();
+    let agent = agent_show(&stage.app, &stage.admin, "urn:air:\0")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (domain.kind, agent.kind),
+        (ErrorKind::NotFound, ErrorKind::NotFound)
+    );
+    let what = Registration {
+        card_url: Some(format!("https://{DOMAIN}/a\0b")),
+        ..Registration::default()
+    };
+    // The URL parser escapes or the guard refuses; either way the database is never asked to keep it.
+    if let Err(error) = register(&stage.app, &stage.admin, &what).await {
+        assert_eq!(error.kind, ErrorKind::TargetRefused);
     }
-
-    /// A visit that was under way when its domain was deleted leaves nothing behind.
-    async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.register(DOMAIN).await;
-        let under_way = stage.outcomes(|_| Answer::Card(card("Late", "Too late"))).await;
-        domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        stage.register(DOMAIN).await;
-        ingest(&stage.app, &under_way).await.unwrap();
-        assert!(stage.agents().await.is_empty());
-        stage.index_equals_database().await;
-    }
-
-    /// Many who register one domain at once are all told the same, and it is registered once.
-    async fn registering_at_once_registers_once(url: &str) {
-        let stage = Stage::new(url).await;
-        let calls = (0..16).map(|_| stage.register(DOMAIN));
-        let views = futures::future::join_all(calls).await;
-        assert!(views.iter().all(|view| view.domain == DOMAIN));
-        assert_eq!(sources(&stage).await.len(), 3, "the well-known paths and both catalogs");
-        assert_eq!(stage.visit(|_| Answer::Card(card("Once", "Once"))).await, 1);
-    }
-
-    /// Text that no database keeps is found nowhere, on either.
-    async fn a_name_with_nul_is_no_name(url: &str) {
-        let stage = Stage::new(url).await;
-        stage.publish_approved(DOMAIN, &card("Here", "Is here")).await;
-        let domain = domain_show(&stage.app, &stage.admin, "many\0.agents-test.com").await.unwrap_err();
-        let agent = agent_show(&stage.app, &stage.admin, "urn:air:\0").await.unwrap_err();
-        assert_eq!((domain.kind, agent.kind), (ErrorKind::NotFound, ErrorKind::NotFound));
-        let what = Registration { card_url: Some(format!("https://{DOMAIN}/a\0b")), ..Registration::default() };
-        // The URL parser escapes or the guard refuses; either way the database is never asked to keep it.
-        if let Err(error) = register(&stage.app, &stage.admin, &what).await {
-            assert_eq!(error.kind, ErrorKind::TargetRefused);
-        }
-        let query = LookupQuery { urn: Some("urn:\0".into()), ..LookupQuery::default() };
-        stage.settle().await;
-        assert_eq!(lookup(&stage.app, &stage.admin, &query).await.unwrap_err().kind, ErrorKind::NotFound);
-    }
+    let query = LookupQuery {
+        urn: Some("urn:\0".into()),
+        ..LookupQuery::default()
+    };
+    stage.settle().await;
+    assert_eq!(
+        lookup(&stage.app, &stage.admin, &query)
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::NotFound
+    );
 }

@@ -4,21 +4,17 @@ use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
 use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::review::ChangeClass;
-use a2a_registry_domain::signature::SignatureState::{
-    self, Invalid, Unknown, Unsigned, Untrusted, Valid,
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Unsigned, Untrusted};
+use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_server::agents::views::{
+    FindingsQuery, agent_findings, agent_show, agent_versions,
 };
-use a2a_registry_server::agents::diff::DiffQuery;
-use a2a_registry_server::agents::diff::agent_diff;
-use a2a_registry_server::agents::views::FindingsQuery;
-use a2a_registry_server::agents::views::agent_findings;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::agents::views::agent_versions;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::crawl::derivation::derive_again;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::keys::key_enrol;
-use a2a_registry_server::domains::keys::key_withdraw;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
@@ -32,33 +28,35 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
-const DOMAIN: &str = "verdicts.agents-test.com";
-const JKU: &str = "https://verdicts.agents-test.com/keys.json";
+pub(super) const DOMAIN: &str = "verdicts.agents-test.com";
+pub(super) const JKU: &str = "https://verdicts.agents-test.com/keys.json";
 
-async fn of_agent(stage: &Stage, agent: Uuid) -> SignatureVerdict {
+pub(super) async fn of_agent(stage: &Stage, agent: Uuid) -> SignatureVerdict {
     let view = agent_show(&stage.app, &stage.admin, &agent.to_string()).await;
     view.unwrap().signature_verdict
 }
 
 /// Of each version, newest first.
-async fn of_versions(stage: &Stage, agent: Uuid) -> Vec<SignatureVerdict> {
+pub(super) async fn of_versions(stage: &Stage, agent: Uuid) -> Vec<SignatureVerdict> {
     let page = PageRequest::default();
     let list = agent_versions(&stage.app, &stage.admin, &agent.to_string(), &page).await;
     let versions = list.unwrap().versions.into_iter();
     versions.map(|version| version.signature_verdict).collect()
 }
 
-async fn states(stage: &Stage, agent: Uuid) -> Vec<SignatureState> {
+pub(super) async fn states(stage: &Stage, agent: Uuid) -> Vec<SignatureState> {
     let verdicts = of_versions(stage, agent).await.into_iter();
     verdicts.map(|verdict| verdict.state).collect()
 }
 
 /// The rules that a version breaks, each with its severity.
-async fn findings(stage: &Stage, agent: Uuid, version: Option<&str>) -> Vec<(String, String)> {
+pub(super) async fn findings(
+    stage: &Stage,
+    agent: Uuid,
+    version: Option<&str>,
+) -> Vec<(String, String)> {
     let query = FindingsQuery {
         version: version.map(str::to_owned),
     };
@@ -74,7 +72,7 @@ async fn findings(stage: &Stage, agent: Uuid, version: Option<&str>) -> Vec<(Str
         .collect()
 }
 
-fn has(findings: &[(String, String)], rule: &str, severity: &str) -> bool {
+pub(super) fn has(findings: &[(String, String)], rule: &str, severity: &str) -> bool {
     findings.contains(&(rule.to_owned(), severity.to_owned()))
 }
 
@@ -87,13 +85,13 @@ async fn in_review(stage: &Stage, agent: Uuid) -> ReviewDetail {
     review_show(&stage.app, &stage.admin, id).await.unwrap()
 }
 
-async fn enrol(stage: &Stage, signer: &Signer) {
+pub(super) async fn enrol(stage: &Stage, signer: &Signer) {
     key_enrol(&stage.app, &stage.admin, DOMAIN, "k1", &signer.jwk())
         .await
         .unwrap();
 }
 
-async fn vouch(stage: &Stage) {
+pub(super) async fn vouch(stage: &Stage) {
     let vouch = Vouch {
         reason: "known people".into(),
         account: None,
@@ -101,6 +99,20 @@ async fn vouch(stage: &Stage) {
     domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
+}
+
+/// An agent of a domain that an admin vouches for; its signer and its card.
+async fn vouched_for(url: &str) -> (Stage, Signer, Vec<u8>, Uuid) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    stage.register(DOMAIN).await;
+    vouch(&stage).await;
+    let real = signer.sign(&card("Signed", "Vouched for"));
+    stage
+        .look(DOMAIN, Answer::Signed(real.clone(), signer.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    (stage, signer, real, agent)
 }
 
 /// A change of the configuration.
@@ -120,7 +132,7 @@ fn away(signer: &Signer) -> FetchedKeySet {
     }
 }
 
-fn foreign(signer: &Signer) -> FetchedKeySet {
+pub(super) fn foreign(signer: &Signer) -> FetchedKeySet {
     FetchedKeySet {
         answer: Err("`jku` leads away".into()),
         foreign: true,
@@ -128,420 +140,565 @@ fn foreign(signer: &Signer) -> FetchedKeySet {
     }
 }
 
-both_databases! {
-    /// Agent, versions and review say the same of one version: state, key, where from and why.
-    async fn every_view_has_the_verdict(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        stage.register(DOMAIN).await;
-        stage.look(DOMAIN, Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        let verdict = of_agent(&stage, agent).await;
-        assert_eq!(verdict.state, Untrusted);
-        assert!(verdict.reason.contains("not enrolled"), "{}", verdict.reason);
-        let [one] = &verdict.signatures[..] else { panic!("{verdict:?}") };
-        assert_eq!(one.kid.as_deref(), Some("k1"));
-        assert_eq!(one.alg.as_deref(), Some("EdDSA"));
-        assert_eq!(one.key_from.as_deref(), Some(JKU));
-        assert_eq!(one.key_thumbprint.as_deref(), Some(stage.agent(DOMAIN).await.pins.as_str()));
-        assert_eq!(one.verdict, Untrusted);
-        assert_eq!(of_versions(&stage, agent).await, std::slice::from_ref(&verdict));
-        assert_eq!(stage.open_review(agent).await.unwrap().signature_verdict, verdict);
-        assert_eq!(in_review(&stage, agent).await.review.signature_verdict, verdict);
-    }
+both_databases!(
+    every_view_has_the_verdict,
+    an_unsigned_card_says_so,
+    no_rule_admits_an_invalid_signature,
+    a_forgery_shows_in_every_view,
+    keys_that_are_away_help_no_forger,
+    a_name_that_the_key_set_lacks_is_said,
+    what_an_older_build_admitted_is_withheld,
+    a_first_signature_is_a_small_change_with_a_key_that_is_bound,
+    verdicts_are_searched,
+    cards_of_an_sdk_are_judged
+);
 
-    /// An unsigned card says so.
-    async fn an_unsigned_card_says_so(url: &str) {
-        let stage = Stage::new(url).await;
-        let agent = stage.publish_approved(DOMAIN, &card("Plain", "By nobody")).await.id;
-        let verdict = of_agent(&stage, agent).await;
-        assert_eq!(verdict.state, Unsigned);
-        assert!(verdict.signatures.is_empty() && !verdict.reason.is_empty());
-    }
+/// Agent, versions and review say the same of one version: state, key, where from and why.
+async fn every_view_has_the_verdict(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    stage.register(DOMAIN).await;
+    stage
+        .look(
+            DOMAIN,
+            Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
+        )
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    let verdict = of_agent(&stage, agent).await;
+    assert_eq!(verdict.state, Untrusted);
+    assert!(
+        verdict.reason.contains("not enrolled"),
+        "{}",
+        verdict.reason
+    );
+    let [one] = &verdict.signatures[..] else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(one.kid.as_deref(), Some("k1"));
+    assert_eq!(one.alg.as_deref(), Some("EdDSA"));
+    assert_eq!(one.key_from.as_deref(), Some(JKU));
+    assert_eq!(
+        one.key_thumbprint.as_deref(),
+        Some(stage.agent(DOMAIN).await.pins.as_str())
+    );
+    assert_eq!(one.verdict, Untrusted);
+    assert_eq!(
+        of_versions(&stage, agent).await,
+        std::slice::from_ref(&verdict)
+    );
+    assert_eq!(
+        stage.open_review(agent).await.unwrap().signature_verdict,
+        verdict
+    );
+    assert_eq!(
+        in_review(&stage, agent).await.review.signature_verdict,
+        verdict
+    );
+}
 
-    /// Whatever rule would admit it: a card whose signature is invalid waits for a person, and what a person decides
-    /// after having seen that stands.
-    async fn no_rule_admits_an_invalid_signature(url: &str) {
-        let vouched = |_: &mut Config| ();
-        let allowed = |config: &mut Config| config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
-        let all = |config: &mut Config| config.governance.approve_all = true;
-        let configurations: [(&str, Configure); 3] = [("vouched", vouched), ("allowed", allowed), ("all", all)];
-        let mut stage = Stage::new(url).await;
-        for (place, (name, configure)) in configurations.into_iter().enumerate() {
-            stage = stage.restart(|config| {
+/// An unsigned card says so.
+async fn an_unsigned_card_says_so(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish_approved(DOMAIN, &card("Plain", "By nobody"))
+        .await
+        .id;
+    let verdict = of_agent(&stage, agent).await;
+    assert_eq!(verdict.state, Unsigned);
+    assert!(verdict.signatures.is_empty() && !verdict.reason.is_empty());
+}
+
+/// Whatever rule would admit it: a card whose signature is invalid waits for a person, and what a person decides
+/// after having seen that stands.
+async fn no_rule_admits_an_invalid_signature(url: &str) {
+    let vouched = |_: &mut Config| ();
+    let allowed = |config: &mut Config| {
+        config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())]
+    };
+    let all = |config: &mut Config| config.governance.approve_all = true;
+    let configurations: [(&str, Configure); 3] =
+        [("vouched", vouched), ("allowed", allowed), ("all", all)];
+    let mut stage = Stage::new(url).await;
+    for (place, (name, configure)) in configurations.into_iter().enumerate() {
+        stage = stage
+            .restart(|config| {
                 config.governance = Config::default().governance;
                 configure(config);
-            }).await;
-            for (number, approve) in [false, true].into_iter().enumerate() {
-                let domain = format!("d{place}{number}.agents-test.com");
-                let what = Registration { domain: Some(domain.clone()), approve, ..Registration::default() };
-                register(&stage.app, &stage.admin, &what).await.unwrap();
-                let vouch = Vouch { reason: "known people".into(), account: None };
-                domain_vouch(&stage.app, &stage.admin, &domain, &vouch).await.unwrap();
-                let signer = Signer::new(JKU);
-                let bytes = forged(&signer.sign(&card("Signed", "Once")), "description", json!("Changed since"));
-                stage.look(&domain, Answer::Signed(bytes.clone(), signer.found())).await;
-                let agent = stage.agent(&domain).await.id;
-                assert_eq!(stage.served(agent).await, None, "{name}, approve: {approve}");
-                assert_eq!(of_agent(&stage, agent).await.state, Invalid);
-                assert!(has(&findings(&stage, agent, None).await, "signature.invalid", "error"), "{name}");
-                stage.approve(agent).await;
-                assert_eq!(stage.served(agent).await, Some(bytes.clone()), "{name}");
-                stage.look(&domain, Answer::Signed(bytes.clone(), signer.found())).await;
-                assert_eq!(stage.served(agent).await, Some(bytes), "{name}: a person has decided on just this");
-            }
-        }
-        stage.index_equals_database().await;
-    }
-
-    /// A forged card that keeps the signatures of the real one: held at once, and every view of the version in question
-    /// says so, while the real one keeps its own verdict and findings.
-    async fn a_forgery_shows_in_every_view(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        stage.register(DOMAIN).await;
-        vouch(&stage).await;
-        let real = signer.sign(&card("Signed", "Vouched for"));
-        stage.look(DOMAIN, Answer::Signed(real.clone(), signer.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        assert_eq!(stage.served(agent).await, Some(real.clone()));
-        // By its content alone this would be a change of class low.
-        let forgery = forged(&real, "version", json!("1.0.1"));
-        stage.look(DOMAIN, Answer::Signed(forgery.clone(), signer.found())).await;
-        assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        assert_eq!(stage.served(agent).await, None);
-        assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
-
-        let [real, forgery] = [real, forgery].map(|bytes| a2a_card::digest(&bytes));
-        assert!(has(&findings(&stage, agent, Some(&forgery)).await, "signature.invalid", "error"));
-        assert!(!has(&findings(&stage, agent, Some(&real)).await, "signature.invalid", "error"));
-        let query = |digest: &str| FindingsQuery { version: Some(digest.to_owned()) };
-        let name = agent.to_string();
-        let missing = agent_findings(&stage.app, &stage.admin, &name, &query("sha256:no")).await;
-        assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
-
-        let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
-        assert_eq!((diff.from.as_str(), diff.to.as_str()), (real.as_str(), forgery.as_str()));
-        assert_eq!(diff.change_class, ChangeClass::Critical);
-        assert_eq!(diff.changes[0].pointer, "/signatures");
-        assert!(diff.changes[0].reason.contains("invalid"), "{diff:?}");
-        assert!(diff.changes.iter().all(|change| !change.reason.contains("same keys")), "{diff:?}");
-
-        let detail = in_review(&stage, agent).await;
-        assert_eq!(detail.review.change_class, Some(ChangeClass::Critical));
-        assert_eq!(detail.review.signature_verdict.state, Invalid);
-        let [one] = &detail.review.signature_verdict.signatures[..] else { panic!("{detail:?}") };
-        assert!(one.reason.contains("does not match"), "{one:?}");
-        assert_eq!(one.key_from.as_deref(), Some(JKU), "the key that it names is there");
-        assert!(detail.findings.iter().any(|finding| finding.rule == "signature.invalid"));
-        assert_eq!(detail.diff, Some(diff));
-        assert!(detail.card_text.unwrap().contains("1.0.1"));
-        assert_eq!(detail.interfaces[0].url, "https://endpoint.example.net/a2a/v1");
-        assert!(!detail.security.is_empty() && !detail.auth.is_empty());
-        assert_eq!(detail.domain_proofs.state, "verified");
-        assert_eq!(detail.domain_proofs.proofs[0].method, "operator");
-        stage.index_equals_database().await;
-    }
-
-    /// Whoever can keep the keys away gains nothing: the keys known of the same place still judge, and what was
-    /// approved while nobody knew the key is withheld once its signature is found invalid.
-    async fn keys_that_are_away_help_no_forger(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        stage.register(DOMAIN).await;
-        vouch(&stage).await;
-        let real = signer.sign(&card("Signed", "Vouched for"));
-        stage.look(DOMAIN, Answer::Signed(real.clone(), signer.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        let forgery = forged(&real, "version", json!("1.0.1"));
-        stage.look(DOMAIN, Answer::Signed(forgery.clone(), away(&signer))).await;
-        assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
-        assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        // Nor does it help to take the key out of the set.
-        stage.look(DOMAIN, Answer::Signed(forged(&real, "version", json!("1.0.2")), Signer::new(JKU).found_as("k2"))).await;
-        assert_eq!(states(&stage, agent).await[0], Unknown);
-        assert_eq!(stage.served(agent).await, None);
-        assert_eq!(stage.open_review(agent).await.unwrap().change_class, Some(ChangeClass::Critical));
-        // The approved version loses its key along with it, and was vouched for all the same: nothing is waved
-        // through because both are unknown now.
-        derive_again(&stage.app).await.unwrap();
-        assert_eq!(states(&stage, agent).await, [Unknown, Unknown, Unknown]);
-        key_enrol(&stage.app, &stage.admin, DOMAIN, "k9", &Signer::new(JKU).jwk()).await.unwrap();
-        stage.look(DOMAIN, Answer::Signed(forged(&real, "version", json!("1.0.3")), Signer::new(JKU).found_as("k2"))).await;
-        assert_eq!(stage.served(agent).await, None);
-        assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &DiffQuery::default()).await.unwrap();
-        assert_eq!(diff.change_class, ChangeClass::Critical);
-
-        let late = "late.agents-test.com";
-        stage.register(late).await;
-        stage.look(late, Answer::Signed(forgery.clone(), away(&signer))).await;
-        let agent = stage.agent(late).await.id;
-        stage.approve(agent).await;
-        assert_eq!(stage.served(agent).await, Some(forgery.clone()));
-        assert_eq!(states(&stage, agent).await, [Unknown]);
-        stage.look(late, Answer::Signed(forgery, signer.found())).await;
-        assert_eq!(of_versions(&stage, agent).await[0].state, Invalid);
-        assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        assert_eq!(stage.served(agent).await, None);
-        stage.index_equals_database().await;
-    }
-
-    /// A name that the key set does not have is said, and one that leaves the set takes the verdict of every kept
-    /// version along.
-    async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        stage.register(DOMAIN).await;
-        let first = signer.sign(&card("Signed", "Vouched for"));
-        stage.look(DOMAIN, Answer::Signed(first, signer.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        stage.approve(agent).await;
-        let second = signer.sign(&card("Signed", "Vouched for again"));
-        stage.look(DOMAIN, Answer::Signed(second.clone(), signer.found())).await;
-        stage.approve(agent).await;
-        assert_eq!(states(&stage, agent).await, [Untrusted, Untrusted]);
-
-        let other = Signer::new(JKU).found_as("k2");
-        stage.look(DOMAIN, Answer::Signed(second, other)).await;
-        derive_again(&stage.app).await.unwrap();
-        let verdicts = of_versions(&stage, agent).await;
-        assert_eq!(verdicts.len(), 2);
-        for verdict in verdicts {
-            assert_eq!(verdict.state, Unknown);
-            for said in [JKU, "`k1`", "it has k2"] {
-                assert!(verdict.reason.contains(said), "{said}: {}", verdict.reason);
-            }
-        }
-        assert!(has(&findings(&stage, agent, None).await, "signature.unknown_kid", "warning"));
-        stage.index_equals_database().await;
-    }
-
-    /// Enrolling the key of another house judges every kept version anew, whatever went before; no error is left, and
-    /// what waited for that is decided. Withdrawing it does the same.
-    async fn an_enrolled_key_judges_what_is_kept(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new("https://keys.example.net/keys.json");
-        stage.register(DOMAIN).await;
-        vouch(&stage).await;
-        let first = signer.sign(&card("Signed", "By another house"));
-        stage.look(DOMAIN, Answer::Signed(first, foreign(&signer))).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        stage.approve(agent).await;
-        let second = signer.sign(&card("Signed", "By another house, once more"));
-        stage.look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer))).await;
-        assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
-        for version in stage.versions(agent).await {
-            assert!(version.has_error);
-            assert!(has(&findings(&stage, agent, Some(&version.digest)).await, "signature.foreign_keys", "error"));
-        }
-
-        enrol(&stage, &signer).await;
-        let verdicts = of_versions(&stage, agent).await;
-        assert_eq!(verdicts.len(), 2);
-        for verdict in &verdicts {
-            assert_eq!(verdict.state, Valid, "{verdict:?}");
-            assert_eq!(verdict.signatures[0].key_from.as_deref(), Some("enrolled"));
-        }
-        for version in stage.versions(agent).await {
-            assert!(!version.has_error, "{}", version.findings);
-        }
-        // The fetch that follows finds the same, and no other version.
-        stage.look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer))).await;
-        assert_eq!(of_versions(&stage, agent).await, verdicts);
-
-        key_withdraw(&stage.app, &stage.admin, DOMAIN, "k1").await.unwrap();
-        assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
-        stage.look(DOMAIN, Answer::Signed(second, foreign(&signer))).await;
-        assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
-        stage.index_equals_database().await;
-    }
-
-    /// A first card that only the missing key kept from being approved is approved with it; and a served card whose
-    /// signature an enrolled key shows to be invalid is withheld.
-    async fn an_enrolled_key_decides(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new("https://keys.example.net/keys.json");
-        stage.register(DOMAIN).await;
-        vouch(&stage).await;
-        let bytes = signer.sign(&card("Signed", "By another house"));
-        stage.look(DOMAIN, Answer::Signed(bytes.clone(), foreign(&signer))).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        assert_eq!(stage.served(agent).await, None);
-        enrol(&stage, &signer).await;
-        assert_eq!(stage.served(agent).await, Some(bytes.clone()));
-        assert!(stage.open_review(agent).await.is_none());
-
-        // Another key of that name: what it was thought to have signed it has not.
-        enrol(&stage, &Signer::new(JKU)).await;
-        assert_eq!(states(&stage, agent).await, [Invalid]);
-        assert_eq!(stage.holds(agent).await, ["critical_change"]);
-        assert_eq!(stage.served(agent).await, None);
-        stage.approve(agent).await;
-        assert_eq!(stage.served(agent).await, Some(bytes), "a person has seen it");
-        stage.index_equals_database().await;
-    }
-
-    /// An older build let rules admit what is invalid: that is withheld once it is derived again, and what a person
-    /// approved so is not.
-    async fn what_an_older_build_admitted_is_withheld(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let bytes = forged(&signer.sign(&card("Signed", "Once")), "description", json!("Changed since"));
-        let mut agents = Vec::new();
-        for (name, vouched) in [("rule", true), ("person", false)] {
-            let domain = format!("{name}.agents-test.com");
-            stage.register(&domain).await;
-            if vouched {
-                let vouch = Vouch { reason: "known people".into(), account: None };
-                domain_vouch(&stage.app, &stage.admin, &domain, &vouch).await.unwrap();
-            }
-            stage.look(&domain, Answer::Signed(bytes.clone(), away(&signer))).await;
+            })
+            .await;
+        for (number, approve) in [false, true].into_iter().enumerate() {
+            let domain = format!("d{place}{number}.agents-test.com");
+            let what = Registration {
+                domain: Some(domain.clone()),
+                approve,
+                ..Registration::default()
+            };
+            register(&stage.app, &stage.admin, &what).await.unwrap();
+            let vouch = Vouch {
+                reason: "known people".into(),
+                account: None,
+            };
+            domain_vouch(&stage.app, &stage.admin, &domain, &vouch)
+                .await
+                .unwrap();
+            let signer = Signer::new(JKU);
+            let bytes = forged(
+                &signer.sign(&card("Signed", "Once")),
+                "description",
+                json!("Changed since"),
+            );
+            stage
+                .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+                .await;
             let agent = stage.agent(&domain).await.id;
-            if !vouched {
-                stage.approve(agent).await;
-            }
+            assert_eq!(
+                stage.served(agent).await,
+                None,
+                "{name}, approve: {approve}"
+            );
+            assert_eq!(of_agent(&stage, agent).await.state, Invalid);
+            assert!(
+                has(
+                    &findings(&stage, agent, None).await,
+                    "signature.invalid",
+                    "error"
+                ),
+                "{name}"
+            );
+            stage.approve(agent).await;
             assert_eq!(stage.served(agent).await, Some(bytes.clone()), "{name}");
-            agents.push(agent);
+            stage
+                .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+                .await;
+            assert_eq!(
+                stage.served(agent).await,
+                Some(bytes),
+                "{name}: a person has decided on just this"
+            );
         }
-        let keys = String::from_utf8(signer.found().answer.unwrap()).unwrap();
-        crate::ingest::derivation::age(&stage, version::ActiveModel {
+    }
+    stage.index_equals_database().await;
+}
+
+/// A forged card that keeps the signatures of the real one: held at once, and every view of the version in question
+/// says so, while the real one keeps its own verdict and findings.
+async fn a_forgery_shows_in_every_view(url: &str) {
+    let (stage, signer, real, agent) = vouched_for(url).await;
+    assert_eq!(stage.served(agent).await, Some(real.clone()));
+    // By its content alone this would be a change of class low.
+    let forgery = forged(&real, "version", json!("1.0.1"));
+    stage
+        .look(DOMAIN, Answer::Signed(forgery.clone(), signer.found()))
+        .await;
+    assert_eq!(stage.holds(agent).await, ["critical_change"]);
+    assert_eq!(stage.served(agent).await, None);
+    assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
+
+    let [real, forgery] = [real, forgery].map(|bytes| a2a_card::digest(&bytes));
+    assert!(has(
+        &findings(&stage, agent, Some(&forgery)).await,
+        "signature.invalid",
+        "error"
+    ));
+    assert!(!has(
+        &findings(&stage, agent, Some(&real)).await,
+        "signature.invalid",
+        "error"
+    ));
+    let query = |digest: &str| FindingsQuery {
+        version: Some(digest.to_owned()),
+    };
+    let name = agent.to_string();
+    let missing = agent_findings(&stage.app, &stage.admin, &name, &query("sha256:no")).await;
+    assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
+
+    let diff = agent_diff(
+        &stage.app,
+        &stage.admin,
+        &agent.to_string(),
+        &DiffQuery::default(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        (diff.from.as_str(), diff.to.as_str()),
+        (real.as_str(), forgery.as_str())
+    );
+    assert_eq!(diff.change_class, ChangeClass::Critical);
+    assert_eq!(diff.changes[0].pointer, "/signatures");
+    assert!(diff.changes[0].reason.contains("invalid"), "{diff:?}");
+    assert!(
+        diff.changes
+            .iter()
+            .all(|change| !change.reason.contains("same keys")),
+        "{diff:?}"
+    );
+
+    let detail = in_review(&stage, agent).await;
+    assert_eq!(detail.review.change_class, Some(ChangeClass::Critical));
+    assert_eq!(detail.review.signature_verdict.state, Invalid);
+    let [one] = &detail.review.signature_verdict.signatures[..] else {
+        panic!("{detail:?}")
+    };
+    assert!(one.reason.contains("does not match"), "{one:?}");
+    assert_eq!(
+        one.key_from.as_deref(),
+        Some(JKU),
+        "the key that it names is there"
+    );
+    assert!(
+        detail
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "signature.invalid")
+    );
+    assert_eq!(detail.diff, Some(diff));
+    assert!(detail.card_text.unwrap().contains("1.0.1"));
+    assert_eq!(
+        detail.interfaces[0].url,
+        "https://endpoint.example.net/a2a/v1"
+    );
+    assert!(!detail.security.is_empty() && !detail.auth.is_empty());
+    assert_eq!(detail.domain_proofs.state, "verified");
+    assert_eq!(detail.domain_proofs.proofs[0].method, "operator");
+    stage.index_equals_database().await;
+}
+
+/// Whoever can keep the keys away gains nothing: the keys known of the same place still judge, and what was
+/// approved while nobody knew the key is withheld once its signature is found invalid.
+async fn keys_that_are_away_help_no_forger(url: &str) {
+    let (stage, signer, real, agent) = vouched_for(url).await;
+    let forgery = forged(&real, "version", json!("1.0.1"));
+    stage
+        .look(DOMAIN, Answer::Signed(forgery.clone(), away(&signer)))
+        .await;
+    assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
+    assert_eq!(stage.holds(agent).await, ["critical_change"]);
+    // Nor does it help to take the key out of the set.
+    stage
+        .look(
+            DOMAIN,
+            Answer::Signed(
+                forged(&real, "version", json!("1.0.2")),
+                Signer::new(JKU).found_as("k2"),
+            ),
+        )
+        .await;
+    assert_eq!(states(&stage, agent).await[0], Unknown);
+    assert_eq!(stage.served(agent).await, None);
+    assert_eq!(
+        stage.open_review(agent).await.unwrap().change_class,
+        Some(ChangeClass::Critical)
+    );
+    // The approved version loses its key along with it, and was vouched for all the same: nothing is waved
+    // through because both are unknown now.
+    derive_again(&stage.app).await.unwrap();
+    assert_eq!(states(&stage, agent).await, [Unknown, Unknown, Unknown]);
+    key_enrol(
+        &stage.app,
+        &stage.admin,
+        DOMAIN,
+        "k9",
+        &Signer::new(JKU).jwk(),
+    )
+    .await
+    .unwrap();
+    stage
+        .look(
+            DOMAIN,
+            Answer::Signed(
+                forged(&real, "version", json!("1.0.3")),
+                Signer::new(JKU).found_as("k2"),
+            ),
+        )
+        .await;
+    assert_eq!(stage.served(agent).await, None);
+    assert_eq!(stage.holds(agent).await, ["critical_change"]);
+    let diff = agent_diff(
+        &stage.app,
+        &stage.admin,
+        &agent.to_string(),
+        &DiffQuery::default(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(diff.change_class, ChangeClass::Critical);
+
+    let late = "late.agents-test.com";
+    stage.register(late).await;
+    stage
+        .look(late, Answer::Signed(forgery.clone(), away(&signer)))
+        .await;
+    let agent = stage.agent(late).await.id;
+    stage.approve(agent).await;
+    assert_eq!(stage.served(agent).await, Some(forgery.clone()));
+    assert_eq!(states(&stage, agent).await, [Unknown]);
+    stage
+        .look(late, Answer::Signed(forgery, signer.found()))
+        .await;
+    assert_eq!(of_versions(&stage, agent).await[0].state, Invalid);
+    assert_eq!(stage.holds(agent).await, ["critical_change"]);
+    assert_eq!(stage.served(agent).await, None);
+    stage.index_equals_database().await;
+}
+
+/// A name that the key set does not have is said, and one that leaves the set takes the verdict of every kept
+/// version along.
+async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    stage.register(DOMAIN).await;
+    let first = signer.sign(&card("Signed", "Vouched for"));
+    stage
+        .look(DOMAIN, Answer::Signed(first, signer.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    stage.approve(agent).await;
+    let second = signer.sign(&card("Signed", "Vouched for again"));
+    stage
+        .look(DOMAIN, Answer::Signed(second.clone(), signer.found()))
+        .await;
+    stage.approve(agent).await;
+    assert_eq!(states(&stage, agent).await, [Untrusted, Untrusted]);
+
+    let other = Signer::new(JKU).found_as("k2");
+    stage.look(DOMAIN, Answer::Signed(second, other)).await;
+    derive_again(&stage.app).await.unwrap();
+    let verdicts = of_versions(&stage, agent).await;
+    assert_eq!(verdicts.len(), 2);
+    for verdict in verdicts {
+        assert_eq!(verdict.state, Unknown);
+        for said in [JKU, "`k1`", "it has k2"] {
+            assert!(verdict.reason.contains(said), "{said}: {}", verdict.reason);
+        }
+    }
+    assert!(has(
+        &findings(&stage, agent, None).await,
+        "signature.unknown_kid",
+        "warning"
+    ));
+    stage.index_equals_database().await;
+}
+
+/// An older build let rules admit what is invalid: that is withheld once it is derived again, and what a person
+/// approved so is not.
+async fn what_an_older_build_admitted_is_withheld(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let bytes = forged(
+        &signer.sign(&card("Signed", "Once")),
+        "description",
+        json!("Changed since"),
+    );
+    let mut agents = Vec::new();
+    for (name, vouched) in [("rule", true), ("person", false)] {
+        let domain = format!("{name}.agents-test.com");
+        stage.register(&domain).await;
+        if vouched {
+            let vouch = Vouch {
+                reason: "known people".into(),
+                account: None,
+            };
+            domain_vouch(&stage.app, &stage.admin, &domain, &vouch)
+                .await
+                .unwrap();
+        }
+        stage
+            .look(&domain, Answer::Signed(bytes.clone(), away(&signer)))
+            .await;
+        let agent = stage.agent(&domain).await.id;
+        if !vouched {
+            stage.approve(agent).await;
+        }
+        assert_eq!(stage.served(agent).await, Some(bytes.clone()), "{name}");
+        agents.push(agent);
+    }
+    let keys = String::from_utf8(signer.found().answer.unwrap()).unwrap();
+    crate::ingest::derivation::age(
+        &stage,
+        version::ActiveModel {
             signature: Set(SignatureState::Invalid.into()),
             key_sets: Set(json!([{"url": JKU, "keys": keys}]).to_string()),
             ..Default::default()
-        }).await;
-        assert_eq!(derive_again(&stage.app).await.unwrap(), 2);
-        assert_eq!(stage.served(agents[0]).await, None);
-        assert_eq!(stage.holds(agents[0]).await, ["critical_change"]);
-        assert_eq!(in_review(&stage, agents[0]).await.review.signature_verdict.state, Invalid);
-        assert_eq!(stage.served(agents[1]).await, Some(bytes.clone()));
-        stage.approve(agents[0]).await;
-        assert_eq!(stage.served(agents[0]).await, Some(bytes));
-        stage.index_equals_database().await;
-    }
+        },
+    )
+    .await;
+    assert_eq!(derive_again(&stage.app).await.unwrap(), 2);
+    assert_eq!(stage.served(agents[0]).await, None);
+    assert_eq!(stage.holds(agents[0]).await, ["critical_change"]);
+    assert_eq!(
+        in_review(&stage, agents[0])
+            .await
+            .review
+            .signature_verdict
+            .state,
+        Invalid
+    );
+    assert_eq!(stage.served(agents[1]).await, Some(bytes.clone()));
+    stage.approve(agents[0]).await;
+    assert_eq!(stage.served(agents[0]).await, Some(bytes));
+    stage.index_equals_database().await;
+}
 
-    /// What was rejected for a broken signature is decided on anew when a key shows that it is none.
-    async fn a_mended_signature_is_decided_on_anew(url: &str) {
-        let stage = Stage::new(url).await;
-        let [signer, wrong] = [Signer::new(JKU), Signer::new(JKU)];
-        stage.register(DOMAIN).await;
-        let bytes = signer.sign(&card("Signed", "With another key of that name"));
-        stage.look(DOMAIN, Answer::Signed(bytes.clone(), wrong.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        assert_eq!(states(&stage, agent).await, [Invalid]);
-        stage.reject(agent).await;
-        assert!(stage.open_review(agent).await.is_none());
-        enrol(&stage, &signer).await;
-        assert_eq!(of_agent(&stage, agent).await.state, Valid);
-        assert!(stage.open_review(agent).await.is_some(), "it waits again");
-        vouch(&stage).await;
-        assert_eq!(stage.served(agent).await, Some(bytes));
-        stage.index_equals_database().await;
-    }
-
-    /// A first signature is a small change where its key is bound to the domain, and one to look at where it is not;
-    /// a broken one is never small.
-    async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let plain = card("Signed", "At last");
-        for (name, enrolled, broken) in [("bound", true, false), ("unbound", false, false), ("broken", true, true)] {
-            let domain = format!("{name}.agents-test.com");
-            let agent = stage.publish_approved(&domain, &plain).await.id;
-            if enrolled {
-                key_enrol(&stage.app, &stage.admin, &domain, "k1", &signer.jwk()).await.unwrap();
-            }
-            let signed = match broken {
-                false => signer.sign(&plain),
-                true => forged(&signer.sign(&card("Signed", "Otherwise")), "description", json!("At last")),
-            };
-            stage.look(&domain, Answer::Signed(signed.clone(), signer.found())).await;
-            let query = DiffQuery { from: Some(a2a_card::digest(&plain)), to: None };
-            let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &query).await.unwrap();
-            if name == "bound" {
-                assert_eq!(diff.change_class, ChangeClass::Low, "{diff:?}");
-                assert_eq!(stage.served(agent).await, Some(signed));
-                assert!(stage.open_review(agent).await.is_none());
-            } else {
-                assert_eq!(diff.change_class, ChangeClass::High, "{name}: {diff:?}");
-                assert_eq!(stage.served(agent).await, Some(plain.clone()), "{name}");
-                let query = FindingsQuery { version: Some(a2a_card::digest(&signed)) };
-                let unseen = agent_findings(&stage.app, &Caller::default(), &agent.to_string(), &query).await;
-                assert_eq!(unseen.unwrap_err().kind, ErrorKind::NotFound, "{name}: nobody has approved it");
-                assert_eq!(stage.open_review(agent).await.unwrap().change_class, Some(ChangeClass::High));
-            }
+/// A first signature is a small change where its key is bound to the domain, and one to look at where it is not;
+/// a broken one is never small.
+async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let plain = card("Signed", "At last");
+    for (name, enrolled, broken) in [
+        ("bound", true, false),
+        ("unbound", false, false),
+        ("broken", true, true),
+    ] {
+        let domain = format!("{name}.agents-test.com");
+        let agent = stage.publish_approved(&domain, &plain).await.id;
+        if enrolled {
+            key_enrol(&stage.app, &stage.admin, &domain, "k1", &signer.jwk())
+                .await
+                .unwrap();
         }
-        stage.index_equals_database().await;
-    }
-
-    /// Agents are found and counted by what their signatures are worth, and the index follows a key that is enrolled.
-    async fn verdicts_are_searched(url: &str) {
-        let stage = Stage::new(url).await;
-        let signer = Signer::new(JKU);
-        let plain = stage.publish_approved("plain.agents-test.com", &card("Plain", "By nobody")).await.id;
-        stage.register(DOMAIN).await;
-        stage.look(DOMAIN, Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found())).await;
-        let signed = stage.agent(DOMAIN).await.id;
-        stage.approve(signed).await;
-        stage.index_equals_database().await;
-        let found = async |states: &[&str]| {
-            let query = SearchQuery {
-                signature: states.iter().map(|state| (*state).to_owned()).collect(),
-                facets: vec!["signature".into()],
-                ..SearchQuery::default()
+        let signed = match broken {
+            false => signer.sign(&plain),
+            true => forged(
+                &signer.sign(&card("Signed", "Otherwise")),
+                "description",
+                json!("At last"),
+            ),
+        };
+        stage
+            .look(&domain, Answer::Signed(signed.clone(), signer.found()))
+            .await;
+        let query = DiffQuery {
+            from: Some(a2a_card::digest(&plain)),
+            to: None,
+        };
+        let diff = agent_diff(&stage.app, &stage.admin, &agent.to_string(), &query)
+            .await
+            .unwrap();
+        if name == "bound" {
+            assert_eq!(diff.change_class, ChangeClass::Low, "{diff:?}");
+            assert_eq!(stage.served(agent).await, Some(signed));
+            assert!(stage.open_review(agent).await.is_none());
+        } else {
+            assert_eq!(diff.change_class, ChangeClass::High, "{name}: {diff:?}");
+            assert_eq!(stage.served(agent).await, Some(plain.clone()), "{name}");
+            let query = FindingsQuery {
+                version: Some(a2a_card::digest(&signed)),
             };
-            let list = stage.found(&Caller::default(), &query).await;
-            let mut ids: Vec<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
-            ids.sort_unstable();
-            let facet = list.facets["signature"].values.iter();
-            let mut counted: Vec<(String, u64)> = facet.map(|one| (one.value.clone(), one.count)).collect();
-            counted.sort();
-            (ids, counted)
-        };
-        let both = |first: &str| vec![(first.to_owned(), 1), ("untrusted".to_owned(), 1)];
-        assert_eq!(found(&["untrusted"]).await.0, [signed]);
-        assert_eq!(found(&["unsigned"]).await.0, [plain]);
-        assert!(found(&["valid"]).await.0.is_empty());
-        assert_eq!(found(&[]).await.1, both("unsigned"));
-        let mut all = vec![plain, signed];
-        all.sort_unstable();
-        assert_eq!(found(&["unsigned", "untrusted"]).await.0, all);
-        enrol(&stage, &signer).await;
-        stage.settle().await;
-        assert_eq!(found(&["valid"]).await.0, [signed]);
-        let wrong = SearchQuery { signature: vec!["good".into()], ..SearchQuery::default() };
-        let refused = search(&stage.app, &Caller::default(), &wrong).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Invalid);
-    }
-
-    /// Cards that a public SDK has signed, and one that was changed afterwards.
-    async fn cards_of_an_sdk_are_judged(url: &str) {
-        let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = std::env::var_os("A2A_REGISTRY_SHARED")
-            .map_or_else(|| package.join("../../shared"), Into::into)
-            .join("signed");
-        let Ok(keys) = std::fs::read(folder.join("jwks.json")) else {
-            eprintln!("SKIPPED: {} has no signed cards", folder.display());
-            return;
-        };
-        let stage = Stage::new(url).await;
-        for (name, state) in [
-            ("py1-signed", Untrusted),
-            ("py03-signed", Untrusted),
-            ("py1-tampered", Invalid),
-        ] {
-            let bytes = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
-            let card = a2a_card::parse(&bytes).unwrap().card;
-            let jku = a2a_card::signature_entries(&card)[0].jku.clone().unwrap_or_default();
-            let found = FetchedKeySet { url: jku, foreign: false, answer: Ok(keys.clone()) };
-            let domain = format!("{name}.agents-test.com");
-            stage.register(&domain).await;
-            stage.look(&domain, Answer::Signed(bytes, found)).await;
-            let agent = stage.agent(&domain).await.id;
-            let verdict = of_agent(&stage, agent).await;
-            assert_eq!(verdict.state, state, "{name}: {verdict:?}");
-            assert_eq!(verdict.signatures[0].kid.as_deref(), Some("zoo-es256"), "{name}");
-            assert_eq!(verdict.signatures[0].alg.as_deref(), Some("ES256"), "{name}");
+            let unseen =
+                agent_findings(&stage.app, &Caller::default(), &agent.to_string(), &query).await;
+            assert_eq!(
+                unseen.unwrap_err().kind,
+                ErrorKind::NotFound,
+                "{name}: nobody has approved it"
+            );
+            assert_eq!(
+                stage.open_review(agent).await.unwrap().change_class,
+                Some(ChangeClass::High)
+            );
         }
+    }
+    stage.index_equals_database().await;
+}
+
+/// Agents are found and counted by what their signatures are worth, and the index follows a key that is enrolled.
+async fn verdicts_are_searched(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new(JKU);
+    let plain = stage
+        .publish_approved("plain.agents-test.com", &card("Plain", "By nobody"))
+        .await
+        .id;
+    stage.register(DOMAIN).await;
+    stage
+        .look(
+            DOMAIN,
+            Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
+        )
+        .await;
+    let signed = stage.agent(DOMAIN).await.id;
+    stage.approve(signed).await;
+    stage.index_equals_database().await;
+    let found = async |states: &[&str]| {
+        let query = SearchQuery {
+            signature: states.iter().map(|state| (*state).to_owned()).collect(),
+            facets: vec!["signature".into()],
+            ..SearchQuery::default()
+        };
+        let list = stage.found(&Caller::default(), &query).await;
+        let mut ids: Vec<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
+        ids.sort_unstable();
+        let facet = list.facets["signature"].values.iter();
+        let mut counted: Vec<(String, u64)> =
+            facet.map(|one| (one.value.clone(), one.count)).collect();
+        counted.sort();
+        (ids, counted)
+    };
+    let both = |first: &str| vec![(first.to_owned(), 1), ("untrusted".to_owned(), 1)];
+    assert_eq!(found(&["untrusted"]).await.0, [signed]);
+    assert_eq!(found(&["unsigned"]).await.0, [plain]);
+    assert!(found(&["valid"]).await.0.is_empty());
+    assert_eq!(found(&[]).await.1, both("unsigned"));
+    let mut all = vec![plain, signed];
+    all.sort_unstable();
+    assert_eq!(found(&["unsigned", "untrusted"]).await.0, all);
+    enrol(&stage, &signer).await;
+    stage.settle().await;
+    assert_eq!(found(&["valid"]).await.0, [signed]);
+    let wrong = SearchQuery {
+        signature: vec!["good".into()],
+        ..SearchQuery::default()
+    };
+    let refused = search(&stage.app, &Caller::default(), &wrong)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid);
+}
+
+/// Cards that a public SDK has signed, and one that was changed afterwards.
+async fn cards_of_an_sdk_are_judged(url: &str) {
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::var_os("A2A_REGISTRY_SHARED")
+        .map_or_else(|| package.join("../../shared"), Into::into)
+        .join("signed");
+    let Ok(keys) = std::fs::read(folder.join("jwks.json")) else {
+        eprintln!("SKIPPED: {} has no signed cards", folder.display());
+        return;
+    };
+    let stage = Stage::new(url).await;
+    for (name, state) in [
+        ("py1-signed", Untrusted),
+        ("py03-signed", Untrusted),
+        ("py1-tampered", Invalid),
+    ] {
+        let bytes = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
+        let card = a2a_card::parse(&bytes).unwrap().card;
+        let jku = a2a_card::signature_entries(&card)[0]
+            .jku
+            .clone()
+            .unwrap_or_default();
+        let found = FetchedKeySet {
+            url: jku,
+            foreign: false,
+            answer: Ok(keys.clone()),
+        };
+        let domain = format!("{name}.agents-test.com");
+        stage.register(&domain).await;
+        stage.look(&domain, Answer::Signed(bytes, found)).await;
+        let agent = stage.agent(&domain).await.id;
+        let verdict = of_agent(&stage, agent).await;
+        assert_eq!(verdict.state, state, "{name}: {verdict:?}");
+        assert_eq!(
+            verdict.signatures[0].kid.as_deref(),
+            Some("zoo-es256"),
+            "{name}"
+        );
+        assert_eq!(
+            verdict.signatures[0].alg.as_deref(),
+            Some("ES256"),
+            "{name}"
+        );
     }
 }

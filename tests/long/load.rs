@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::generator::Generator;
+use crate::support::api::{Answer, Api};
 use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Answer, Api};
 
 /// What is asked, in turn.
 pub const KINDS: [&str; 8] = [

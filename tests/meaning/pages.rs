@@ -6,15 +6,10 @@ use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
 use uuid::Uuid;
 
-use super::Scripted;
-use super::finish;
-use super::ids;
-use super::open;
-use super::patient;
+use super::{Scripted, finish, ids, open, patient};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Stage, card};
 
 /// Agents that are there from the beginning.
 const LATE: std::ops::Range<usize> = 1..6;
@@ -63,24 +58,26 @@ async fn rest(stages: &[&Stage], first: &AgentList) -> Vec<Uuid> {
     seen
 }
 
-both_databases! {
-    /// A vector that comes between two first pages moves nothing on the pages behind the first of them, though both have
-    /// applied the same events.
-    async fn a_vector_that_comes_later_moves_no_page(url: &str) {
-        let stage = patient(url).await;
-        let late = banks(&stage, LATE).await;
-        let encoder = Scripted::new("first", 0);
-        let mut embedding = open(&stage, &encoder).await;
-        finish(&stage, &mut embedding).await;
-        let [best] = banks(&stage, 0..1).await[..] else { panic!() };
-        let before = page(&stage, None).await;
-        assert_eq!((ids(&before), before.total), (late[..2].to_vec(), 5));
-        finish(&stage, &mut embedding).await;
-        let after = page(&stage, None).await;
-        assert_eq!((ids(&after), after.total), (vec![best, late[0]], 6));
-        assert_eq!(rest(&[&stage], &before).await, late);
-        assert_eq!(rest(&[&stage], &after).await, [vec![best], late].concat());
-    }
+both_databases!(a_vector_that_comes_later_moves_no_page);
+
+/// A vector that comes between two first pages moves nothing on the pages behind the first of them, though both have
+/// applied the same events.
+async fn a_vector_that_comes_later_moves_no_page(url: &str) {
+    let stage = patient(url).await;
+    let late = banks(&stage, LATE).await;
+    let encoder = Scripted::new("first", 0);
+    let mut embedding = open(&stage, &encoder).await;
+    finish(&stage, &mut embedding).await;
+    let [best] = banks(&stage, 0..1).await[..] else {
+        panic!()
+    };
+    let before = page(&stage, None).await;
+    assert_eq!((ids(&before), before.total), (late[..2].to_vec(), 5));
+    finish(&stage, &mut embedding).await;
+    let after = page(&stage, None).await;
+    assert_eq!((ids(&after), after.total), (vec![best, late[0]], 6));
+    assert_eq!(rest(&[&stage], &before).await, late);
+    assert_eq!(rest(&[&stage], &after).await, [vec![best], late].concat());
 }
 
 /// A process goes on in another's order where both hold the same vectors, and takes no place in another's order for one

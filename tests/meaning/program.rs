@@ -4,13 +4,13 @@ use std::path::Path;
 
 use a2a_registry_api::AgentList;
 use serde_json::Value;
-use tempfile::TempDir;
 
+use crate::support::api::Api;
 use crate::support::origin::{Origin, Reply};
-use crate::support::program::{Finished, Program, registry};
-use crate::support::served::{ended, text};
-use crate::support::serving::{ADMIN, Api, Setup, eventually};
+use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
+use crate::support::waiting::eventually;
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny");
 
@@ -18,6 +18,19 @@ async fn model(data: &Path, arguments: &[&str]) -> Finished {
     let mut command = registry(["model"]);
     command.args(arguments).arg("--data-dir").arg(data);
     Program::run(command).await
+}
+
+/// Registers two agents, and gives the origin of their cards.
+async fn bureau_and_wings(api: &Api) -> Origin {
+    let origin = Origin::start();
+    for (path, name, about) in [
+        ("/bank", "Bureau", "Currency exchange"),
+        ("/wings", "Wings", "Books flights"),
+    ] {
+        origin.answer(path, Reply::json(card(name, about)));
+        api.register(&origin.url(path)).await;
+    }
+    origin
 }
 
 /// The answer to a search in a mode, once the registry can give one.
@@ -33,10 +46,9 @@ async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
 
 #[tokio::test]
 async fn an_installed_model_is_searched_by() {
-    let folder = TempDir::new().unwrap();
-    let setup = Setup::new(folder.path())
+    let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
-        .argument("--approve-all");
+        .approve_all();
     let data = setup.data();
     let none = model(&data, &["status"]).await;
     assert!(
@@ -44,7 +56,7 @@ async fn an_installed_model_is_searched_by() {
             || text(&none.stdout).contains("model install"),
         "{none:?}"
     );
-    let bad = model(&data, &["install", folder.path().to_str().unwrap()]).await;
+    let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
     ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;
     assert_eq!(installed.status.code(), Some(0), "{installed:?}");
@@ -54,14 +66,7 @@ async fn an_installed_model_is_searched_by() {
     assert_eq!(told["models"][0]["agents"], Value::Null, "{told}");
 
     let serving = setup.start().await;
-    let origin = Origin::start();
-    for (path, name, about) in [
-        ("/bank", "Bureau", "Currency exchange"),
-        ("/wings", "Wings", "Books flights"),
-    ] {
-        origin.answer(path, Reply::json(card(name, about)));
-        serving.api.register(&origin.url(path)).await;
-    }
+    let _origin = bureau_and_wings(&serving.api).await;
     let meant = answered(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
     let told = serde_json::to_string(&meant.agents).unwrap();
     assert!(told.contains("similarity of the card"), "{told}");
@@ -142,19 +147,11 @@ async fn an_installed_model_is_searched_by() {
 /// A model that is installed beside a server takes effect in it.
 #[tokio::test]
 async fn a_model_installed_beside_a_server_is_searched_by() {
-    let folder = TempDir::new().unwrap();
-    let setup = Setup::new(folder.path())
+    let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
-        .argument("--approve-all");
+        .approve_all();
     let serving = setup.start().await;
-    let origin = Origin::start();
-    for (path, name, about) in [
-        ("/bank", "Bureau", "Currency exchange"),
-        ("/wings", "Wings", "Books flights"),
-    ] {
-        origin.answer(path, Reply::json(card(name, about)));
-        serving.api.register(&origin.url(path)).await;
-    }
+    let _origin = bureau_and_wings(&serving.api).await;
     // The server knows that there is none.
     serving.program.line("searches go by words").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
@@ -165,7 +162,7 @@ async fn a_model_installed_beside_a_server_is_searched_by() {
     serving.stop().await;
 
     // Where the configuration wants another one, that is said.
-    let off = folder.path().join("off.toml");
+    let off = setup.scratch().join("off.toml");
     std::fs::write(&off, "[search]\nmodel = \"off\"\n").unwrap();
     let again = model(
         &setup.data(),

@@ -8,19 +8,19 @@ use a2a_registry_store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
 };
 use a2a_registry_store::{Handle as _, events};
+use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ActiveModelTrait as _, ActiveValue::NotSet, ColumnTrait as _, EntityTrait as _};
-use sea_orm::{IntoActiveModel as _, QueryFilter as _};
+use sea_orm::{
+    ActiveModelTrait as _, ColumnTrait as _, EntityTrait as _, IntoActiveModel as _,
+    QueryFilter as _,
+};
 use serde_json::Value;
 use time::Duration;
 use uuid::Uuid;
 
-use super::DOMAIN;
-use super::House;
+use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 /// Makes an agent what the release before made of it: approved by that rule, with that name.
 async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
@@ -110,115 +110,149 @@ async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
         .unwrap()
 }
 
-both_databases! {
-    /// Submitters come from the events; what a rule has approved of a nomination waits again, what a person has stays;
-    /// both fall to L0, and their names are nobody's for ever. The owner's own stay as they were.
-    async fn what_was_taken_in_before_is_decided_anew(url: &str) {
-        let house = House::new(url).await;
-        let (owner, own) = house.proved().await;
-        let stranger = house.account("stranger").await;
-        let at = |path: &str| Registration {
-            card_url: Some(format!("https://{DOMAIN}{path}")),
-            ..Registration::default()
-        };
-        let app = &house.stage.app;
-        for (caller, path) in [(&stranger, "/rule.json"), (&stranger, "/person.json"), (&stranger, "/untold.json"), (&owner, "/own.json")] {
-            register(&app, caller, &at(path)).await.unwrap();
-        }
-        house.stage.advance(Duration::minutes(2));
-        house.stage.visit(|source| Answer::Card(card("Travel", &source.url))).await;
-        let all = house.stage.agents().await;
-        let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;
-        let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
-        let untold = of("/untold.json");
-        let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
-        as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
-        as_it_was(&house.stage, person, "person", &urn("given")).await;
-        let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
-        assert!(own_before.urn.is_some() && mine_before.urn.is_some());
-        forget(&house.stage).await;
-        // Nobody was told who registered this one.
-        let events = event::Entity::delete_many()
-            .filter(event::Column::Kind.eq("domain.registered"))
-            .filter(event::Column::Data.contains("/untold.json"))
-            .exec(house.stage.store.connection())
-            .await
-            .unwrap();
-        assert_eq!(events.rows_affected, 1);
-        // As if somebody else than they had submitted everything.
-        let submitter = house.stage.admin.account.as_ref().unwrap().id;
-        agent::Entity::update_many()
-            .col_expr(agent::Column::Submitter, Expr::value(submitter))
-            .exec(house.stage.store.connection())
-            .await
-            .unwrap();
+both_databases!(
+    what_was_taken_in_before_is_decided_anew,
+    what_nothing_feeds_keeps_its_name
+);
 
-        let House { stage, names } = house;
-        let before = seq(&stage).await;
-        let stage = stage.restart(|_| ()).await;
-        let strangers = Some(stranger.account.as_ref().unwrap().id);
-        let now = row(&stage, rule).await;
-        assert_eq!((now.lifecycle.text(), now.approved_version, &now.urn), ("pending", None, &None));
-        assert_eq!(now.submitter, strangers);
-        let now = row(&stage, person).await;
-        assert_eq!((now.lifecycle.text(), &now.urn, now.submitter), ("approved", &None, strangers));
-        // Whose event is gone is the domain's own account's, whom the proof then covers.
-        let now = row(&stage, untold).await;
-        assert_eq!(now.submitter, owner.account.as_ref().map(|account| account.id));
-        assert_eq!(now.lifecycle, Lifecycle::Approved);
-        let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
-        for (id, name) in [(rule, "stolen"), (person, "given")] {
-            let withdrawn = told(id, "agent.updated").await;
-            let withdrawn = withdrawn.iter().filter(|data| data["withdrawn"] == urn(name).as_str());
-            assert_eq!(withdrawn.count(), 1, "{name}");
-        }
-        for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
-            assert_eq!(told(id, "agent.returned").await.len(), returns);
-            let taken = told(id, "agent.updated").await;
-            let taken = taken.iter().filter(|data| data.get("withdrawn").is_some());
-            assert_eq!(taken.count(), usize::from(id == rule || id == person));
-        }
-        let level = async |id: Uuid| {
-            let shown = agent_show(&stage.app, &stage.admin, &id.to_string()).await.unwrap();
-            shown.hit.summary.trust.level.unwrap_or_default()
-        };
-        assert_eq!((level(rule).await, level(person).await), ("L0".into(), "L0".into()));
-        for (id, before) in [(own, &own_before), (mine, &mine_before)] {
-            let now = row(&stage, id).await;
-            assert_eq!((&now.lifecycle, &now.urn), (&before.lifecycle, &before.urn), "{}", before.slot);
-            assert_eq!(level(id).await, "L1", "{}", before.slot);
-        }
-        assert_eq!(stage.served(rule).await, None);
-        stage.index_equals_database().await;
-        // Once more changes nothing.
-        let stage = stage.restart(|_| ()).await;
-        let again = row(&stage, person).await;
-        assert_eq!((again.lifecycle.text(), again.urn), ("approved", None));
-
-        // The owner takes one over; the name that was taken back is not given out again.
-        let house = House { stage, names };
-        register(&house.stage.app, &owner, &at("/rule.json")).await.unwrap();
-        let named = row(&house.stage, rule).await;
-        assert_eq!(named.lifecycle, Lifecycle::Approved);
-        assert!(named.urn.is_some_and(|given| given != urn("stolen")));
-        let missing = agent_show(&house.stage.app, &house.stage.admin, &urn("stolen")).await;
-        assert!(missing.is_err());
-        house.stage.index_equals_database().await;
+/// Submitters come from the events; what a rule has approved of a nomination waits again, what a person has stays;
+/// both fall to L0, and their names are nobody's for ever. The owner's own stay as they were.
+async fn what_was_taken_in_before_is_decided_anew(url: &str) {
+    let house = House::new(url).await;
+    let (owner, own) = house.proved().await;
+    let stranger = house.account("stranger").await;
+    let at = |path: &str| Registration {
+        card_url: Some(format!("https://{DOMAIN}{path}")),
+        ..Registration::default()
+    };
+    let app = &house.stage.app;
+    for (caller, path) in [
+        (&stranger, "/rule.json"),
+        (&stranger, "/person.json"),
+        (&stranger, "/untold.json"),
+        (&owner, "/own.json"),
+    ] {
+        register(&app, caller, &at(path)).await.unwrap();
     }
-    /// An agent whose source has ended keeps its name: nothing says any more that it was not the domain's own.
-    async fn what_nothing_feeds_keeps_its_name(url: &str) {
-        let house = House::new(url).await;
-        let (_, own) = house.proved().await;
-        let before = row(&house.stage, own).await;
-        assert!(before.urn.is_some());
-        forget(&house.stage).await;
-        source::Entity::update_many()
-            .col_expr(source::Column::EndedAt, Expr::value(before.created_at))
-            .filter(source::Column::AgentId.eq(own))
-            .exec(house.stage.store.connection())
+    house.stage.advance(Duration::minutes(2));
+    house
+        .stage
+        .visit(|source| Answer::Card(card("Travel", &source.url)))
+        .await;
+    let all = house.stage.agents().await;
+    let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;
+    let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
+    let untold = of("/untold.json");
+    let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
+    as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
+    as_it_was(&house.stage, person, "person", &urn("given")).await;
+    let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
+    assert!(own_before.urn.is_some() && mine_before.urn.is_some());
+    forget(&house.stage).await;
+    // Nobody was told who registered this one.
+    let events = event::Entity::delete_many()
+        .filter(event::Column::Kind.eq("domain.registered"))
+        .filter(event::Column::Data.contains("/untold.json"))
+        .exec(house.stage.store.connection())
+        .await
+        .unwrap();
+    assert_eq!(events.rows_affected, 1);
+    // As if somebody else than they had submitted everything.
+    let submitter = house.stage.admin.account.as_ref().unwrap().id;
+    agent::Entity::update_many()
+        .col_expr(agent::Column::Submitter, Expr::value(submitter))
+        .exec(house.stage.store.connection())
+        .await
+        .unwrap();
+
+    let House { stage, names } = house;
+    let before = seq(&stage).await;
+    let stage = stage.restart(|_| ()).await;
+    let strangers = Some(stranger.account.as_ref().unwrap().id);
+    let now = row(&stage, rule).await;
+    assert_eq!(
+        (now.lifecycle.text(), now.approved_version, &now.urn),
+        ("pending", None, &None)
+    );
+    assert_eq!(now.submitter, strangers);
+    let now = row(&stage, person).await;
+    assert_eq!(
+        (now.lifecycle.text(), &now.urn, now.submitter),
+        ("approved", &None, strangers)
+    );
+    // Whose event is gone is the domain's own account's, whom the proof then covers.
+    let now = row(&stage, untold).await;
+    assert_eq!(
+        now.submitter,
+        owner.account.as_ref().map(|account| account.id)
+    );
+    assert_eq!(now.lifecycle, Lifecycle::Approved);
+    let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
+    for (id, name) in [(rule, "stolen"), (person, "given")] {
+        let withdrawn = told(id, "agent.updated").await;
+        let withdrawn = withdrawn
+            .iter()
+            .filter(|data| data["withdrawn"] == urn(name).as_str());
+        assert_eq!(withdrawn.count(), 1, "{name}");
+    }
+    for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
+        assert_eq!(told(id, "agent.returned").await.len(), returns);
+        let taken = told(id, "agent.updated").await;
+        let taken = taken.iter().filter(|data| data.get("withdrawn").is_some());
+        assert_eq!(taken.count(), usize::from(id == rule || id == person));
+    }
+    let level = async |id: Uuid| {
+        let shown = agent_show(&stage.app, &stage.admin, &id.to_string())
             .await
             .unwrap();
-        let stage = house.stage.restart(|_| ()).await;
-        assert_eq!(row(&stage, own).await.urn, before.urn);
+        shown.hit.summary.trust.level.unwrap_or_default()
+    };
+    assert_eq!(
+        (level(rule).await, level(person).await),
+        ("L0".into(), "L0".into())
+    );
+    for (id, before) in [(own, &own_before), (mine, &mine_before)] {
+        let now = row(&stage, id).await;
+        assert_eq!(
+            (&now.lifecycle, &now.urn),
+            (&before.lifecycle, &before.urn),
+            "{}",
+            before.slot
+        );
+        assert_eq!(level(id).await, "L1", "{}", before.slot);
     }
+    assert_eq!(stage.served(rule).await, None);
+    stage.index_equals_database().await;
+    // Once more changes nothing.
+    let stage = stage.restart(|_| ()).await;
+    let again = row(&stage, person).await;
+    assert_eq!((again.lifecycle.text(), again.urn), ("approved", None));
+
+    // The owner takes one over; the name that was taken back is not given out again.
+    let house = House { stage, names };
+    register(&house.stage.app, &owner, &at("/rule.json"))
+        .await
+        .unwrap();
+    let named = row(&house.stage, rule).await;
+    assert_eq!(named.lifecycle, Lifecycle::Approved);
+    assert!(named.urn.is_some_and(|given| given != urn("stolen")));
+    let missing = agent_show(&house.stage.app, &house.stage.admin, &urn("stolen")).await;
+    assert!(missing.is_err());
+    house.stage.index_equals_database().await;
+}
+/// An agent whose source has ended keeps its name: nothing says any more that it was not the domain's own.
+async fn what_nothing_feeds_keeps_its_name(url: &str) {
+    let house = House::new(url).await;
+    let (_, own) = house.proved().await;
+    let before = row(&house.stage, own).await;
+    assert!(before.urn.is_some());
+    forget(&house.stage).await;
+    source::Entity::update_many()
+        .col_expr(source::Column::EndedAt, Expr::value(before.created_at))
+        .filter(source::Column::AgentId.eq(own))
+        .exec(house.stage.store.connection())
+        .await
+        .unwrap();
+    let stage = house.stage.restart(|_| ()).await;
+    assert_eq!(row(&stage, own).await.urn, before.urn);
 }

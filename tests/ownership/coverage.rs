@@ -1,16 +1,6 @@
 //! What a domain's proof covers, by every way in which a source comes in (docs/ownership.md#coverage): a stranger
 //! gets nothing listed under, named by, or levelled by another's domain.
 
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::owner::domain_transfer;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::domains::withdrawal::domain_delete;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
@@ -21,47 +11,29 @@ use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::config::Registration as WhoRegisters;
+use a2a_registry_server::config::{Config, Registration as WhoRegisters};
+use a2a_registry_server::domains::acts::{domain_show, domain_vouch};
+use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::owner::domain_transfer;
+use a2a_registry_server::domains::register;
+use a2a_registry_server::domains::verify::domain_verify;
+use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use super::House;
-use super::ways::ALLOWED;
-use super::ways::APPROVE_ALL;
-use super::ways::OPEN;
-use super::ways::Step;
-use super::ways::Step::Card;
-use super::ways::Step::Catalog;
-use super::ways::Step::CatalogOfAnotherHost;
-use super::ways::Step::DeleteOther;
-use super::ways::Step::Domain;
-use super::ways::Step::Lapse;
-use super::ways::Step::LiesAt;
-use super::ways::Step::Look;
-use super::ways::Step::OtherIsAnothers;
-use super::ways::Step::Prove;
-use super::ways::Step::ProveOther;
-use super::ways::Step::Redirect;
-use super::ways::Step::Transfer as Give;
-use super::ways::Step::Visit;
-use super::ways::Step::Vouch as Word;
-use super::ways::WAYS;
-use super::ways::WELL_KNOWN;
-use super::ways::Way;
-use super::ways::Who;
-use super::ways::Who::AdminApproving;
-use super::ways::Who::Anyone;
-use super::ways::Who::Curator;
-use super::ways::Who::Heir;
-use super::ways::Who::Owner;
-use super::ways::Who::Partner;
-use super::ways::Who::Stranger;
+use super::ways::Step::{
+    self, Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look,
+    OtherIsAnothers, Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
+};
+use super::ways::Who::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
+use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Read, card};
 
 /// The accounts of a house, and what each row's domain serves.
 struct Scene<'a> {
@@ -130,7 +102,7 @@ impl Scene<'_> {
             card_url: url,
             approve: matches!(who, AdminApproving),
         };
-        register(&self.house.stage.app, &self.caller(who), &what)
+        register::register(&self.house.stage.app, &self.caller(who), &what)
             .await
             .unwrap()
     }
@@ -331,70 +303,95 @@ async fn go_through(house: &House, ways: &[Way], prefix: &str) {
     house.stage.index_equals_database().await;
 }
 
-both_databases! {
-    /// Every way in which a source comes in, with what becomes of what it brings.
-    async fn only_what_a_proof_covers_has_what_the_domain_gives(url: &str) {
-        go_through(&house(url, |_| ()).await, WAYS, "way").await;
-    }
+both_databases!(
+    only_what_a_proof_covers_has_what_the_domain_gives,
+    anyones_word_covers_nothing,
+    approving_all_covers_nothing,
+    an_allowed_domain_is_allowed_its_own,
+    a_copy_that_was_there_first_keeps_nothing
+);
 
-    /// The same where anyone may register.
-    async fn anyones_word_covers_nothing(url: &str) {
-        let open = |config: &mut Config| config.governance.registration = WhoRegisters::Open;
-        go_through(&house(url, open).await, OPEN, "open").await;
-    }
+/// Every way in which a source comes in, with what becomes of what it brings.
+async fn only_what_a_proof_covers_has_what_the_domain_gives(url: &str) {
+    go_through(&house(url, |_| ()).await, WAYS, "way").await;
+}
 
-    /// The same where everything is approved.
-    async fn approving_all_covers_nothing(url: &str) {
-        let all = |config: &mut Config| config.governance.approve_all = true;
-        go_through(&house(url, all).await, APPROVE_ALL, "all").await;
-    }
+/// The same where anyone may register.
+async fn anyones_word_covers_nothing(url: &str) {
+    let open = |config: &mut Config| config.governance.registration = WhoRegisters::Open;
+    go_through(&house(url, open).await, OPEN, "open").await;
+}
 
-    /// The same where the domains are allowed without a proof.
-    async fn an_allowed_domain_is_allowed_its_own(url: &str) {
-        let allow = |config: &mut Config| {
-            config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
-        };
-        go_through(&house(url, allow).await, ALLOWED, "allowed").await;
-    }
+/// The same where everything is approved.
+async fn approving_all_covers_nothing(url: &str) {
+    let all = |config: &mut Config| config.governance.approve_all = true;
+    go_through(&house(url, all).await, APPROVE_ALL, "all").await;
+}
 
-    /// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and whatever becomes of that,
-    /// the owner's is not touched by it.
-    async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
-        let house = house(url, |_| ()).await;
-        let (owner, stranger) = (house.account("owner").await, house.account("stranger").await);
-        let domain = "copied.agents-test.com";
-        let copy = Registration {
-            card_url: Some(format!("https://{domain}/uploads/copy.json")),
-            ..Registration::default()
-        };
-        let stage = &house.stage;
-        let own = card("Travel", "Books flights");
-        register(&stage.app, &stranger, &copy).await.unwrap();
-        stage.visit(|_| Answer::Card(own.clone())).await;
-        let nominated = stage.agent(domain).await;
-        stage.reject(nominated.id).await;
-        let view = house.register(&owner, domain).await;
-        stage.advance(Duration::minutes(2));
-        stage.visit(|_| Answer::Card(own.clone())).await;
-        house.place_standing(&view);
-        domain_verify(&stage.app, &owner, domain).await.unwrap();
-        let of_slot = async |slot: &str| {
-            let all = stage.agents().await;
-            all.into_iter().find(|row| row.slot == slot).unwrap()
-        };
-        let first = of_slot("well-known").await;
-        assert_ne!(first.id, nominated.id);
-        assert_eq!((first.lifecycle.text(), first.urn.is_some()), ("approved", true));
-        assert_eq!(stage.served(first.id).await, Some(own.clone()));
-        // The copy changes, as little as it may.
-        let other = card("Travel", "Books flights of somebody else");
-        stage.look_at(domain, |source| {
-            Answer::Card(if source.kind == SourceKind::Url { other.clone() } else { own.clone() })
-        }).await;
-        assert_eq!(stage.served(first.id).await, Some(own));
-        let copy = stage.agents().await.into_iter().find(|row| row.id == nominated.id).unwrap();
-        assert_eq!((copy.lifecycle.text(), copy.urn), ("pending", None));
-        stage.index_equals_database().await;
-        assert_eq!(stage.found_by_anyone().await, [first.id].into());
-    }
+/// The same where the domains are allowed without a proof.
+async fn an_allowed_domain_is_allowed_its_own(url: &str) {
+    let allow = |config: &mut Config| {
+        config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
+    };
+    go_through(&house(url, allow).await, ALLOWED, "allowed").await;
+}
+
+/// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and whatever becomes of that,
+/// the owner's is not touched by it.
+async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
+    let house = house(url, |_| ()).await;
+    let (owner, stranger) = (
+        house.account("owner").await,
+        house.account("stranger").await,
+    );
+    let domain = "copied.agents-test.com";
+    let copy = Registration {
+        card_url: Some(format!("https://{domain}/uploads/copy.json")),
+        ..Registration::default()
+    };
+    let stage = &house.stage;
+    let own = card("Travel", "Books flights");
+    register::register(&stage.app, &stranger, &copy)
+        .await
+        .unwrap();
+    stage.visit(|_| Answer::Card(own.clone())).await;
+    let nominated = stage.agent(domain).await;
+    stage.reject(nominated.id).await;
+    let view = house.register(&owner, domain).await;
+    stage.advance(Duration::minutes(2));
+    stage.visit(|_| Answer::Card(own.clone())).await;
+    house.place_standing(&view);
+    domain_verify(&stage.app, &owner, domain).await.unwrap();
+    let of_slot = async |slot: &str| {
+        let all = stage.agents().await;
+        all.into_iter().find(|row| row.slot == slot).unwrap()
+    };
+    let first = of_slot("well-known").await;
+    assert_ne!(first.id, nominated.id);
+    assert_eq!(
+        (first.lifecycle.text(), first.urn.is_some()),
+        ("approved", true)
+    );
+    assert_eq!(stage.served(first.id).await, Some(own.clone()));
+    // The copy changes, as little as it may.
+    let other = card("Travel", "Books flights of somebody else");
+    stage
+        .look_at(domain, |source| {
+            Answer::Card(if source.kind == SourceKind::Url {
+                other.clone()
+            } else {
+                own.clone()
+            })
+        })
+        .await;
+    assert_eq!(stage.served(first.id).await, Some(own));
+    let copy = stage
+        .agents()
+        .await
+        .into_iter()
+        .find(|row| row.id == nominated.id)
+        .unwrap();
+    assert_eq!((copy.lifecycle.text(), copy.urn), ("pending", None));
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, [first.id].into());
 }

@@ -4,28 +4,20 @@ use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::agents::acts::agent_deprecate;
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::acts::agent_undeprecate;
+use a2a_registry_server::agents::acts::{agent_deprecate, agent_retire, agent_undeprecate};
 use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_list;
-use a2a_registry_server::domains::keys::key_enrol;
-use a2a_registry_server::domains::keys::key_withdraw;
-use a2a_registry_server::domains::owner::domain_patch;
-use a2a_registry_server::domains::owner::domain_transfer;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::domains::withdrawal::source_withdraw;
-use a2a_registry_server::error::AppError;
-use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::domains::keys::{key_enrol, key_withdraw};
+use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_server::domains::register;
+use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
+use a2a_registry_server::error::{AppError, ErrorKind};
 use a2a_registry_server::paging::PageRequest;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::DOMAIN;
-use super::House;
-use super::STANDING;
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
@@ -66,7 +58,7 @@ impl Disputed {
     }
 
     async fn register(&self, caller: &Caller, what: Registration) -> Result<DomainView, AppError> {
-        register(&self.house.stage.app, caller, &what).await
+        register::register(&self.house.stage.app, caller, &what).await
     }
 
     /// What comes of everything that an owner may do.
@@ -123,95 +115,159 @@ impl Disputed {
     }
 }
 
-both_databases! {
-    /// Whoever has proved the domain is told that it is disputed and what ends that, whatever it tries.
-    async fn both_parties_are_told_why_nothing_changes(url: &str) {
-        let disputed = Disputed::new(url).await;
-        for party in [&disputed.acme, &disputed.rival] {
-            for refused in disputed.writes(party).await {
-                assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
-                assert!(refused.public.contains("is disputed"), "{}", refused.public);
-                assert!(refused.public.contains("That ends when"), "{}", refused.public);
-            }
-        }
-        let house = &disputed.house;
-        let view = house.shown(&house.stage.admin).await;
-        assert_eq!((view.contact, view.keys.len(), view.generation), (None, 0, 1));
-        assert_eq!(house.stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        // A stranger has no part in it, and is not told whose agent that is.
-        let stranger = house.account("stranger").await;
-        for refused in disputed.writes(&stranger).await {
-            assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
-        }
-    }
+both_databases!(
+    both_parties_are_told_why_nothing_changes,
+    both_parties_see_the_same,
+    a_disputed_domain_takes_no_registration,
+    a_dispute_outlasts_an_opt_out
+);
 
-    /// The one who came second sees what the first one sees, also in its list, as long as the dispute lasts.
-    async fn both_parties_see_the_same(url: &str) {
-        let disputed = Disputed::new(url).await;
-        let house = &disputed.house;
-        house.stage.advance(time::Duration::minutes(1));
-        let [mut first, mut second] = [house.shown(&disputed.acme).await, house.shown(&disputed.rival).await];
-        assert_ne!(first.challenges, second.challenges, "what each is to place is its own");
-        first.challenges.clear();
-        second.challenges.clear();
-        assert_eq!(first, second);
-        assert_eq!(second.agents, [disputed.agent]);
-        assert!(second.not_listed.iter().any(|reason| reason.contains("two accounts have proved")), "{second:#?}");
-        assert!(second.sources.iter().any(|source| source.last_attempt.is_some()));
-        for party in [&disputed.acme, &disputed.rival] {
-            assert_eq!(disputed.list(party).await, [DOMAIN]);
-        }
-        // What was proved less well is no party any more, and sees what anyone who has registered it sees.
-        house.place(STANDING, &disputed.records[0]);
-        for _ in 0..4 {
-            house.next_day().await;
-        }
-        assert_eq!(house.shown(&disputed.acme).await.owner.as_deref(), Some("acme"));
-        let outside = house.shown(&disputed.rival).await;
-        assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
-        assert!(outside.sources.iter().all(|source| source.own), "{:#?}", outside.sources);
-        assert_eq!(disputed.list(&disputed.rival).await, [DOMAIN]);
-    }
-
-    /// Nothing is added to a disputed domain, by its parties or by strangers; whoever decides the dispute may.
-    async fn a_disputed_domain_takes_no_registration(url: &str) {
-        let disputed = Disputed::new(url).await;
-        let house = &disputed.house;
-        let before = house.shown(&house.stage.admin).await.sources.len();
-        let stranger = house.account("stranger").await;
-        let card = || Registration { card_url: Some(format!("https://{DOMAIN}/more.json")), ..Registration::default() };
-        for caller in [&disputed.acme, &disputed.rival, &stranger] {
-            for what in [card(), Registration { domain: Some(DOMAIN.into()), ..Registration::default() }] {
-                let refused = disputed.register(caller, what).await.unwrap_err();
-                assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
-                assert!(refused.public.contains("is disputed"), "{}", refused.public);
-            }
-        }
-        assert_eq!(house.shown(&house.stage.admin).await.sources.len(), before);
-        let view = disputed.register(&house.stage.admin, card()).await.unwrap();
-        assert_eq!(view.sources.len(), 1, "what was there before is not the caller's addition");
-        assert_eq!(house.shown(&house.stage.admin).await.sources.len(), before + 1);
-        // Settled, it takes registrations of its owner again.
-        house.place(STANDING, &disputed.records[1]);
-        for _ in 0..4 {
-            house.next_day().await;
-        }
-        assert_eq!(house.state().await, "verified");
-        disputed.register(&disputed.rival, card()).await.unwrap();
-    }
-
-    /// Opting out does not settle a dispute: its parties are still told of it.
-    async fn a_dispute_outlasts_an_opt_out(url: &str) {
-        let disputed = Disputed::new(url).await;
-        let house = &disputed.house;
-        let set = |opt_out| DomainPatch { contact: None, opt_out: Some(opt_out) };
-        domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(true)).await.unwrap();
-        assert_eq!(house.state().await, "opted_out");
-        for party in [&disputed.acme, &disputed.rival] {
-            let refused = domain_patch(&house.stage.app, party, DOMAIN, &set(false)).await.unwrap_err();
+/// Whoever has proved the domain is told that it is disputed and what ends that, whatever it tries.
+async fn both_parties_are_told_why_nothing_changes(url: &str) {
+    let disputed = Disputed::new(url).await;
+    for party in [&disputed.acme, &disputed.rival] {
+        for refused in disputed.writes(party).await {
             assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+            assert!(refused.public.contains("is disputed"), "{}", refused.public);
+            assert!(
+                refused.public.contains("That ends when"),
+                "{}",
+                refused.public
+            );
         }
-        domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(false)).await.unwrap();
-        assert_eq!(house.state().await, "disputed");
     }
+    let house = &disputed.house;
+    let view = house.shown(&house.stage.admin).await;
+    assert_eq!(
+        (view.contact, view.keys.len(), view.generation),
+        (None, 0, 1)
+    );
+    assert_eq!(
+        house.stage.agent(DOMAIN).await.lifecycle,
+        Lifecycle::Approved
+    );
+    // A stranger has no part in it, and is not told whose agent that is.
+    let stranger = house.account("stranger").await;
+    for refused in disputed.writes(&stranger).await {
+        assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
+    }
+}
+
+/// The one who came second sees what the first one sees, also in its list, as long as the dispute lasts.
+async fn both_parties_see_the_same(url: &str) {
+    let disputed = Disputed::new(url).await;
+    let house = &disputed.house;
+    house.stage.advance(time::Duration::minutes(1));
+    let [mut first, mut second] = [
+        house.shown(&disputed.acme).await,
+        house.shown(&disputed.rival).await,
+    ];
+    assert_ne!(
+        first.challenges, second.challenges,
+        "what each is to place is its own"
+    );
+    first.challenges.clear();
+    second.challenges.clear();
+    assert_eq!(first, second);
+    assert_eq!(second.agents, [disputed.agent]);
+    assert!(
+        second
+            .not_listed
+            .iter()
+            .any(|reason| reason.contains("two accounts have proved")),
+        "{second:#?}"
+    );
+    assert!(
+        second
+            .sources
+            .iter()
+            .any(|source| source.last_attempt.is_some())
+    );
+    for party in [&disputed.acme, &disputed.rival] {
+        assert_eq!(disputed.list(party).await, [DOMAIN]);
+    }
+    // What was proved less well is no party any more, and sees what anyone who has registered it sees.
+    house.place(STANDING, &disputed.records[0]);
+    for _ in 0..4 {
+        house.next_day().await;
+    }
+    assert_eq!(
+        house.shown(&disputed.acme).await.owner.as_deref(),
+        Some("acme")
+    );
+    let outside = house.shown(&disputed.rival).await;
+    assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
+    assert!(
+        outside.sources.iter().all(|source| source.own),
+        "{:#?}",
+        outside.sources
+    );
+    assert_eq!(disputed.list(&disputed.rival).await, [DOMAIN]);
+}
+
+/// Nothing is added to a disputed domain, by its parties or by strangers; whoever decides the dispute may.
+async fn a_disputed_domain_takes_no_registration(url: &str) {
+    let disputed = Disputed::new(url).await;
+    let house = &disputed.house;
+    let before = house.shown(&house.stage.admin).await.sources.len();
+    let stranger = house.account("stranger").await;
+    let card = || Registration {
+        card_url: Some(format!("https://{DOMAIN}/more.json")),
+        ..Registration::default()
+    };
+    for caller in [&disputed.acme, &disputed.rival, &stranger] {
+        for what in [
+            card(),
+            Registration {
+                domain: Some(DOMAIN.into()),
+                ..Registration::default()
+            },
+        ] {
+            let refused = disputed.register(caller, what).await.unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+            assert!(refused.public.contains("is disputed"), "{}", refused.public);
+        }
+    }
+    assert_eq!(house.shown(&house.stage.admin).await.sources.len(), before);
+    let view = disputed.register(&house.stage.admin, card()).await.unwrap();
+    assert_eq!(
+        view.sources.len(),
+        1,
+        "what was there before is not the caller's addition"
+    );
+    assert_eq!(
+        house.shown(&house.stage.admin).await.sources.len(),
+        before + 1
+    );
+    // Settled, it takes registrations of its owner again.
+    house.place(STANDING, &disputed.records[1]);
+    for _ in 0..4 {
+        house.next_day().await;
+    }
+    assert_eq!(house.state().await, "verified");
+    disputed.register(&disputed.rival, card()).await.unwrap();
+}
+
+/// Opting out does not settle a dispute: its parties are still told of it.
+async fn a_dispute_outlasts_an_opt_out(url: &str) {
+    let disputed = Disputed::new(url).await;
+    let house = &disputed.house;
+    let set = |opt_out| DomainPatch {
+        contact: None,
+        opt_out: Some(opt_out),
+    };
+    domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(true))
+        .await
+        .unwrap();
+    assert_eq!(house.state().await, "opted_out");
+    for party in [&disputed.acme, &disputed.rival] {
+        let refused = domain_patch(&house.stage.app, party, DOMAIN, &set(false))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+    }
+    domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(false))
+        .await
+        .unwrap();
+    assert_eq!(house.state().await, "disputed");
 }

@@ -1,47 +1,29 @@
 //! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
 
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::verify::domain_verify;
 use std::sync::Arc;
 
 use a2a_registry_api::NewGeneration;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_store::entity::version_source;
-use a2a_registry_store::{Handle as _, Store, Write, domains};
-use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
+use a2a_registry_store::{Store, Write, domains};
 use time::Duration;
 
-use super::DOMAIN;
-use super::House;
-use crate::support::database::Database;
-use crate::support::stage::Answer;
-use crate::support::stage::card;
+use super::{DOMAIN, House};
+use crate::support::database::{Database, until_somebody_waits};
+use crate::support::stage::{Answer, card};
 
 const OTHER: &str = "other.agents-test.com";
-
-/// Whether somebody waits for a row that another transaction holds.
-async fn somebody_waits(store: &Store) -> bool {
-    let waiting = Statement::from_string(
-        DbBackend::Postgres,
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    let found = store.connection().query_one_raw(waiting).await.unwrap();
-    found.is_some()
-}
 
 /// Does this while `held` holds a domain, until it waits for that; then lets go and has it done.
 async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>) -> T {
     let mut doing = std::pin::pin!(doing);
-    let waiting = async {
-        while !somebody_waits(store).await {
-            tokio::task::yield_now().await;
-        }
-    };
     tokio::select! {
         biased;
         _ = &mut doing => panic!("it does not wait for the other domain"),
-        () = waiting => {}
+        () = until_somebody_waits(store) => {}
     }
     held.commit().await.unwrap();
     doing.await

@@ -1,25 +1,19 @@
 //! The names that agents keep for ever, once their domain is proved (docs/model.md#lasting-names).
 
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::domains::register::register;
 use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Registration, Vouch};
+use a2a_registry_server::agents::acts::agent_retire;
+use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_store::entity::source;
 
-use super::DOMAIN;
-use super::House;
-use super::STANDING;
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
-use crate::support::stage::card_url;
+use crate::support::stage::{Answer, Read, Stage, card, card_url};
 
 const TRAVEL: &str = "urn:air:travel.agents-test.com:agents:travel";
 
@@ -42,96 +36,142 @@ async fn register_card(house: &House, owner: &Caller, path: &str) -> String {
     url
 }
 
-both_databases! {
-    /// A proof names the agents of a domain; the name stays whatever becomes of the proof and of the card, and
-    /// leads to the agent.
-    async fn a_proof_names_agents_for_good(url: &str) {
-        let house = House::new(url).await;
-        let owner = house.account("acme").await;
-        let view = house.register(&owner, DOMAIN).await;
-        let stage = &house.stage;
-        stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        let word = Vouch { reason: "a partner".into(), ..Vouch::default() };
-        domain_vouch(&stage.app, &stage.admin, DOMAIN, &word).await.unwrap();
-        assert_eq!(stage.agent(DOMAIN).await.urn, None, "an admin's word names nobody");
+both_databases!(
+    a_proof_names_agents_for_good,
+    no_two_agents_have_one_name,
+    a_catalog_names_its_agents
+);
 
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let named = stage.agent(DOMAIN).await;
-        assert_eq!(named.urn.as_deref(), Some(TRAVEL));
-        stage.index_equals_database().await;
-        let shown = agent_show(&stage.app, &Caller::default(), TRAVEL).await.unwrap();
-        assert_eq!((shown.hit.summary.id, shown.hit.summary.urn.as_deref()), (named.id, Some(TRAVEL)));
+/// A proof names the agents of a domain; the name stays whatever becomes of the proof and of the card, and
+/// leads to the agent.
+async fn a_proof_names_agents_for_good(url: &str) {
+    let house = House::new(url).await;
+    let owner = house.account("acme").await;
+    let view = house.register(&owner, DOMAIN).await;
+    let stage = &house.stage;
+    stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    let word = Vouch {
+        reason: "a partner".into(),
+        ..Vouch::default()
+    };
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &word)
+        .await
+        .unwrap();
+    assert_eq!(
+        stage.agent(DOMAIN).await.urn,
+        None,
+        "an admin's word names nobody"
+    );
 
-        stage.look(DOMAIN, Answer::Card(card("Voyages", "Books flights"))).await;
-        assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
-        house.remove(STANDING);
-        for _ in 0..5 {
-            house.next_day().await;
-        }
-        assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let named = stage.agent(DOMAIN).await;
+    assert_eq!(named.urn.as_deref(), Some(TRAVEL));
+    stage.index_equals_database().await;
+    let shown = agent_show(&stage.app, &Caller::default(), TRAVEL)
+        .await
+        .unwrap();
+    assert_eq!(
+        (shown.hit.summary.id, shown.hit.summary.urn.as_deref()),
+        (named.id, Some(TRAVEL))
+    );
+
+    stage
+        .look(DOMAIN, Answer::Card(card("Voyages", "Books flights")))
+        .await;
+    assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
+    house.remove(STANDING);
+    for _ in 0..5 {
+        house.next_day().await;
     }
+    assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
+}
 
-    /// Agents of one name are numbered, those that come after the proof too; who has ended keeps its name.
-    async fn no_two_agents_have_one_name(url: &str) {
-        let house = House::new(url).await;
-        let (owner, first) = house.proved().await;
-        let stage = &house.stage;
-        let a = register_card(&house, &owner, "/a.json").await;
-        let b = register_card(&house, &owner, "/b.json").await;
-        // Both are new in one visit.
-        let answer = |source: &source::Model| match card_url(source) {
-            url if url == a => Answer::Card(card("Travel", "Books trains")),
-            url if url == b => Answer::Card(card("TRAVEL!", "Books ships")),
-            _ => Answer::Card(card("Travel", "Books flights")),
-        };
-        stage.look_at(DOMAIN, answer).await;
-        let numbered = |number: u32| Some(format!("{TRAVEL}-{number}"));
-        let named = urns(stage).await;
-        assert_eq!(named["well-known"].as_deref(), Some(TRAVEL));
-        assert_eq!((&named[&a], &named[&b]), (&numbered(2), &numbered(3)));
+/// Agents of one name are numbered, those that come after the proof too; who has ended keeps its name.
+async fn no_two_agents_have_one_name(url: &str) {
+    let house = House::new(url).await;
+    let (owner, first) = house.proved().await;
+    let stage = &house.stage;
+    let a = register_card(&house, &owner, "/a.json").await;
+    let b = register_card(&house, &owner, "/b.json").await;
+    // Both are new in one visit.
+    let answer = |source: &source::Model| match card_url(source) {
+        url if url == a => Answer::Card(card("Travel", "Books trains")),
+        url if url == b => Answer::Card(card("TRAVEL!", "Books ships")),
+        _ => Answer::Card(card("Travel", "Books flights")),
+    };
+    stage.look_at(DOMAIN, answer).await;
+    let numbered = |number: u32| Some(format!("{TRAVEL}-{number}"));
+    let named = urns(stage).await;
+    assert_eq!(named["well-known"].as_deref(), Some(TRAVEL));
+    assert_eq!((&named[&a], &named[&b]), (&numbered(2), &numbered(3)));
 
-        let why = a2a_registry_api::Act { reason: "replaced".into(), hold: None };
-        let ended = stage.agents().await.into_iter().find(|agent| agent.slot == a).unwrap();
-        agent_retire(&stage.app, &owner, &ended.id.to_string(), &why).await.unwrap();
-        let again = register_card(&house, &owner, "/a.json").await;
-        stage.look_at(DOMAIN, answer).await;
-        let living = stage.agents().await;
-        let anew = living.iter().find(|agent| agent.slot == again && agent.id != ended.id).unwrap();
-        assert_eq!(anew.urn, numbered(4));
-        assert_ne!(anew.id, first);
-        stage.index_equals_database().await;
-    }
+    let why = a2a_registry_api::Act {
+        reason: "replaced".into(),
+        hold: None,
+    };
+    let ended = stage
+        .agents()
+        .await
+        .into_iter()
+        .find(|agent| agent.slot == a)
+        .unwrap();
+    agent_retire(&stage.app, &owner, &ended.id.to_string(), &why)
+        .await
+        .unwrap();
+    let again = register_card(&house, &owner, "/a.json").await;
+    stage.look_at(DOMAIN, answer).await;
+    let living = stage.agents().await;
+    let anew = living
+        .iter()
+        .find(|agent| agent.slot == again && agent.id != ended.id)
+        .unwrap();
+    assert_eq!(anew.urn, numbered(4));
+    assert_ne!(anew.id, first);
+    stage.index_equals_database().await;
+}
 
-    /// What a domain's own catalog calls an agent is its name where it names this publisher.
-    async fn a_catalog_names_its_agents(url: &str) {
-        let house = House::new(url).await;
-        let owner = house.account("acme").await;
-        let view = house.register(&owner, DOMAIN).await;
-        let stage = &house.stage;
-        let own = format!("urn:air:{DOMAIN}:fleet:Own_1");
-        let entries = [
-            (own.clone(), format!("https://{DOMAIN}/own.json")),
-            ("urn:air:elsewhere.agents-test.com:x".into(), format!("https://{DOMAIN}/other.json")),
-        ];
-        let answer = |source: &source::Model| match source.kind.text() {
-            "ard" => Answer::Catalog(entries.to_vec(), Read::Whole),
-            "ai_catalog" | "well_known" => Answer::Fails(NotFound),
-            _ => Answer::Card(card(&format!("At {}", source.url), "Books flights")),
-        };
-        stage.look_at(DOMAIN, answer).await;
-        stage.look_at(DOMAIN, answer).await;
-        assert!(urns(stage).await.values().all(Option::is_none), "nothing is proved yet");
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let named = urns(stage).await;
-        assert_eq!(named[&format!("entry {own}")].as_deref(), Some(own.as_str()));
-        let other = named["entry urn:air:elsewhere.agents-test.com:x"].as_deref().unwrap();
-        let minted = format!("urn:air:{DOMAIN}:agents:at-https-travel-agents-test-com-other-json");
-        assert_eq!(other, minted);
-        assert_eq!(named.len(), 2);
-    }
+/// What a domain's own catalog calls an agent is its name where it names this publisher.
+async fn a_catalog_names_its_agents(url: &str) {
+    let house = House::new(url).await;
+    let owner = house.account("acme").await;
+    let view = house.register(&owner, DOMAIN).await;
+    let stage = &house.stage;
+    let own = format!("urn:air:{DOMAIN}:fleet:Own_1");
+    let entries = [
+        (own.clone(), format!("https://{DOMAIN}/own.json")),
+        (
+            "urn:air:elsewhere.agents-test.com:x".into(),
+            format!("https://{DOMAIN}/other.json"),
+        ),
+    ];
+    let answer = |source: &source::Model| match source.kind.text() {
+        "ard" => Answer::Catalog(entries.to_vec(), Read::Whole),
+        "ai_catalog" | "well_known" => Answer::Fails(NotFound),
+        _ => Answer::Card(card(&format!("At {}", source.url), "Books flights")),
+    };
+    stage.look_at(DOMAIN, answer).await;
+    stage.look_at(DOMAIN, answer).await;
+    assert!(
+        urns(stage).await.values().all(Option::is_none),
+        "nothing is proved yet"
+    );
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let named = urns(stage).await;
+    assert_eq!(
+        named[&format!("entry {own}")].as_deref(),
+        Some(own.as_str())
+    );
+    let other = named["entry urn:air:elsewhere.agents-test.com:x"]
+        .as_deref()
+        .unwrap();
+    let minted = format!("urn:air:{DOMAIN}:agents:at-https-travel-agents-test-com-other-json");
+    assert_eq!(other, minted);
+    assert_eq!(named.len(), 2);
 }

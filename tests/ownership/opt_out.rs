@@ -3,19 +3,14 @@
 use a2a_crawler::dns::TxtAnswer;
 use a2a_crawler::guard::{AllowPorts, GuardConfig};
 use a2a_registry_server::config;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
 use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
-use super::DOMAIN;
-use super::House;
-use super::STANDING;
-use super::site::Site;
+use super::site::{ProofFile, Site};
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Stage;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Stage, card};
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
@@ -53,126 +48,181 @@ impl House {
     }
 }
 
-both_databases! {
-    /// A domain that has opted out before it was registered is never visited, whatever its port and scheme. When the
-    /// record goes it is.
-    async fn who_has_opted_out_is_never_visited(url: &str) {
-        let house = open_house(url).await;
-        house.place(STANDING, OPT_OUT);
-        house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
-        let domains = [DOMAIN, "travel.agents-test.com:8443", "plain.agents-test.com"];
-        house.stage.register(domains[0]).await;
-        house.stage.register_url("https://travel.agents-test.com:8443/card.json").await;
-        house.stage.register_url("http://plain.agents-test.com/card.json").await;
-        assert_eq!(house.visits().await, 0);
-        for domain in domains {
-            assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
-        }
-        assert_eq!(visits_next_due(&house.stage.app).await.unwrap(), None);
-        house.next_day().await;
-        assert_eq!(house.visits().await, 0);
+both_databases!(
+    who_has_opted_out_is_never_visited,
+    every_host_name_may_opt_out_later,
+    silence_puts_a_first_visit_off,
+    lasting_silence_ends_the_wait,
+    an_opt_out_after_silence_counts,
+    an_address_is_visited_at_once,
+    looking_for_proofs_leaves_who_has_opted_out_alone
+);
 
-        house.remove(STANDING);
-        house.remove("_a2a-registry.plain.agents-test.com");
-        house.next_day().await;
-        for domain in domains {
-            assert_eq!(house.state_of(domain).await, "unverified", "{domain}");
-        }
-        assert_eq!(house.visits().await, domains.len());
+/// A domain that has opted out before it was registered is never visited, whatever its port and scheme. When the
+/// record goes it is.
+async fn who_has_opted_out_is_never_visited(url: &str) {
+    let house = open_house(url).await;
+    house.place(STANDING, OPT_OUT);
+    house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+    let domains = [
+        DOMAIN,
+        "travel.agents-test.com:8443",
+        "plain.agents-test.com",
+    ];
+    house.stage.register(domains[0]).await;
+    house
+        .stage
+        .register_url("https://travel.agents-test.com:8443/card.json")
+        .await;
+    house
+        .stage
+        .register_url("http://plain.agents-test.com/card.json")
+        .await;
+    assert_eq!(house.visits().await, 0);
+    for domain in domains {
+        assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
     }
+    assert_eq!(visits_next_due(&house.stage.app).await.unwrap(), None);
+    house.next_day().await;
+    assert_eq!(house.visits().await, 0);
 
-    /// A domain that opts out later is looked up every day, whatever its port and scheme.
-    async fn every_host_name_may_opt_out_later(url: &str) {
-        let house = open_house(url).await;
-        house.stage.register_url("https://travel.agents-test.com:8443/card.json").await;
-        house.stage.register_url("http://plain.agents-test.com/card.json").await;
-        assert_eq!(house.visits().await, 2, "nothing stands in the way of a first visit");
-        house.place(STANDING, OPT_OUT);
-        house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
-        house.stage.advance(Duration::hours(27));
-        house.looks().await;
-        for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
-            assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
-        }
-        assert_eq!(house.visits().await, 0);
+    house.remove(STANDING);
+    house.remove("_a2a-registry.plain.agents-test.com");
+    house.next_day().await;
+    for domain in domains {
+        assert_eq!(house.state_of(domain).await, "unverified", "{domain}");
     }
+    assert_eq!(house.visits().await, domains.len());
+}
 
-    /// A name server that does not answer gives no permission: the first visit waits until it does.
-    async fn silence_puts_a_first_visit_off(url: &str) {
-        let house = House::new(url).await;
-        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-        house.stage.register(DOMAIN).await;
-        for _ in 0..3 {
-            assert_eq!(house.visits().await, 0);
-            house.stage.advance(Duration::minutes(1));
-        }
-        assert_eq!(house.state_of(DOMAIN).await, "unverified", "nobody has said that it opts out");
-        // A wish does not go past the question either.
-        let wish = a2a_registry_api::Recrawl::default();
-        domain_recrawl(&house.stage.app, &house.stage.admin, DOMAIN, &wish).await.unwrap();
+/// A domain that opts out later is looked up every day, whatever its port and scheme.
+async fn every_host_name_may_opt_out_later(url: &str) {
+    let house = open_house(url).await;
+    house
+        .stage
+        .register_url("https://travel.agents-test.com:8443/card.json")
+        .await;
+    house
+        .stage
+        .register_url("http://plain.agents-test.com/card.json")
+        .await;
+    assert_eq!(
+        house.visits().await,
+        2,
+        "nothing stands in the way of a first visit"
+    );
+    house.place(STANDING, OPT_OUT);
+    house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+    house.stage.advance(Duration::hours(27));
+    house.looks().await;
+    for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
+        assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
+    }
+    assert_eq!(house.visits().await, 0);
+}
+
+/// A name server that does not answer gives no permission: the first visit waits until it does.
+async fn silence_puts_a_first_visit_off(url: &str) {
+    let house = House::new(url).await;
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+    house.stage.register(DOMAIN).await;
+    for _ in 0..3 {
         assert_eq!(house.visits().await, 0);
         house.stage.advance(Duration::minutes(1));
-        house.remove(STANDING);
-        assert_eq!(house.visits().await, 1, "an answer is all it takes");
     }
+    assert_eq!(
+        house.state_of(DOMAIN).await,
+        "unverified",
+        "nobody has said that it opts out"
+    );
+    // A wish does not go past the question either.
+    let wish = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&house.stage.app, &house.stage.admin, DOMAIN, &wish)
+        .await
+        .unwrap();
+    assert_eq!(house.visits().await, 0);
+    house.stage.advance(Duration::minutes(1));
+    house.remove(STANDING);
+    assert_eq!(house.visits().await, 1, "an answer is all it takes");
+}
 
-    /// A name server that never answers does not keep a domain out for good.
-    async fn lasting_silence_ends_the_wait(url: &str) {
-        let house = House::new(url).await;
-        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-        house.stage.register(DOMAIN).await;
-        let mut minutes = 0;
-        while house.visits().await == 0 {
-            house.stage.advance(Duration::minutes(1));
-            minutes += 1;
-            assert!(minutes < 60, "it waits for ever");
-        }
-        assert_eq!(minutes, 15);
-    }
-
-    /// An opt-out that is found after some silence is honoured as if it had been found at once.
-    async fn an_opt_out_after_silence_counts(url: &str) {
-        let house = House::new(url).await;
-        house.names.set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
-        house.stage.register(DOMAIN).await;
-        assert_eq!(house.visits().await, 0);
-        house.place(STANDING, OPT_OUT);
+/// A name server that never answers does not keep a domain out for good.
+async fn lasting_silence_ends_the_wait(url: &str) {
+    let house = House::new(url).await;
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+    house.stage.register(DOMAIN).await;
+    let mut minutes = 0;
+    while house.visits().await == 0 {
         house.stage.advance(Duration::minutes(1));
-        assert_eq!(house.visits().await, 0);
-        assert_eq!(house.state_of(DOMAIN).await, "opted_out");
+        minutes += 1;
+        assert!(minutes < 60, "it waits for ever");
     }
+    assert_eq!(minutes, 15);
+}
 
-    /// An address has no records: nobody is asked for them, and nothing waits.
-    async fn an_address_is_visited_at_once(url: &str) {
-        let house = open_house(url).await;
-        house.names.set_texts("_a2a-registry.127.0.0.1", TxtAnswer::Failed("asked for an address".into()));
-        let view = house.stage.register_url("https://127.0.0.1:8443/card.json").await;
-        assert_eq!(view.next_check, None);
-        assert_eq!(house.looks().await, 0);
-        assert_eq!(house.visits().await, 1);
-    }
+/// An opt-out that is found after some silence is honoured as if it had been found at once.
+async fn an_opt_out_after_silence_counts(url: &str) {
+    let house = House::new(url).await;
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
+    house.stage.register(DOMAIN).await;
+    assert_eq!(house.visits().await, 0);
+    house.place(STANDING, OPT_OUT);
+    house.stage.advance(Duration::minutes(1));
+    assert_eq!(house.visits().await, 0);
+    assert_eq!(house.state_of(DOMAIN).await, "opted_out");
+}
 
-    /// Looking for proofs asks the name server of a host that has opted out, and never the host.
-    async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
-        let Some(site) = Site::on_443().await else { return };
-        let house = House::at(url, &site).await;
-        house.names.set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-        let acme = house.account("acme").await;
-        let view = house.register(&acme, DOMAIN).await;
-        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
-        let place = file.url.clone().unwrap();
-        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
-        house.verify(&acme).await.unwrap();
-        assert!(site.origin.requests(path).is_empty(), "nobody could tell yet whether it may be asked");
-        house.place(STANDING, OPT_OUT);
-        house.stage.advance(Duration::seconds(1));
-        let looked = house.verify(&acme).await.unwrap();
-        assert!(looked.iter().all(|(outcome, _)| outcome != "held"), "{looked:?}");
-        assert_eq!(house.state().await, "opted_out");
-        assert_eq!(house.next_day().await, "opted_out");
-        assert!(site.origin.requests(path).is_empty());
-        house.remove(STANDING);
-        house.verify(&acme).await.unwrap();
-        assert_eq!(site.origin.requests(path).len(), 1);
-    }
+/// An address has no records: nobody is asked for them, and nothing waits.
+async fn an_address_is_visited_at_once(url: &str) {
+    let house = open_house(url).await;
+    house.names.set_texts(
+        "_a2a-registry.127.0.0.1",
+        TxtAnswer::Failed("asked for an address".into()),
+    );
+    let view = house
+        .stage
+        .register_url("https://127.0.0.1:8443/card.json")
+        .await;
+    assert_eq!(view.next_check, None);
+    assert_eq!(house.looks().await, 0);
+    assert_eq!(house.visits().await, 1);
+}
+
+/// Looking for proofs asks the name server of a host that has opted out, and never the host.
+async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
+    let Some(site) = Site::on_443().await else {
+        return;
+    };
+    let house = House::at(url, &site).await;
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    let ProofFile { path, .. } = ProofFile::of(&view);
+    let path = path.as_str();
+    house.verify(&acme).await.unwrap();
+    assert!(
+        site.origin.requests(path).is_empty(),
+        "nobody could tell yet whether it may be asked"
+    );
+    house.place(STANDING, OPT_OUT);
+    house.stage.advance(Duration::seconds(1));
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.iter().all(|(outcome, _)| outcome != "held"),
+        "{looked:?}"
+    );
+    assert_eq!(house.state().await, "opted_out");
+    assert_eq!(house.next_day().await, "opted_out");
+    assert!(site.origin.requests(path).is_empty());
+    house.remove(STANDING);
+    house.verify(&acme).await.unwrap();
+    assert_eq!(site.origin.requests(path).len(), 1);
 }

@@ -5,28 +5,21 @@ use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::agents::views::agent_versions;
+use a2a_registry_server::agents::views::{agent_show, agent_versions};
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_list;
-use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::domains::generation::domain_new_generation;
 use a2a_registry_server::domains::owner::domain_patch;
 use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::domains::withdrawal::source_withdraw;
+use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::domains;
 use time::Duration;
 
-use super::DOMAIN;
-use super::House;
-use super::STANDING;
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Read, card};
 
 pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
@@ -69,295 +62,493 @@ impl House {
     }
 }
 
-both_databases! {
-    /// Of an unproved domain each sees its own sources, agents and reasons, stands as their submitter, and outsiders see
-    /// what is listed.
-    async fn each_sees_its_own_sources(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [first, second] = house.of_two().await;
-        let stage = &house.stage;
-        let (_, of_first) = house.source_of("/first.json").await;
-        let (_, of_second) = house.source_of("/second.json").await;
-        for (caller, name, own, others, path, other) in [
-            (&first, "first", of_first, of_second, "/first.json", "/second.json"),
-            (&second, "second", of_second, of_first, "/second.json", "/first.json"),
-        ] {
-            let view = house.shown(caller).await;
-            assert_eq!(urls(&view), [url(path)], "{name}");
-            assert!(view.sources[0].own && view.sources[0].last_attempt.is_some(), "{name}");
-            assert_eq!((view.agents.as_slice(), view.sources[0].agent), ([own].as_slice(), Some(own)));
-            assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
-            assert!(!house.gone(caller, own).await && house.gone(caller, others).await, "{name}");
-            let review = stage.open_review(own).await.unwrap();
-            assert_eq!(review.submitter.as_deref(), Some(name));
-            let listed = domain_list(&stage.app, caller, &Default::default()).await.unwrap();
-            assert_eq!(listed.domains.len(), 1, "{name}");
-        }
-        let anyone = Caller::default();
-        let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
-        assert_eq!(missing.kind, ErrorKind::NotFound);
-        stage.approve(of_first).await;
-        let view = house.shown(&anyone).await;
-        assert_eq!((urls(&view), view.agents.as_slice()), (vec![url("/first.json").as_str()], [of_first].as_slice()));
-        assert!(!view.sources[0].own && view.sources[0].last_attempt.is_none() && view.not_listed.is_empty());
-        assert!(!format!("{view:?}").contains("/second.json"), "{view:#?}");
-        stage.index_equals_database().await;
-    }
+both_databases!(
+    each_sees_its_own_sources,
+    a_hidden_domain_looks_new_to_whoever_registers_it,
+    a_hidden_source_looks_new_to_whoever_registers_it,
+    what_is_withheld_is_its_owners,
+    the_first_registrant_is_no_owner,
+    a_change_that_waits_does_not_show,
+    a_registration_is_taken_back_by_whose_it_is,
+    the_first_registrant_deletes_only_its_own,
+    what_waits_says_what_keeps_it,
+    an_odd_port_is_told_why_it_gets_no_challenge
+);
 
-    /// Whoever registers what is there already sees it as its submitter would, unless its owner hides it: then it looks
-    /// like a domain that nobody knew.
-    async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let (owner, agent) = house.proved().await;
-        let stranger = house.account("stranger").await;
-        let stage = &house.stage;
-        let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
-        agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide).await.unwrap();
-        stage.advance(Duration::hours(3));
-        let began = stage.now();
-        for view in [house.register(&stranger, DOMAIN).await, house.shown(&stranger).await] {
-            assert_eq!((view.state.as_str(), view.generation, view.proofs.len()), ("unverified", 1, 0));
-            assert_eq!((view.next_check, view.agents.len(), view.not_listed.len()), (None, 0, 0), "{view:#?}");
-            assert_eq!(time::OffsetDateTime::from(view.created_at), began);
-            assert_eq!((&view.owner, &view.contact, view.checks.len()), (&None, &None, 0));
-            let known = &view.sources[0];
-            assert_eq!((known.state.as_str(), known.agent, known.days.len()), ("new", None, 0));
-            assert!(known.last_attempt.is_none() && known.attempts.is_empty() && known.own, "{known:#?}");
-        }
-        assert!(house.gone(&stranger, agent).await && !house.gone(&owner, agent).await);
-        stage.settle().await;
-        let found = stage.found(&stranger, &Default::default()).await;
-        assert_eq!(found.agents.len(), 0);
+/// Of an unproved domain each sees its own sources, agents and reasons, stands as their submitter, and outsiders see
+/// what is listed.
+async fn each_sees_its_own_sources(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [first, second] = house.of_two().await;
+    let stage = &house.stage;
+    let (_, of_first) = house.source_of("/first.json").await;
+    let (_, of_second) = house.source_of("/second.json").await;
+    for (caller, name, own, others, path, other) in [
+        (
+            &first,
+            "first",
+            of_first,
+            of_second,
+            "/first.json",
+            "/second.json",
+        ),
+        (
+            &second,
+            "second",
+            of_second,
+            of_first,
+            "/second.json",
+            "/first.json",
+        ),
+    ] {
+        let view = house.shown(caller).await;
+        assert_eq!(urls(&view), [url(path)], "{name}");
+        assert!(
+            view.sources[0].own && view.sources[0].last_attempt.is_some(),
+            "{name}"
+        );
+        assert_eq!(
+            (view.agents.as_slice(), view.sources[0].agent),
+            ([own].as_slice(), Some(own))
+        );
+        assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
+        assert!(
+            !house.gone(caller, own).await && house.gone(caller, others).await,
+            "{name}"
+        );
+        let review = stage.open_review(own).await.unwrap();
+        assert_eq!(review.submitter.as_deref(), Some(name));
+        let listed = domain_list(&stage.app, caller, &Default::default())
+            .await
+            .unwrap();
+        assert_eq!(listed.domains.len(), 1, "{name}");
     }
+    let anyone = Caller::default();
+    let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    stage.approve(of_first).await;
+    let view = house.shown(&anyone).await;
+    assert_eq!(
+        (urls(&view), view.agents.as_slice()),
+        (vec![url("/first.json").as_str()], [of_first].as_slice())
+    );
+    assert!(
+        !view.sources[0].own
+            && view.sources[0].last_attempt.is_none()
+            && view.not_listed.is_empty()
+    );
+    assert!(!format!("{view:?}").contains("/second.json"), "{view:#?}");
+    stage.index_equals_database().await;
+}
 
-    /// What feeds a hidden agent, by its owner's word or its catalog's, is answered as what nobody knew.
-    async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let (owner, first) = house.proved().await;
-        let stage = &house.stage;
-        register(&stage.app, &owner, &at("/secret.json")).await.unwrap();
-        let named = vec![("named".to_owned(), url("/named.json"))];
-        for _ in 0..2 {
-            stage.look_at(DOMAIN, |source| match source.kind.text() {
+/// Whoever registers what is there already sees it as its submitter would, unless its owner hides it: then it looks
+/// like a domain that nobody knew.
+async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let (owner, agent) = house.proved().await;
+    let stranger = house.account("stranger").await;
+    let stage = &house.stage;
+    let hide = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        labels: None,
+    };
+    agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide)
+        .await
+        .unwrap();
+    stage.advance(Duration::hours(3));
+    let began = stage.now();
+    for view in [
+        house.register(&stranger, DOMAIN).await,
+        house.shown(&stranger).await,
+    ] {
+        assert_eq!(
+            (view.state.as_str(), view.generation, view.proofs.len()),
+            ("unverified", 1, 0)
+        );
+        assert_eq!(
+            (view.next_check, view.agents.len(), view.not_listed.len()),
+            (None, 0, 0),
+            "{view:#?}"
+        );
+        assert_eq!(time::OffsetDateTime::from(view.created_at), began);
+        assert_eq!(
+            (&view.owner, &view.contact, view.checks.len()),
+            (&None, &None, 0)
+        );
+        let known = &view.sources[0];
+        assert_eq!(
+            (known.state.as_str(), known.agent, known.days.len()),
+            ("new", None, 0)
+        );
+        assert!(
+            known.last_attempt.is_none() && known.attempts.is_empty() && known.own,
+            "{known:#?}"
+        );
+    }
+    assert!(house.gone(&stranger, agent).await && !house.gone(&owner, agent).await);
+    stage.settle().await;
+    let found = stage.found(&stranger, &Default::default()).await;
+    assert_eq!(found.agents.len(), 0);
+}
+
+/// What feeds a hidden agent, by its owner's word or its catalog's, is answered as what nobody knew.
+async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let (owner, first) = house.proved().await;
+    let stage = &house.stage;
+    register(&stage.app, &owner, &at("/secret.json"))
+        .await
+        .unwrap();
+    let named = vec![("named".to_owned(), url("/named.json"))];
+    for _ in 0..2 {
+        stage
+            .look_at(DOMAIN, |source| match source.kind.text() {
                 "ard" => Answer::Catalog(named.clone(), Read::Whole),
                 "ai_catalog" => Answer::NotModified,
                 _ => Answer::Card(card(&source.url, "Is the owner's")),
-            }).await;
-        }
-        let all = stage.agents().await;
-        assert_eq!(all.len(), 3);
-        let hide = AgentPatch { visibility: Some(Visibility::Restricted), labels: None };
-        for agent in &all {
-            agent_patch(&stage.app, &stage.admin, &agent.id.to_string(), &hide).await.unwrap();
-        }
-        assert!(all.iter().any(|agent| agent.id == first));
-        let stranger = house.account("stranger").await;
-        let (mut answers, mut ids) = (Vec::new(), Vec::new());
-        for path in ["/secret.json", "/named.json", "/unknown.json"] {
-            let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
-            let mut told = view.sources.into_iter().find(|one| one.url == url(path)).unwrap();
-            assert_eq!((told.coverage, told.state.as_str()), (Coverage::Nomination, "new"), "{path}");
-            ids.push(std::mem::take(&mut told.id));
-            told.url.clear();
-            answers.push(told);
-        }
-        assert!(answers.iter().all(|told| *told == answers[0]), "{answers:#?}");
-        // Nor does what they are called tell which was there before.
-        let all = domains::sources_of(&stage.store, &[all[0].domain_id]).await.unwrap();
-        assert!(all.iter().all(|source| !ids.contains(&source.id.to_string())), "{ids:?}");
+            })
+            .await;
+    }
+    let all = stage.agents().await;
+    assert_eq!(all.len(), 3);
+    let hide = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        labels: None,
+    };
+    for agent in &all {
+        agent_patch(&stage.app, &stage.admin, &agent.id.to_string(), &hide)
+            .await
+            .unwrap();
+    }
+    assert!(all.iter().any(|agent| agent.id == first));
+    let stranger = house.account("stranger").await;
+    let (mut answers, mut ids) = (Vec::new(), Vec::new());
+    for path in ["/secret.json", "/named.json", "/unknown.json"] {
+        let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
+        let mut told = view
+            .sources
+            .into_iter()
+            .find(|one| one.url == url(path))
+            .unwrap();
+        assert_eq!(
+            (told.coverage, told.state.as_str()),
+            (Coverage::Nomination, "new"),
+            "{path}"
+        );
+        ids.push(std::mem::take(&mut told.id));
+        told.url.clear();
+        answers.push(told);
+    }
+    assert!(
+        answers.iter().all(|told| *told == answers[0]),
+        "{answers:#?}"
+    );
+    // Nor does what they are called tell which was there before.
+    let all = domains::sources_of(&stage.store, &[all[0].domain_id])
+        .await
+        .unwrap();
+    assert!(
+        all.iter()
+            .all(|source| !ids.contains(&source.id.to_string())),
+        "{ids:?}"
+    );
+    let view = house.shown(&owner).await;
+    let own = view
+        .sources
+        .iter()
+        .find(|one| one.url == url("/secret.json"))
+        .unwrap();
+    assert_eq!(own.coverage, Coverage::Covered);
+}
+
+/// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner
+/// or after it.
+async fn what_is_withheld_is_its_owners(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let early = house.account("early").await;
+    house.register(&early, DOMAIN).await;
+    let (owner, agent) = house.proved().await;
+    let late = house.account("late").await;
+    house.register(&late, DOMAIN).await;
+    let app = &house.stage.app;
+    for caller in [&early, &late] {
+        assert!(!house.gone(caller, agent).await, "it is listed");
+    }
+    let why = Act {
+        reason: "sells what it does not have".into(),
+        hold: None,
+    };
+    agent_suspend(&app, &house.stage.admin, &agent.to_string(), &why)
+        .await
+        .unwrap();
+    for caller in [&early, &late] {
+        let view = house.shown(caller).await;
+        let seen = format!("{view:?}");
+        assert!(
+            !seen.contains(&why.reason) && !seen.contains(&agent.to_string()),
+            "{view:#?}"
+        );
+        assert!(house.gone(caller, agent).await);
+    }
+    for caller in [&owner, &house.stage.admin] {
+        let view = house.shown(caller).await;
+        assert!(
+            view.not_listed
+                .iter()
+                .any(|told| told.contains(&why.reason)),
+            "{view:#?}"
+        );
+        assert!(!house.gone(caller, agent).await);
+    }
+    house.stage.settle().await;
+    let everything = SearchQuery {
+        lifecycle: vec!["suspended".into()],
+        ..SearchQuery::default()
+    };
+    for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
+        assert_eq!(
+            house.stage.found(caller, &everything).await.agents.len(),
+            count
+        );
+    }
+}
+
+/// Whoever registered a domain first sees of it what an outsider does once somebody else tries to prove it, has proved
+/// it, or had.
+async fn the_first_registrant_is_no_owner(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let first = house.account("first").await;
+    house.register(&first, DOMAIN).await;
+    house
+        .stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    let agent = house.stage.agent(DOMAIN).await.id;
+    let owner = house.account("owner").await;
+    let view = house.register(&owner, DOMAIN).await;
+    house.verify(&owner).await.unwrap();
+    assert!(!house.shown(&owner).await.checks.is_empty());
+    assert_eq!(house.shown(&first).await.checks, []);
+    house.verify(&first).await.unwrap();
+    let own: Vec<_> = house
+        .shown(&first)
+        .await
+        .checks
+        .into_iter()
+        .map(|check| check.wanted)
+        .collect();
+    assert!(!own.is_empty() && own.iter().all(Option::is_some));
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let app = &house.stage.app;
+    let contact = DomainPatch {
+        contact: Some("mailto:ops@travel.example".into()),
+        opt_out: None,
+    };
+    domain_patch(&app, &owner, DOMAIN, &contact).await.unwrap();
+    house
+        .stage
+        .look(DOMAIN, Answer::Card(card("Travel", "Books trains too")))
+        .await;
+    assert!(
+        house.stage.open_review(agent).await.is_some(),
+        "another version waits"
+    );
+    let no_more = async |state: &str| {
+        let view = house.shown(&first).await;
+        assert_eq!(view.state, state);
+        assert_eq!(
+            (view.contact, view.known_by, view.owner, view.keys.len()),
+            (None, None, None, 0),
+            "{state}"
+        );
+        let others = view
+            .checks
+            .iter()
+            .filter(|check| !own.contains(&check.wanted));
+        assert_eq!(others.count(), 0, "{state}");
+        let shown = agent_show(&app, &first, &agent.to_string()).await;
+        assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
+        let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default())
+            .await
+            .unwrap();
+        assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
+    };
+    no_more("verified").await;
+    house.remove(STANDING);
+    for _ in 0..5 {
+        house.next_day().await;
+    }
+    no_more("lapsed").await;
+    assert_eq!(
+        house.shown(&house.stage.admin).await.contact,
+        contact.contact
+    );
+    let why = NewGeneration {
+        reason: "sold".into(),
+    };
+    domain_new_generation(&app, &house.stage.admin, DOMAIN, &why)
+        .await
+        .unwrap();
+    let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        kept.versions.len(),
+        1,
+        "what waited under the owner before is not theirs"
+    );
+}
+
+/// What waits for a decision does not show in when a listed agent last changed.
+async fn a_change_that_waits_does_not_show(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let (_, agent) = house.proved().await;
+    let stage = &house.stage;
+    let changed = async || {
+        let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string())
+            .await
+            .unwrap();
+        shown.hit.summary.liveness.last_changed
+    };
+    let before = changed().await;
+    stage
+        .look(DOMAIN, Answer::Card(card("Travel", "Waits for a curator")))
+        .await;
+    assert!(stage.open_review(agent).await.is_some());
+    assert_eq!(changed().await, before);
+    stage.approve(agent).await;
+    assert!(changed().await > before);
+    stage.index_equals_database().await;
+}
+
+/// Each takes back its own: the source ends with its last registration, and with it what it alone has fed.
+async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [first, second] = house.of_two().await;
+    let app = &house.stage.app;
+    let (id, agent) = house.source_of("/first.json").await;
+    for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
+        let missing = source_withdraw(&app, caller, DOMAIN, id).await.unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
+    }
+    register(&app, &second, &at("/first.json")).await.unwrap();
+    assert!(!house.gone(&second, agent).await);
+    house.stage.settle().await;
+    source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
+    assert!(
+        !house.gone(&second, agent).await,
+        "the other one's registration stands"
+    );
+    house.stage.approve(agent).await;
+    let kept = source_withdraw(&app, &second, DOMAIN, &id)
+        .await
+        .unwrap_err();
+    assert_eq!(kept.kind, ErrorKind::Conflict);
+    assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
+    let (id, agent) = house.source_of("/second.json").await;
+    source_withdraw(&app, &second, DOMAIN, &id).await.unwrap();
+    let row = house
+        .stage
+        .agents()
+        .await
+        .into_iter()
+        .find(|row| row.id == agent)
+        .unwrap();
+    assert_eq!(row.lifecycle, Lifecycle::Retired);
+    assert_eq!(house.stage.open_review(agent).await, None);
+    house.stage.index_equals_database().await;
+}
+
+/// Whoever registered a domain first does not delete what others have, and never what a curator approved of theirs.
+async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [first, second] = house.of_two().await;
+    let app = &house.stage.app;
+    let (_, of_first) = house.source_of("/first.json").await;
+    let (_, of_second) = house.source_of("/second.json").await;
+    house.stage.approve(of_second).await;
+    let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    domain_delete(&app, &second, DOMAIN).await.unwrap();
+    let lifecycle = async |id| {
+        let all = house.stage.agents().await;
+        all.into_iter().find(|row| row.id == id).unwrap().lifecycle
+    };
+    assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
+    assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
+    domain_delete(&app, &first, DOMAIN).await.unwrap();
+    assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
+    let missing = domain_show(&app, &house.stage.admin, DOMAIN)
+        .await
+        .unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    house.stage.index_equals_database().await;
+}
+
+/// Why an agent waits is what kept the rules from deciding: not a proof that is there.
+async fn what_waits_says_what_keeps_it(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let owner = house.account("acme").await;
+    let stranger = house.account("stranger").await;
+    let view = house.register(&owner, DOMAIN).await;
+    let app = &house.stage.app;
+    register(&app, &stranger, &at("/nominated.json"))
+        .await
+        .unwrap();
+    house
+        .stage
+        .visit(|source| {
+            Answer::Card(match source.kind.text() {
+                "url" => card("Nominated", "By somebody"),
+                _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
+            })
+        })
+        .await;
+    let told = async |id: uuid::Uuid| {
         let view = house.shown(&owner).await;
-        let own = view.sources.iter().find(|one| one.url == url("/secret.json")).unwrap();
-        assert_eq!(own.coverage, Coverage::Covered);
-    }
+        let reason = view
+            .not_listed
+            .into_iter()
+            .find(|reason| reason.contains(&id.to_string()));
+        reason.unwrap()
+    };
+    let (_, nominated) = house.source_of("/nominated.json").await;
+    let broken = house
+        .shown(&owner)
+        .await
+        .agents
+        .into_iter()
+        .find(|id| *id != nominated)
+        .unwrap();
+    let before = told(broken).await;
+    assert!(
+        before.contains("nobody has proved") && before.contains("severity error"),
+        "{before}"
+    );
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let (broken, nominated) = (told(broken).await, told(nominated).await);
+    assert!(
+        broken.contains("severity error") && !broken.contains("proof"),
+        "{broken}"
+    );
+    assert!(
+        nominated.contains("does not cover it") && !nominated.contains("severity"),
+        "{nominated}"
+    );
+}
 
-    /// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner
-    /// or after it.
-    async fn what_is_withheld_is_its_owners(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let early = house.account("early").await;
-        house.register(&early, DOMAIN).await;
-        let (owner, agent) = house.proved().await;
-        let late = house.account("late").await;
-        house.register(&late, DOMAIN).await;
-        let app = &house.stage.app;
-        for caller in [&early, &late] {
-            assert!(!house.gone(caller, agent).await, "it is listed");
-        }
-        let why = Act { reason: "sells what it does not have".into(), hold: None };
-        agent_suspend(&app, &house.stage.admin, &agent.to_string(), &why).await.unwrap();
-        for caller in [&early, &late] {
-            let view = house.shown(caller).await;
-            let seen = format!("{view:?}");
-            assert!(!seen.contains(&why.reason) && !seen.contains(&agent.to_string()), "{view:#?}");
-            assert!(house.gone(caller, agent).await);
-        }
-        for caller in [&owner, &house.stage.admin] {
-            let view = house.shown(caller).await;
-            assert!(view.not_listed.iter().any(|told| told.contains(&why.reason)), "{view:#?}");
-            assert!(!house.gone(caller, agent).await);
-        }
-        house.stage.settle().await;
-        let everything = SearchQuery {
-            lifecycle: vec!["suspended".into()],
-            ..SearchQuery::default()
-        };
-        for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
-            assert_eq!(house.stage.found(caller, &everything).await.agents.len(), count);
-        }
-    }
-
-    /// Whoever registered a domain first sees of it what an outsider does once somebody else tries to prove it, has proved
-    /// it, or had.
-    async fn the_first_registrant_is_no_owner(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let first = house.account("first").await;
-        house.register(&first, DOMAIN).await;
-        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        let agent = house.stage.agent(DOMAIN).await.id;
-        let owner = house.account("owner").await;
-        let view = house.register(&owner, DOMAIN).await;
-        house.verify(&owner).await.unwrap();
-        assert!(!house.shown(&owner).await.checks.is_empty());
-        assert_eq!(house.shown(&first).await.checks, []);
-        house.verify(&first).await.unwrap();
-        let own: Vec<_> = house.shown(&first).await.checks.into_iter().map(|check| check.wanted).collect();
-        assert!(!own.is_empty() && own.iter().all(Option::is_some));
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let app = &house.stage.app;
-        let contact = DomainPatch { contact: Some("mailto:ops@travel.example".into()), opt_out: None };
-        domain_patch(&app, &owner, DOMAIN, &contact).await.unwrap();
-        house.stage.look(DOMAIN, Answer::Card(card("Travel", "Books trains too"))).await;
-        assert!(house.stage.open_review(agent).await.is_some(), "another version waits");
-        let no_more = async |state: &str| {
-            let view = house.shown(&first).await;
-            assert_eq!(view.state, state);
-            assert_eq!((view.contact, view.known_by, view.owner, view.keys.len()), (None, None, None, 0), "{state}");
-            let others = view.checks.iter().filter(|check| !own.contains(&check.wanted));
-            assert_eq!(others.count(), 0, "{state}");
-            let shown = agent_show(&app, &first, &agent.to_string()).await;
-            assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
-            let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default()).await.unwrap();
-            assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
-        };
-        no_more("verified").await;
-        house.remove(STANDING);
-        for _ in 0..5 {
-            house.next_day().await;
-        }
-        no_more("lapsed").await;
-        assert_eq!(house.shown(&house.stage.admin).await.contact, contact.contact);
-        let why = NewGeneration { reason: "sold".into() };
-        domain_new_generation(&app, &house.stage.admin, DOMAIN, &why).await.unwrap();
-        let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default()).await.unwrap();
-        assert_eq!(kept.versions.len(), 1, "what waited under the owner before is not theirs");
-    }
-
-    /// What waits for a decision does not show in when a listed agent last changed.
-    async fn a_change_that_waits_does_not_show(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let (_, agent) = house.proved().await;
-        let stage = &house.stage;
-        let changed = async || {
-            let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string()).await.unwrap();
-            shown.hit.summary.liveness.last_changed
-        };
-        let before = changed().await;
-        stage.look(DOMAIN, Answer::Card(card("Travel", "Waits for a curator"))).await;
-        assert!(stage.open_review(agent).await.is_some());
-        assert_eq!(changed().await, before);
-        stage.approve(agent).await;
-        assert!(changed().await > before);
-        stage.index_equals_database().await;
-    }
-
-    /// Each takes back its own: the source ends with its last registration, and with it what it alone has fed.
-    async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [first, second] = house.of_two().await;
-        let app = &house.stage.app;
-        let (id, agent) = house.source_of("/first.json").await;
-        for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
-            let missing = source_withdraw(&app, caller, DOMAIN, id).await.unwrap_err();
-            assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
-        }
-        register(&app, &second, &at("/first.json")).await.unwrap();
-        assert!(!house.gone(&second, agent).await);
-        house.stage.settle().await;
-        source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
-        assert!(!house.gone(&second, agent).await, "the other one's registration stands");
-        house.stage.approve(agent).await;
-        let kept = source_withdraw(&app, &second, DOMAIN, &id).await.unwrap_err();
-        assert_eq!(kept.kind, ErrorKind::Conflict);
-        assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
-        let (id, agent) = house.source_of("/second.json").await;
-        source_withdraw(&app, &second, DOMAIN, &id).await.unwrap();
-        let row = house.stage.agents().await.into_iter().find(|row| row.id == agent).unwrap();
-        assert_eq!(row.lifecycle, Lifecycle::Retired);
-        assert_eq!(house.stage.open_review(agent).await, None);
-        house.stage.index_equals_database().await;
-    }
-
-    /// Whoever registered a domain first does not delete what others have, and never what a curator approved of theirs.
-    async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [first, second] = house.of_two().await;
-        let app = &house.stage.app;
-        let (_, of_first) = house.source_of("/first.json").await;
-        let (_, of_second) = house.source_of("/second.json").await;
-        house.stage.approve(of_second).await;
-        let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Conflict);
-        domain_delete(&app, &second, DOMAIN).await.unwrap();
-        let lifecycle = async |id| {
-            let all = house.stage.agents().await;
-            all.into_iter().find(|row| row.id == id).unwrap().lifecycle
-        };
-        assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
-        assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
-        domain_delete(&app, &first, DOMAIN).await.unwrap();
-        assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
-        let missing = domain_show(&app, &house.stage.admin, DOMAIN).await.unwrap_err();
-        assert_eq!(missing.kind, ErrorKind::NotFound);
-        house.stage.index_equals_database().await;
-    }
-
-    /// Why an agent waits is what kept the rules from deciding: not a proof that is there.
-    async fn what_waits_says_what_keeps_it(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let owner = house.account("acme").await;
-        let stranger = house.account("stranger").await;
-        let view = house.register(&owner, DOMAIN).await;
-        let app = &house.stage.app;
-        register(&app, &stranger, &at("/nominated.json")).await.unwrap();
-        house.stage.visit(|source| Answer::Card(match source.kind.text() {
-            "url" => card("Nominated", "By somebody"),
-            _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
-        })).await;
-        let told = async |id: uuid::Uuid| {
-            let view = house.shown(&owner).await;
-            let reason = view.not_listed.into_iter().find(|reason| reason.contains(&id.to_string()));
-            reason.unwrap()
-        };
-        let (_, nominated) = house.source_of("/nominated.json").await;
-        let broken = house.shown(&owner).await.agents.into_iter().find(|id| *id != nominated).unwrap();
-        let before = told(broken).await;
-        assert!(before.contains("nobody has proved") && before.contains("severity error"), "{before}");
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let (broken, nominated) = (told(broken).await, told(nominated).await);
-        assert!(broken.contains("severity error") && !broken.contains("proof"), "{broken}");
-        assert!(nominated.contains("does not cover it") && !nominated.contains("severity"), "{nominated}");
-    }
-
-    /// Who registers something that nobody can prove is told so at once, and what to do instead.
-    async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
-        let stage = crate::support::stage::Stage::with(url_of_database, |config| {
-            config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
-        }).await;
-        let odd = stage.register_url("https://travel.agents-test.com:8443/card.json").await;
-        let why = odd.no_challenge.unwrap();
-        assert!(why.contains("443") && why.contains("vouch"), "{why}");
-        assert_eq!(stage.register(DOMAIN).await.no_challenge, None);
-    }
+/// Who registers something that nobody can prove is told so at once, and what to do instead.
+async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
+    let stage = crate::support::stage::Stage::with(url_of_database, |config| {
+        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
+    })
+    .await;
+    let odd = stage
+        .register_url("https://travel.agents-test.com:8443/card.json")
+        .await;
+    let why = odd.no_challenge.unwrap();
+    assert!(why.contains("443") && why.contains("vouch"), "{why}");
+    assert_eq!(stage.register(DOMAIN).await.no_challenge, None);
 }

@@ -7,11 +7,9 @@ use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::visits::outage::crawl_braked_since;
 use time::Duration;
 
-use super::House;
-use super::STANDING;
+use super::{House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, card};
 
 const PARENT: &str = "_a2a-registry.agents-test.com";
 /// Other domains, whose failing looks show that it is us.
@@ -51,69 +49,90 @@ impl House {
     }
 }
 
-both_databases! {
-    /// Weeks without our network lapse no domain. Every look is noted and soon repeated, and the first one that finds
-    /// the record again goes on from there.
-    async fn an_outage_of_ours_lapses_no_domain(url: &str) {
-        let house = House::new(url).await;
-        let (owner, agent) = house.proved().await;
-        let proved = house.shown(&owner).await.proofs[0].clone();
-        house.crowd().await;
-        house.cut_off(TxtAnswer::Failed("timed out".into())).await;
-        for day in 1..=14 {
-            assert_eq!(house.next_day().await, "verified", "day {day}");
-            house.stage.visit(|_| Answer::Fails(Timeout)).await;
-        }
-        let view = house.shown(&owner).await;
-        assert_eq!(view.proofs, [proved], "it is as it was");
-        let now: Timestamp = house.stage.now().into();
-        let last = &view.checks[0];
-        assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
-        assert!(last.detail.contains("the fault is likely its own"), "{}", last.detail);
-        assert_eq!(view.next_check.unwrap().0 - now.0, HOUR, "it is repeated soon");
-        assert!(house.stage.holds(agent).await.is_empty());
-        assert!(house.stage.served(agent).await.is_some());
+both_databases!(
+    an_outage_of_ours_lapses_no_domain,
+    what_our_own_network_denies_is_not_missing
+);
 
-        house.place_standing(&view);
-        house.remove(PARENT);
-        house.reconnect().await;
-        assert_eq!(house.next_day().await, "verified");
-        assert_eq!(house.shown(&owner).await.proofs[0].seen, house.stage.now().into());
-        house.stage.index_equals_database().await;
+/// Weeks without our network lapse no domain. Every look is noted and soon repeated, and the first one that finds
+/// the record again goes on from there.
+async fn an_outage_of_ours_lapses_no_domain(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    let proved = house.shown(&owner).await.proofs[0].clone();
+    house.crowd().await;
+    house.cut_off(TxtAnswer::Failed("timed out".into())).await;
+    for day in 1..=14 {
+        assert_eq!(house.next_day().await, "verified", "day {day}");
+        house.stage.visit(|_| Answer::Fails(Timeout)).await;
     }
+    let view = house.shown(&owner).await;
+    assert_eq!(view.proofs, [proved], "it is as it was");
+    let now: Timestamp = house.stage.now().into();
+    let last = &view.checks[0];
+    assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
+    assert!(
+        last.detail.contains("the fault is likely its own"),
+        "{}",
+        last.detail
+    );
+    assert_eq!(
+        view.next_check.unwrap().0 - now.0,
+        HOUR,
+        "it is repeated soon"
+    );
+    assert!(house.stage.holds(agent).await.is_empty());
+    assert!(house.stage.served(agent).await.is_some());
 
-    /// A resolver of ours that denies everything, or lies about it, ends no proof and no opt-out either; days of that
-    /// do not count as days without the record.
-    async fn what_our_own_network_denies_is_not_missing(url: &str) {
-        let house = House::new(url).await;
-        let (owner, _) = house.proved().await;
-        house.crowd().await;
-        let quiet = "quiet.agents-test.com";
-        let quiets = "_a2a-registry.quiet.agents-test.com";
-        house.place(quiets, "127.0.0.1:8080; policy=none");
-        house.stage.register(quiet).await;
-        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
-        house.cut_off(TxtAnswer::Absent).await;
-        house.remove(quiets);
-        for day in 1..=5 {
-            assert_eq!(house.next_day().await, "verified", "day {day}");
-        }
-        house.names.set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
-        assert_eq!(house.next_day().await, "verified");
-        assert_eq!(house.shown(&owner).await.proofs[0].missing_since, None);
-        let shown = domain_show(&house.stage.app, &house.stage.admin, quiet).await.unwrap();
-        assert_eq!(shown.state, "opted_out");
-        // What its owner proves meanwhile counts: a record that is seen is there.
-        house.place_standing(&house.shown(&owner).await);
-        house.verify(&owner).await.unwrap();
-        assert_eq!(house.shown(&owner).await.proofs[0].seen, house.stage.now().into());
+    house.place_standing(&view);
+    house.remove(PARENT);
+    house.reconnect().await;
+    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(
+        house.shown(&owner).await.proofs[0].seen,
+        house.stage.now().into()
+    );
+    house.stage.index_equals_database().await;
+}
 
-        // The network is back and the record is gone: that is what missing means, from now on.
-        house.remove(STANDING);
-        house.reconnect().await;
-        for _ in 0..3 {
-            assert_eq!(house.next_day().await, "verified");
-        }
-        assert_eq!(house.next_day().await, "lapsed");
+/// A resolver of ours that denies everything, or lies about it, ends no proof and no opt-out either; days of that
+/// do not count as days without the record.
+async fn what_our_own_network_denies_is_not_missing(url: &str) {
+    let house = House::new(url).await;
+    let (owner, _) = house.proved().await;
+    house.crowd().await;
+    let quiet = "quiet.agents-test.com";
+    let quiets = "_a2a-registry.quiet.agents-test.com";
+    house.place(quiets, "127.0.0.1:8080; policy=none");
+    house.stage.register(quiet).await;
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    house.cut_off(TxtAnswer::Absent).await;
+    house.remove(quiets);
+    for day in 1..=5 {
+        assert_eq!(house.next_day().await, "verified", "day {day}");
     }
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
+    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(house.shown(&owner).await.proofs[0].missing_since, None);
+    let shown = domain_show(&house.stage.app, &house.stage.admin, quiet)
+        .await
+        .unwrap();
+    assert_eq!(shown.state, "opted_out");
+    // What its owner proves meanwhile counts: a record that is seen is there.
+    house.place_standing(&house.shown(&owner).await);
+    house.verify(&owner).await.unwrap();
+    assert_eq!(
+        house.shown(&owner).await.proofs[0].seen,
+        house.stage.now().into()
+    );
+
+    // The network is back and the record is gone: that is what missing means, from now on.
+    house.remove(STANDING);
+    house.reconnect().await;
+    for _ in 0..3 {
+        assert_eq!(house.next_day().await, "verified");
+    }
+    assert_eq!(house.next_day().await, "lapsed");
 }

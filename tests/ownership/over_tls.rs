@@ -3,21 +3,16 @@
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_server::agents::views::agent_show;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::DOMAIN;
-use super::House;
-use super::site::Site;
+use super::site::{ProofFile, Site};
+use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::origin::Origin;
-use crate::support::origin::Reply;
+use crate::support::origin::{Origin, Reply};
 use crate::support::serving::Serving;
-use crate::support::serving::Setup;
-use crate::support::serving::eventually;
-use crate::support::stage::Answer;
-use crate::support::stage::card;
-use crate::support::tls::Authority;
-use crate::support::tls::TlsFront;
+use crate::support::setup::Setup;
+use crate::support::stage::{Answer, card};
+use crate::support::tls::{Authority, TlsFront};
+use crate::support::waiting::eventually;
 
 /// A registry, an origin behind TLS, and an authority that the registry trusts.
 struct World {
@@ -25,14 +20,13 @@ struct World {
     origin: Origin,
     front: TlsFront,
     authority: Authority,
-    _folder: TempDir,
 }
 
 impl World {
     async fn new() -> Self {
-        let folder = TempDir::new().unwrap();
+        let setup = Setup::bare();
         let authority = Authority::new("the tests' own");
-        let trusted = folder.path().join("authority.pem");
+        let trusted = setup.scratch().join("authority.pem");
         std::fs::write(&trusted, authority.pem()).unwrap();
         let origin = Origin::start();
         let front = TlsFront::bind(
@@ -42,8 +36,8 @@ impl World {
         )
         .await
         .unwrap();
-        let registry = Setup::new(folder.path())
-            .only(&format!(
+        let registry = setup
+            .configure(&format!(
                 "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_ports = \"any\"\nextra_ca = [{trusted:?}]\n"
             ))
             .start()
@@ -53,7 +47,6 @@ impl World {
             origin,
             front,
             authority,
-            _folder: folder,
         }
     }
 
@@ -81,7 +74,12 @@ async fn valid_tls_is_the_first_step() {
     world
         .origin
         .answer(path, Reply::json(card("Travel", "Books flights")));
-    let domain = world.registry.api.register(&world.front.url(path)).await;
+    let domain = world
+        .registry
+        .api
+        .register(&world.front.url(path))
+        .await
+        .domain;
     world.origin.arrived(path, 1).await;
     world.registry.api.recrawl(&domain).await;
     let agent = world.agent().await;
@@ -113,7 +111,12 @@ async fn a_strangers_certificate_shows_nothing() {
     world
         .front
         .show(Authority::new("a stranger").identity("127.0.0.1"));
-    let domain = world.registry.api.register(&world.front.url(path)).await;
+    let domain = world
+        .registry
+        .api
+        .register(&world.front.url(path))
+        .await
+        .domain;
     let domain = world.registry.api.recrawl(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
@@ -123,43 +126,61 @@ async fn a_strangers_certificate_shows_nothing() {
     world.registry.stop().await;
 }
 
-both_databases! {
-    /// The file proves a domain, byte for byte, and the owner is on the next step of the ladder.
-    async fn a_file_proves_a_domain(url: &str) {
-        let Some(site) = Site::on_443().await else { return };
-        let house = House::at(url, &site).await;
-        let origin = &site.origin;
-        let acme = house.account("acme").await;
-        let view = house.register(&acme, DOMAIN).await;
-        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
-        let place = file.url.clone().unwrap();
-        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
+both_databases!(a_file_proves_a_domain);
 
-        let looked = house.verify(&acme).await.unwrap();
-        assert!(looked.contains(&("absent".into(), place.clone())), "{looked:?}");
-        let text = |body: &str| Reply::json(body).header("content-type", "text/plain");
-        origin.answer(path, text("something else"));
-        let looked = house.verify(&acme).await.unwrap();
-        assert!(looked.contains(&("wrong".into(), place.clone())), "{looked:?}");
-        assert_eq!(house.state().await, "unverified");
+/// The file proves a domain, byte for byte, and the owner is on the next step of the ladder.
+async fn a_file_proves_a_domain(url: &str) {
+    let Some(site) = Site::on_443().await else {
+        return;
+    };
+    let house = House::at(url, &site).await;
+    let origin = &site.origin;
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    house
+        .stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    let file = ProofFile::of(&view);
+    let (path, place) = (file.path.as_str(), &file.url);
 
-        origin.answer(path, text(file.body.as_ref().unwrap()));
-        let looked = house.verify(&acme).await.unwrap();
-        assert!(looked.contains(&("held".into(), place.clone())), "{looked:?}");
-        let view = house.shown(&acme).await;
-        assert_eq!((view.state.as_str(), view.proofs[0].method.as_str()), ("verified", "http"));
-        let agent = house.stage.agent(DOMAIN).await;
-        assert_eq!(agent.lifecycle, Lifecycle::Approved);
-        assert!(agent.urn.is_some());
-        let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string()).await.unwrap();
-        assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
-        // It is looked for every day, and lapses when it is gone.
-        assert_eq!(house.next_day().await, "verified");
-        origin.answer(path, Reply::status(404));
-        for _ in 0..4 {
-            house.next_day().await;
-        }
-        assert_eq!(house.state().await, "lapsed");
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("absent".into(), place.clone())),
+        "{looked:?}"
+    );
+    let text = |body: &str| Reply::json(body).header("content-type", "text/plain");
+    origin.answer(path, text("something else"));
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("wrong".into(), place.clone())),
+        "{looked:?}"
+    );
+    assert_eq!(house.state().await, "unverified");
+
+    origin.answer(path, text(&file.body));
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("held".into(), place.clone())),
+        "{looked:?}"
+    );
+    let view = house.shown(&acme).await;
+    assert_eq!(
+        (view.state.as_str(), view.proofs[0].method.as_str()),
+        ("verified", "http")
+    );
+    let agent = house.stage.agent(DOMAIN).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Approved);
+    assert!(agent.urn.is_some());
+    let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string())
+        .await
+        .unwrap();
+    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+    // It is looked for every day, and lapses when it is gone.
+    assert_eq!(house.next_day().await, "verified");
+    origin.answer(path, Reply::status(404));
+    for _ in 0..4 {
+        house.next_day().await;
     }
+    assert_eq!(house.state().await, "lapsed");
 }

@@ -6,86 +6,114 @@ use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;
 
-use super::DOMAIN;
-use super::House;
-use super::site::Site;
+use super::site::{ProofFile, Site};
+use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::origin::Reply;
-use crate::support::stage::Answer;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, card};
 
 impl House {
     async fn row(&self) -> domain::Model {
         let row = domains::domain_by_name(&self.stage.store, DOMAIN).await;
         row.unwrap().unwrap()
     }
+
+    /// The registry learns in which network the site lies.
+    async fn network_is_known(&self) {
+        let network = [(self.row().await.id, "192.0.2.0/24".into())];
+        networks_learn(&self.stage.app, &network).await.unwrap();
+    }
 }
 
-both_databases! {
-    /// A file that proves a domain is asked for when its first visit is over and its host has rested; its name server
-    /// is asked at once. The visit after that look waits its turn likewise.
-    async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
-        let Some(site) = Site::on_443().await else { return };
-        let house = House::at(url, &site).await;
-        let acme = house.account("acme").await;
-        let view = house.register(&acme, DOMAIN).await;
-        let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
-        let place = file.url.clone().unwrap();
-        let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
-        site.origin.answer(path, Reply::json(file.body.clone().unwrap()).header("content-type", "text/plain"));
+both_databases!(
+    a_host_rests_between_a_visit_and_a_look,
+    a_host_that_wants_to_rest_is_left_alone
+);
 
-        assert_eq!(house.looks().await, 1);
-        let checks = house.shown(&acme).await.checks;
-        assert!(!checks.is_empty() && checks.iter().all(|check| check.method.starts_with("dns")), "{checks:?}");
-        assert_eq!(site.origin.requests(path).len(), 0);
-        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        let row = house.row().await;
-        networks_learn(&house.stage.app, &[(row.id, "192.0.2.0/24".into())]).await.unwrap();
-        house.stage.advance(Duration::seconds(59));
-        assert_eq!(house.looks().await, 0);
-        house.stage.advance(Duration::seconds(2));
-        assert_eq!(house.looks().await, 1);
-        assert_eq!(site.origin.requests(path).len(), 1);
-        assert_eq!(house.state().await, "verified");
+/// A file that proves a domain is asked for when its first visit is over and its host has rested; its name server
+/// is asked at once. The visit after that look waits its turn likewise.
+async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
+    let Some(site) = Site::on_443().await else {
+        return;
+    };
+    let house = House::at(url, &site).await;
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    let file = ProofFile::of(&view);
+    let path = file.path.as_str();
+    site.origin.answer(
+        path,
+        Reply::json(file.body).header("content-type", "text/plain"),
+    );
 
-        let wish = a2a_registry_api::Recrawl::default();
-        let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish).await.unwrap();
-        assert_eq!(accepted.next_due.0, house.row().await.not_before);
-        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
-        house.stage.advance(Duration::seconds(60));
-        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    assert_eq!(house.looks().await, 1);
+    let checks = house.shown(&acme).await.checks;
+    assert!(
+        !checks.is_empty() && checks.iter().all(|check| check.method.starts_with("dns")),
+        "{checks:?}"
+    );
+    assert_eq!(site.origin.requests(path).len(), 0);
+    house
+        .stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    house.network_is_known().await;
+    house.stage.advance(Duration::seconds(59));
+    assert_eq!(house.looks().await, 0);
+    house.stage.advance(Duration::seconds(2));
+    assert_eq!(house.looks().await, 1);
+    assert_eq!(site.origin.requests(path).len(), 1);
+    assert_eq!(house.state().await, "verified");
+
+    let wish = a2a_registry_api::Recrawl::default();
+    let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish)
+        .await
+        .unwrap();
+    assert_eq!(accepted.next_due.0, house.row().await.not_before);
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    house.stage.advance(Duration::seconds(60));
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+}
+
+/// A server that wants to rest when it is asked for a file is asked for nothing more in that look, and neither
+/// visited nor looked at until it has rested.
+async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
+    let Some(site) = Site::on_443().await else {
+        return;
+    };
+    let house = House::at(url, &site).await;
+    let (acme, other) = (house.account("acme").await, house.account("other").await);
+    let mut paths = Vec::new();
+    for account in [&acme, &other] {
+        let view = house.register(account, DOMAIN).await;
+        let path = ProofFile::of(&view).path;
+        site.origin
+            .answer(&path, Reply::status(429).header("retry-after", "600"));
+        paths.push(path);
     }
+    let asked = || {
+        paths
+            .iter()
+            .map(|path| site.origin.requests(path).len())
+            .sum::<usize>()
+    };
 
-    /// A server that wants to rest when it is asked for a file is asked for nothing more in that look, and neither
-    /// visited nor looked at until it has rested.
-    async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
-        let Some(site) = Site::on_443().await else { return };
-        let house = House::at(url, &site).await;
-        let (acme, other) = (house.account("acme").await, house.account("other").await);
-        let mut paths = Vec::new();
-        for account in [&acme, &other] {
-            let view = house.register(account, DOMAIN).await;
-            let file = view.challenges.iter().find(|one| one.method == "http").unwrap();
-            let place = file.url.clone().unwrap();
-            let path = place.strip_prefix(&format!("https://{DOMAIN}")).unwrap().to_owned();
-            site.origin.answer(&path, Reply::status(429).header("retry-after", "600"));
-            paths.push(path);
-        }
-        let asked = || paths.iter().map(|path| site.origin.requests(path).len()).sum::<usize>();
-
-        assert_eq!(house.looks().await, 1);
-        house.stage.visit(|_| Answer::Card(card("Travel", "Books flights"))).await;
-        house.stage.advance(Duration::seconds(61));
-        assert_eq!(house.looks().await, 1);
-        assert_eq!(asked(), 1);
-        let row = house.row().await;
-        networks_learn(&house.stage.app, &[(row.id, "192.0.2.0/24".into())]).await.unwrap();
-        let wish = a2a_registry_api::Recrawl::default();
-        domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish).await.unwrap();
-        house.stage.advance(Duration::seconds(598));
-        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
-        assert_eq!(asked(), 1);
-        house.stage.advance(Duration::seconds(3));
-        assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
-    }
+    assert_eq!(house.looks().await, 1);
+    house
+        .stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    house.stage.advance(Duration::seconds(61));
+    assert_eq!(house.looks().await, 1);
+    assert_eq!(asked(), 1);
+    house.network_is_known().await;
+    let wish = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish)
+        .await
+        .unwrap();
+    house.stage.advance(Duration::seconds(598));
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    assert_eq!(asked(), 1);
+    house.stage.advance(Duration::seconds(3));
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
+use a2a_registry_api::DomainView;
 
 use super::{DOMAIN, House};
 use crate::support::origin::Origin;
@@ -53,6 +54,31 @@ impl Site {
     /// Shows a certificate of another key from now on.
     pub fn change_key(&self) {
         self.front.show(self.authority.identity(DOMAIN));
+    }
+}
+
+/// The file that an account is told to place.
+pub struct ProofFile {
+    /// Where it is looked for.
+    pub url: String,
+    /// Where on the site that is.
+    pub path: String,
+    /// What it holds.
+    pub body: String,
+}
+
+impl ProofFile {
+    /// The one that an account is shown.
+    pub fn of(view: &DomainView) -> Self {
+        let file = view.challenges.iter().find(|one| one.method == "http");
+        let file = file.unwrap();
+        let url = file.url.clone().unwrap();
+        let path = url.strip_prefix(&format!("https://{DOMAIN}")).unwrap();
+        Self {
+            path: path.to_owned(),
+            body: file.body.clone().unwrap(),
+            url,
+        }
     }
 }
 

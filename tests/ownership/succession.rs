@@ -5,14 +5,11 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::events::log::events_after;
 
-use super::DOMAIN;
-use super::House;
-use super::STANDING;
 use super::site::Site;
+use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::Answer;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, card};
 
 const ZONE: &str = "agents-test.com";
 const JKU: &str = "https://travel.agents-test.com/keys.json";
@@ -64,98 +61,157 @@ impl Owned {
     }
 }
 
-both_databases! {
-    /// What changes while the proof holds is the owner's own doing, as long as something stays.
-    async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
-        let Some(owned) = Owned::new(url).await else { return };
-        let house = &owned.house;
-        let first = owned.known_by().await;
-        assert_eq!(first.name_servers, ["ns1.first.example", "ns2.first.example"]);
-        assert_eq!((first.tls_key.is_some(), first.card_keys.len()), (true, 1));
-        assert_eq!(house.shown(&Caller::default()).await.known_by, None, "strangers are not told");
+both_databases!(
+    an_owner_may_change_its_marks_one_by_one,
+    when_all_has_changed_a_generation_ends,
+    the_next_owner_begins_its_own_generation
+);
 
-        owned.site.change_key();
-        house.names.set_name_servers(ZONE, ["ns.second.example"]);
-        assert_eq!(house.next_day().await, "verified");
-        let second = owned.known_by().await;
-        assert_eq!(second.name_servers, ["ns.second.example"]);
-        assert_ne!(second.tls_key, first.tls_key);
-        assert_eq!(second.card_keys, first.card_keys);
+/// What changes while the proof holds is the owner's own doing, as long as something stays.
+async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
+    let Some(owned) = Owned::new(url).await else {
+        return;
+    };
+    let house = &owned.house;
+    let first = owned.known_by().await;
+    assert_eq!(
+        first.name_servers,
+        ["ns1.first.example", "ns2.first.example"]
+    );
+    assert_eq!((first.tls_key.is_some(), first.card_keys.len()), (true, 1));
+    assert_eq!(
+        house.shown(&Caller::default()).await.known_by,
+        None,
+        "strangers are not told"
+    );
 
-        // The last mark of the first ones goes, and two of the second ones stay.
-        owned.signed_by(&Signer::new(JKU)).await;
-        assert_eq!(house.next_day().await, "verified");
-        assert_ne!(owned.known_by().await.card_keys, first.card_keys);
-        assert_eq!(owned.generation().await, 1);
-        assert!(house.stage.holds(house.stage.agent(DOMAIN).await.id).await.is_empty());
+    owned.site.change_key();
+    house.names.set_name_servers(ZONE, ["ns.second.example"]);
+    assert_eq!(house.next_day().await, "verified");
+    let second = owned.known_by().await;
+    assert_eq!(second.name_servers, ["ns.second.example"]);
+    assert_ne!(second.tls_key, first.tls_key);
+    assert_eq!(second.card_keys, first.card_keys);
+
+    // The last mark of the first ones goes, and two of the second ones stay.
+    owned.signed_by(&Signer::new(JKU)).await;
+    assert_eq!(house.next_day().await, "verified");
+    assert_ne!(owned.known_by().await.card_keys, first.card_keys);
+    assert_eq!(owned.generation().await, 1);
+    assert!(
+        house
+            .stage
+            .holds(house.stage.agent(DOMAIN).await.id)
+            .await
+            .is_empty()
+    );
+}
+
+/// A proof that went away and then everything else: nothing of the old owner's counts any more.
+async fn when_all_has_changed_a_generation_ends(url: &str) {
+    let Some(owned) = Owned::new(url).await else {
+        return;
+    };
+    let house = &owned.house;
+    let agent = house.stage.agent(DOMAIN).await;
+    assert!(house.stage.served(agent.id).await.is_some());
+    house.remove(STANDING);
+    house.names.set_name_servers(ZONE, ["ns.other.example"]);
+    house.next_day().await;
+    owned.site.change_key();
+    house.next_day().await;
+    assert_eq!(owned.generation().await, 1, "the card's key is the same");
+    // Who does not answer is nobody else.
+    house.names.set(DOMAIN, []);
+    owned.site.change_key();
+    owned.signed_by(&Signer::new(JKU)).await;
+    house.next_day().await;
+    assert_eq!(owned.generation().await, 1, "the TLS key is not seen");
+
+    house.names.set(DOMAIN, [owned.site.address().ip()]);
+    assert_eq!(house.next_day().await, "unverified");
+    let view = house.shown(&house.stage.admin).await;
+    assert_eq!(
+        (
+            view.generation,
+            view.proofs.len(),
+            view.owner,
+            view.known_by
+        ),
+        (2, 0, None, None)
+    );
+    let now = house.stage.agent(DOMAIN).await;
+    assert_eq!(
+        (now.lifecycle.text(), now.approved_version, now.owner_id),
+        ("pending", None, None)
+    );
+    assert_eq!(now.urn, agent.urn, "a name is never given twice");
+    assert_eq!(house.stage.served(agent.id).await, None);
+    house.stage.index_equals_database().await;
+    let told = events_after(&house.stage.app, &house.stage.admin, 0, 1000)
+        .await
+        .unwrap();
+    let told: Vec<_> = told
+        .iter()
+        .filter(|event| event.kind == EventKind::DomainGeneration)
+        .collect();
+    assert_eq!((told.len(), told[0].actor.as_str()), (1, "system"));
+    assert!(
+        told[0].data["reason"]
+            .as_str()
+            .unwrap()
+            .contains("name servers"),
+        "{:?}",
+        told[0].data
+    );
+    // It ends once, and not again every day.
+    house.next_day().await;
+    assert_eq!(owned.generation().await, 2);
+}
+
+/// The one who proves a domain while everything has changed owns it from then on; the record of the one
+/// before counts no more, although it is still there.
+async fn the_next_owner_begins_its_own_generation(url: &str) {
+    let Some(owned) = Owned::new(url).await else {
+        return;
+    };
+    let house = &owned.house;
+    let agent = house.stage.agent(DOMAIN).await.id;
+    let heir = house.account("heir").await;
+    let theirs = house.register(&heir, DOMAIN).await;
+    let values = [&house.shown(&owned.owner).await, &theirs]
+        .map(|view| view.challenges[0].value.clone().unwrap());
+    let mut records = a2a_crawler::dns::TxtRecords::default();
+    for value in &values {
+        records.push([value.as_str()]);
     }
+    house
+        .names
+        .set_texts(STANDING, a2a_crawler::dns::TxtAnswer::Records(records));
+    house.names.set_name_servers(ZONE, ["ns.other.example"]);
+    owned.site.change_key();
+    owned.signed_by(&Signer::new(JKU)).await;
+    house.next_day().await;
 
-    /// A proof that went away and then everything else: nothing of the old owner's counts any more.
-    async fn when_all_has_changed_a_generation_ends(url: &str) {
-        let Some(owned) = Owned::new(url).await else { return };
-        let house = &owned.house;
-        let agent = house.stage.agent(DOMAIN).await;
-        assert!(house.stage.served(agent.id).await.is_some());
-        house.remove(STANDING);
-        house.names.set_name_servers(ZONE, ["ns.other.example"]);
-        house.next_day().await;
-        owned.site.change_key();
-        house.next_day().await;
-        assert_eq!(owned.generation().await, 1, "the card's key is the same");
-        // Who does not answer is nobody else.
-        house.names.set(DOMAIN, []);
-        owned.site.change_key();
-        owned.signed_by(&Signer::new(JKU)).await;
-        house.next_day().await;
-        assert_eq!(owned.generation().await, 1, "the TLS key is not seen");
-
-        house.names.set(DOMAIN, [owned.site.address().ip()]);
-        assert_eq!(house.next_day().await, "unverified");
-        let view = house.shown(&house.stage.admin).await;
-        assert_eq!((view.generation, view.proofs.len(), view.owner, view.known_by), (2, 0, None, None));
-        let now = house.stage.agent(DOMAIN).await;
-        assert_eq!((now.lifecycle.text(), now.approved_version, now.owner_id), ("pending", None, None));
-        assert_eq!(now.urn, agent.urn, "a name is never given twice");
-        assert_eq!(house.stage.served(agent.id).await, None);
-        house.stage.index_equals_database().await;
-        let told = events_after(&house.stage.app, &house.stage.admin, 0, 1000).await.unwrap();
-        let told: Vec<_> = told.iter().filter(|event| event.kind == EventKind::DomainGeneration).collect();
-        assert_eq!((told.len(), told[0].actor.as_str()), (1, "system"));
-        assert!(told[0].data["reason"].as_str().unwrap().contains("name servers"), "{:?}", told[0].data);
-        // It ends once, and not again every day.
-        house.next_day().await;
-        assert_eq!(owned.generation().await, 2);
-    }
-
-    /// The one who proves a domain while everything has changed owns it from then on; the record of the one
-    /// before counts no more, although it is still there.
-    async fn the_next_owner_begins_its_own_generation(url: &str) {
-        let Some(owned) = Owned::new(url).await else { return };
-        let house = &owned.house;
-        let agent = house.stage.agent(DOMAIN).await.id;
-        let heir = house.account("heir").await;
-        let theirs = house.register(&heir, DOMAIN).await;
-        let values = [&house.shown(&owned.owner).await, &theirs].map(|view| view.challenges[0].value.clone().unwrap());
-        let mut records = a2a_crawler::dns::TxtRecords::default();
-        for value in &values {
-            records.push([value.as_str()]);
-        }
-        house.names.set_texts(STANDING, a2a_crawler::dns::TxtAnswer::Records(records));
-        house.names.set_name_servers(ZONE, ["ns.other.example"]);
-        owned.site.change_key();
-        owned.signed_by(&Signer::new(JKU)).await;
-        house.next_day().await;
-
-        let view = house.shown(&house.stage.admin).await;
-        assert_eq!((view.generation, view.state.as_str(), view.owner.as_deref()), (2, "verified", Some("heir")));
-        assert_eq!(view.known_by.unwrap().name_servers, ["ns.other.example"]);
-        let refused: Vec<_> = view.checks.iter().filter(|check| check.detail.contains("counts no more")).collect();
-        assert_eq!(refused.len(), 1, "{:#?}", view.checks);
-        assert_eq!(house.stage.agent(DOMAIN).await.owner_id, heir.account.as_ref().map(|account| account.id));
-        house.stage.index_equals_database().await;
-        // The rules of the registry decide anew, as for any domain that is proved.
-        assert!(house.stage.served(agent).await.is_some());
-        assert_eq!(house.next_day().await, "verified");
-        assert_eq!(owned.generation().await, 2);
-    }
+    let view = house.shown(&house.stage.admin).await;
+    assert_eq!(
+        (view.generation, view.state.as_str(), view.owner.as_deref()),
+        (2, "verified", Some("heir"))
+    );
+    assert_eq!(view.known_by.unwrap().name_servers, ["ns.other.example"]);
+    let refused: Vec<_> = view
+        .checks
+        .iter()
+        .filter(|check| check.detail.contains("counts no more"))
+        .collect();
+    assert_eq!(refused.len(), 1, "{:#?}", view.checks);
+    assert_eq!(
+        house.stage.agent(DOMAIN).await.owner_id,
+        heir.account.as_ref().map(|account| account.id)
+    );
+    house.stage.index_equals_database().await;
+    // The rules of the registry decide anew, as for any domain that is proved.
+    assert!(house.stage.served(agent).await.is_some());
+    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(owned.generation().await, 2);
 }

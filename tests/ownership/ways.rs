@@ -1,6 +1,7 @@
 //! The ways in which a source comes in, row by row, and what becomes of what it brings (docs/ownership.md#coverage).
 
-use a2a_registry_domain::coverage::Coverage::{self, Covered, Nomination};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::coverage::Coverage::{Covered, Nomination};
 
 pub(super) const URL: &str = "/cards/x.json";
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-card.json";

@@ -6,21 +6,16 @@ use a2a_registry_server::agents::acts::agent_retire;
 use a2a_registry_server::agents::views::agent_versions;
 use a2a_registry_server::domains::owner::domain_transfer;
 use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::domains::withdrawal::source_withdraw;
+use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::entity::source;
 use time::Duration;
 use uuid::Uuid;
 
-use super::DOMAIN;
-use super::House;
-use super::others::at;
-use super::others::url;
+use super::others::{at, url};
+use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Read, card};
 
 /// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
 fn site(source: &source::Model, named: &[&str]) -> Answer {
@@ -71,173 +66,244 @@ impl House {
     }
 }
 
-both_databases! {
-    /// A stranger has registered the domain, and its owner only a card: what the domain's proof covers is not the
-    /// stranger's to end.
-    async fn what_is_the_owners_stays(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
-        let app = &house.stage.app;
-        house.register(&stranger, DOMAIN).await;
-        let view = register(&app, &owner, &at("/own.json")).await.unwrap();
-        house.sees_site(&["/a.json"]).await;
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let before = house.fed().await;
-        let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
-        for fed in [is("entry", "approved"), is("url", "approved"), is("well_known", "pending")] {
-            assert!(before.contains(&fed), "{before:?}");
-        }
-        for kind in ["ard", "ai_catalog", "well_known"] {
-            source_withdraw(&app, &stranger, DOMAIN, &house.id_of(kind).await).await.unwrap();
-        }
-        assert_eq!(house.fed().await, before);
-        let view = house.shown(&owner).await;
-        assert!(view.sources.iter().all(|one| one.own || one.kind == "entry"), "{view:#?}");
-        let view = house.shown(&stranger).await;
-        assert!(view.sources.iter().all(|one| !one.own), "{view:#?}");
-        house.stage.index_equals_database().await;
-    }
+both_databases!(
+    what_is_the_owners_stays,
+    what_the_catalog_names_is_the_owners_meanwhile,
+    a_former_owner_ends_nothing,
+    a_catalog_ends_with_its_entries,
+    what_a_catalog_names_stays_whose_it_is,
+    what_was_taken_back_can_be_named,
+    what_was_taken_back_is_named_again,
+    what_was_registered_gives_no_rights_afterwards
+);
 
-    /// What a stranger has registered and the owner's catalog names is the owner's as long as the catalog names it.
-    async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
-        let app = &house.stage.app;
-        let view = house.register(&owner, DOMAIN).await;
-        register(&app, &stranger, &at("/a.json")).await.unwrap();
-        house.sees_site(&["/a.json"]).await;
-        house.place_standing(&view);
-        house.verify(&owner).await.unwrap();
-        let (id, agent) = house.source_of("/a.json").await;
-        assert_eq!(house.lifecycle(agent).await, "approved");
-        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
-        assert_eq!(house.source_of("/a.json").await, (id, agent));
-        assert_eq!(house.lifecycle(agent).await, "approved");
-        house.stage.look_at(DOMAIN, |source| site(source, &[])).await;
-        assert_eq!(house.lifecycle(agent).await, "pending");
-        house.stage.index_equals_database().await;
+/// A stranger has registered the domain, and its owner only a card: what the domain's proof covers is not the
+/// stranger's to end.
+async fn what_is_the_owners_stays(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [stranger, owner] = [
+        house.account("stranger").await,
+        house.account("owner").await,
+    ];
+    let app = &house.stage.app;
+    house.register(&stranger, DOMAIN).await;
+    let view = register(&app, &owner, &at("/own.json")).await.unwrap();
+    house.sees_site(&["/a.json"]).await;
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let before = house.fed().await;
+    let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
+    for fed in [
+        is("entry", "approved"),
+        is("url", "approved"),
+        is("well_known", "pending"),
+    ] {
+        assert!(before.contains(&fed), "{before:?}");
     }
-
-    /// Whoever gave a domain away takes back its registration, and nothing that is the heir's, proved or not yet.
-    async fn a_former_owner_ends_nothing(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let (former, agent) = house.proved().await;
-        let heir = house.account("heir").await;
-        let app = &house.stage.app;
-        let to = Transfer { account: "heir".into() };
-        domain_transfer(&app, &former, DOMAIN, &to).await.unwrap();
-        let before = house.fed().await;
-        source_withdraw(&app, &former, DOMAIN, &house.id_of("ard").await).await.unwrap();
-        house.place_standing(&house.shown(&heir).await);
-        house.verify(&heir).await.unwrap();
-        for kind in ["ai_catalog", "well_known"] {
-            source_withdraw(&app, &former, DOMAIN, &house.id_of(kind).await).await.unwrap();
-        }
-        assert_eq!(house.fed().await, before);
-        assert!(house.stage.served(agent).await.is_some());
-        house.stage.index_equals_database().await;
+    for kind in ["ard", "ai_catalog", "well_known"] {
+        source_withdraw(&app, &stranger, DOMAIN, &house.id_of(kind).await)
+            .await
+            .unwrap();
     }
+    assert_eq!(house.fed().await, before);
+    let view = house.shown(&owner).await;
+    assert!(
+        view.sources
+            .iter()
+            .all(|one| one.own || one.kind == "entry"),
+        "{view:#?}"
+    );
+    let view = house.shown(&stranger).await;
+    assert!(view.sources.iter().all(|one| !one.own), "{view:#?}");
+    house.stage.index_equals_database().await;
+}
 
-    /// A catalog's entries are whose the catalog is: they end with it, and while one of them is approved it stays.
-    async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let first = house.account("first").await;
-        house.register(&first, DOMAIN).await;
-        house.sees_site(&["/a.json", "/b.json"]).await;
-        let (app, admin) = (&house.stage.app, &house.stage.admin);
-        let (_, approved) = house.source_of("/a.json").await;
-        let (_, pending) = house.source_of("/b.json").await;
-        house.stage.approve(approved).await;
-        let catalog = house.id_of("ard").await;
-        let kept = source_withdraw(&app, &first, DOMAIN, &catalog).await.unwrap_err();
-        assert_eq!(kept.kind, ErrorKind::Conflict);
-        assert!(kept.public.contains(&approved.to_string()), "{kept:?}");
-        let over = Act { reason: "over".into(), hold: None };
-        agent_retire(&app, admin, &approved.to_string(), &over).await.unwrap();
-        source_withdraw(&app, &first, DOMAIN, &catalog).await.unwrap();
-        assert_eq!(house.lifecycle(pending).await, "retired");
-        let view = house.shown(admin).await;
-        assert!(view.sources.iter().all(|one| one.kind != "entry" && one.kind != "ard"), "{view:#?}");
-        house.stage.index_equals_database().await;
+/// What a stranger has registered and the owner's catalog names is the owner's as long as the catalog names it.
+async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [stranger, owner] = [
+        house.account("stranger").await,
+        house.account("owner").await,
+    ];
+    let app = &house.stage.app;
+    let view = house.register(&owner, DOMAIN).await;
+    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    house.sees_site(&["/a.json"]).await;
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    let (id, agent) = house.source_of("/a.json").await;
+    assert_eq!(house.lifecycle(agent).await, "approved");
+    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    assert_eq!(house.source_of("/a.json").await, (id, agent));
+    assert_eq!(house.lifecycle(agent).await, "approved");
+    house
+        .stage
+        .look_at(DOMAIN, |source| site(source, &[]))
+        .await;
+    assert_eq!(house.lifecycle(agent).await, "pending");
+    house.stage.index_equals_database().await;
+}
+
+/// Whoever gave a domain away takes back its registration, and nothing that is the heir's, proved or not yet.
+async fn a_former_owner_ends_nothing(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let (former, agent) = house.proved().await;
+    let heir = house.account("heir").await;
+    let app = &house.stage.app;
+    let to = Transfer {
+        account: "heir".into(),
+    };
+    domain_transfer(&app, &former, DOMAIN, &to).await.unwrap();
+    let before = house.fed().await;
+    source_withdraw(&app, &former, DOMAIN, &house.id_of("ard").await)
+        .await
+        .unwrap();
+    house.place_standing(&house.shown(&heir).await);
+    house.verify(&heir).await.unwrap();
+    for kind in ["ai_catalog", "well_known"] {
+        source_withdraw(&app, &former, DOMAIN, &house.id_of(kind).await)
+            .await
+            .unwrap();
     }
+    assert_eq!(house.fed().await, before);
+    assert!(house.stage.served(agent).await.is_some());
+    house.stage.index_equals_database().await;
+}
 
-    /// A catalog that names what somebody else has registered makes it nobody else's: it does not end with the catalog.
-    async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [first, second] = [house.account("first").await, house.account("second").await];
-        let app = &house.stage.app;
-        house.register(&first, DOMAIN).await;
-        register(&app, &second, &at("/b.json")).await.unwrap();
-        house.sees_site(&["/a.json", "/b.json"]).await;
-        let (_, of_first) = house.source_of("/a.json").await;
-        let (_, of_second) = house.source_of("/b.json").await;
-        house.stage.approve(of_second).await;
-        let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Conflict);
-        assert_eq!(house.lifecycle(of_second).await, "approved");
-        for kind in ["ard", "ai_catalog", "well_known"] {
-            source_withdraw(&app, &first, DOMAIN, &house.id_of(kind).await).await.unwrap();
-        }
-        assert_eq!(house.lifecycle(of_first).await, "retired");
-        assert_eq!(house.lifecycle(of_second).await, "approved");
-        house.stage.index_equals_database().await;
+/// A catalog's entries are whose the catalog is: they end with it, and while one of them is approved it stays.
+async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let first = house.account("first").await;
+    house.register(&first, DOMAIN).await;
+    house.sees_site(&["/a.json", "/b.json"]).await;
+    let (app, admin) = (&house.stage.app, &house.stage.admin);
+    let (_, approved) = house.source_of("/a.json").await;
+    let (_, pending) = house.source_of("/b.json").await;
+    house.stage.approve(approved).await;
+    let catalog = house.id_of("ard").await;
+    let kept = source_withdraw(&app, &first, DOMAIN, &catalog)
+        .await
+        .unwrap_err();
+    assert_eq!(kept.kind, ErrorKind::Conflict);
+    assert!(kept.public.contains(&approved.to_string()), "{kept:?}");
+    let over = Act {
+        reason: "over".into(),
+        hold: None,
+    };
+    agent_retire(&app, admin, &approved.to_string(), &over)
+        .await
+        .unwrap();
+    source_withdraw(&app, &first, DOMAIN, &catalog)
+        .await
+        .unwrap();
+    assert_eq!(house.lifecycle(pending).await, "retired");
+    let view = house.shown(admin).await;
+    assert!(
+        view.sources
+            .iter()
+            .all(|one| one.kind != "entry" && one.kind != "ard"),
+        "{view:#?}"
+    );
+    house.stage.index_equals_database().await;
+}
+
+/// A catalog that names what somebody else has registered makes it nobody else's: it does not end with the catalog.
+async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [first, second] = [house.account("first").await, house.account("second").await];
+    let app = &house.stage.app;
+    house.register(&first, DOMAIN).await;
+    register(&app, &second, &at("/b.json")).await.unwrap();
+    house.sees_site(&["/a.json", "/b.json"]).await;
+    let (_, of_first) = house.source_of("/a.json").await;
+    let (_, of_second) = house.source_of("/b.json").await;
+    house.stage.approve(of_second).await;
+    let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    assert_eq!(house.lifecycle(of_second).await, "approved");
+    for kind in ["ard", "ai_catalog", "well_known"] {
+        source_withdraw(&app, &first, DOMAIN, &house.id_of(kind).await)
+            .await
+            .unwrap();
     }
+    assert_eq!(house.lifecycle(of_first).await, "retired");
+    assert_eq!(house.lifecycle(of_second).await, "approved");
+    house.stage.index_equals_database().await;
+}
 
-    /// What somebody has registered and taken back does not keep the domain's catalog from naming it.
-    async fn what_was_taken_back_can_be_named(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
-        let app = &house.stage.app;
-        register(&app, &stranger, &at("/a.json")).await.unwrap();
-        house.sees_site(&[]).await;
-        let (id, before) = house.source_of("/a.json").await;
-        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
-        assert_eq!(house.lifecycle(before).await, "retired");
-        house.register(&owner, DOMAIN).await;
-        house.sees_site(&["/a.json"]).await;
-        let (_, now) = house.source_of("/a.json").await;
-        assert_ne!(now, before);
-        assert_eq!(house.lifecycle(now).await, "pending");
-        house.stage.index_equals_database().await;
-    }
+/// What somebody has registered and taken back does not keep the domain's catalog from naming it.
+async fn what_was_taken_back_can_be_named(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [stranger, owner] = [
+        house.account("stranger").await,
+        house.account("owner").await,
+    ];
+    let app = &house.stage.app;
+    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    house.sees_site(&[]).await;
+    let (id, before) = house.source_of("/a.json").await;
+    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    assert_eq!(house.lifecycle(before).await, "retired");
+    house.register(&owner, DOMAIN).await;
+    house.sees_site(&["/a.json"]).await;
+    let (_, now) = house.source_of("/a.json").await;
+    assert_ne!(now, before);
+    assert_eq!(house.lifecycle(now).await, "pending");
+    house.stage.index_equals_database().await;
+}
 
-    /// A catalog that is what it was names again what somebody has taken back.
-    async fn what_was_taken_back_is_named_again(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [stranger, owner] = [house.account("stranger").await, house.account("owner").await];
-        let app = &house.stage.app;
-        house.register(&owner, DOMAIN).await;
-        register(&app, &stranger, &at("/a.json")).await.unwrap();
-        house.sees_site(&["/a.json"]).await;
-        let (id, before) = house.source_of("/a.json").await;
-        source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
-        for _ in 0..2 {
-            house.stage.look_lightly(DOMAIN, |source| match source.kind.text() {
+/// A catalog that is what it was names again what somebody has taken back.
+async fn what_was_taken_back_is_named_again(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [stranger, owner] = [
+        house.account("stranger").await,
+        house.account("owner").await,
+    ];
+    let app = &house.stage.app;
+    house.register(&owner, DOMAIN).await;
+    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    house.sees_site(&["/a.json"]).await;
+    let (id, before) = house.source_of("/a.json").await;
+    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    for _ in 0..2 {
+        house
+            .stage
+            .look_lightly(DOMAIN, |source| match source.kind.text() {
                 "ard" if !source.full_wanted => Answer::NotModified,
                 _ => site(source, &["/a.json"]),
-            }).await;
-        }
-        let (again, now) = house.source_of("/a.json").await;
-        assert!(again != id && now != before);
-        assert_eq!(house.lifecycle(now).await, "pending");
-        house.stage.index_equals_database().await;
+            })
+            .await;
     }
+    let (again, now) = house.source_of("/a.json").await;
+    assert!(again != id && now != before);
+    assert_eq!(house.lifecycle(now).await, "pending");
+    house.stage.index_equals_database().await;
+}
 
-    /// Whoever takes back a registration that others share sees nothing of the agent any more, and is not its submitter.
-    async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let [first, second] = house.of_two().await;
-        let (app, stage) = (&house.stage.app, &house.stage);
-        let (id, agent) = house.source_of("/first.json").await;
-        register(&app, &second, &at("/first.json")).await.unwrap();
-        source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
-        assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
-        let versions = agent_versions(&app, &second, &agent.to_string(), &Default::default()).await.unwrap();
-        assert_eq!(versions.versions.len(), 1, "nobody's agent is its submitter's to see");
-        stage.look(DOMAIN, Answer::Card(card(&url("/first.json"), "Has changed"))).await;
-        let review = stage.open_review(agent).await.unwrap();
-        assert_eq!(review.submitter.as_deref(), Some("second"));
-        stage.index_equals_database().await;
-    }
+/// Whoever takes back a registration that others share sees nothing of the agent any more, and is not its submitter.
+async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let [first, second] = house.of_two().await;
+    let (app, stage) = (&house.stage.app, &house.stage);
+    let (id, agent) = house.source_of("/first.json").await;
+    register(&app, &second, &at("/first.json")).await.unwrap();
+    source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
+    assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
+    let versions = agent_versions(&app, &second, &agent.to_string(), &Default::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        versions.versions.len(),
+        1,
+        "nobody's agent is its submitter's to see"
+    );
+    stage
+        .look(
+            DOMAIN,
+            Answer::Card(card(&url("/first.json"), "Has changed")),
+        )
+        .await;
+    let review = stage.open_review(agent).await.unwrap();
+    assert_eq!(review.submitter.as_deref(), Some("second"));
+    stage.index_equals_database().await;
 }

@@ -9,15 +9,11 @@ use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use time::Duration;
 
-use super::DOMAIN;
-use super::House;
-use super::others::at;
-use super::others::url;
+use super::others::{at, url};
+use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::Answer;
-use crate::support::stage::Read;
-use crate::support::stage::card;
+use crate::support::stage::{Answer, Read, card};
 
 fn with_word(what: Registration) -> Registration {
     Registration {
@@ -33,90 +29,127 @@ fn whole() -> Registration {
     })
 }
 
-both_databases! {
-    /// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
-    async fn it_ends_with_the_generation(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let stage = &house.stage;
-        for comes_before in [true, false] {
-            register(&stage.app, &stage.admin, &whole()).await.unwrap();
-            if comes_before {
-                stage.look(DOMAIN, Answer::Card(card("Travel", "Books flights"))).await;
-                assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-            }
-            stage.advance(Duration::minutes(1));
-            let sold = NewGeneration { reason: "sold".into() };
-            domain_new_generation(&stage.app, &stage.admin, DOMAIN, &sold).await.unwrap();
-            stage.look(DOMAIN, Answer::Card(card("Travel", "Of another owner"))).await;
-            let agent = stage.agent(DOMAIN).await;
-            assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
-            assert!(stage.open_review(agent.id).await.is_some());
-            stage.index_equals_database().await;
-            domain_delete(&stage.app, &stage.admin, DOMAIN).await.unwrap();
-        }
-    }
+both_databases!(
+    it_ends_with_the_generation,
+    it_does_not_outlast_a_rejection,
+    it_does_not_follow_an_entry_elsewhere,
+    it_does_not_follow_a_redirect
+);
 
-    /// A first card that it could not approve has used it up: what a person rejected is not approved by serving another.
-    async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let stage = &house.stage;
-        let signer = Signer::new("https://travel.agents-test.com/keys.json");
-        let mut broken: serde_json::Value =
-            serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
-        broken["description"] = "Says something else".into();
+/// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
+async fn it_ends_with_the_generation(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let stage = &house.stage;
+    for comes_before in [true, false] {
         register(&stage.app, &stage.admin, &whole()).await.unwrap();
-        let broken = serde_json::to_vec(&broken).unwrap();
-        stage.look(DOMAIN, Answer::Signed(broken, signer.found())).await;
-        let agent = stage.agent(DOMAIN).await.id;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-        stage.reject(agent).await;
-        stage.look(DOMAIN, Answer::Card(card("Travel", "Whatever comes"))).await;
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-        assert_eq!(stage.served(agent).await, None);
-    }
-
-    /// What the catalog named at the first look is what the word was given for, not what it names instead of it later.
-    async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let stage = &house.stage;
-        register(&stage.app, &stage.admin, &whole()).await.unwrap();
-        for named in ["/a.json", "/b.json", "/b.json"] {
-            stage.look_at(DOMAIN, |source| match source.kind.text() {
-                "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
-                "entry" if source.url == url("/b.json") => Answer::Card(card("Other", "Is elsewhere")),
-                _ => Answer::Fails(NotFound),
-            }).await;
+        if comes_before {
+            stage
+                .look(DOMAIN, Answer::Card(card("Travel", "Books flights")))
+                .await;
+            assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         }
-        assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+        stage.advance(Duration::minutes(1));
+        let sold = NewGeneration {
+            reason: "sold".into(),
+        };
+        domain_new_generation(&stage.app, &stage.admin, DOMAIN, &sold)
+            .await
+            .unwrap();
+        stage
+            .look(DOMAIN, Answer::Card(card("Travel", "Of another owner")))
+            .await;
+        let agent = stage.agent(DOMAIN).await;
+        assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
+        assert!(stage.open_review(agent.id).await.is_some());
         stage.index_equals_database().await;
+        domain_delete(&stage.app, &stage.admin, DOMAIN)
+            .await
+            .unwrap();
     }
+}
 
-    /// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.
-    async fn it_does_not_follow_a_redirect(url_of_database: &str) {
-        let house = House::new(url_of_database).await;
-        let (_, own) = house.proved().await;
-        let stage = &house.stage;
-        let same = card("Travel", "Books flights");
-        register(&stage.app, &stage.admin, &with_word(at("/copy.json"))).await.unwrap();
-        stage.advance(Duration::minutes(2));
-        stage.visit(|_| Answer::Card(same.clone())).await;
-        let (_, joined) = house.source_of("/copy.json").await;
-        assert_eq!(joined, own);
-        let evil = card("Evil", "Somewhere else");
-        stage.look_at(DOMAIN, |source| {
+/// A first card that it could not approve has used it up: what a person rejected is not approved by serving another.
+async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let stage = &house.stage;
+    let signer = Signer::new("https://travel.agents-test.com/keys.json");
+    let mut broken: serde_json::Value =
+        serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
+    broken["description"] = "Says something else".into();
+    register(&stage.app, &stage.admin, &whole()).await.unwrap();
+    let broken = serde_json::to_vec(&broken).unwrap();
+    stage
+        .look(DOMAIN, Answer::Signed(broken, signer.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    stage.reject(agent).await;
+    stage
+        .look(DOMAIN, Answer::Card(card("Travel", "Whatever comes")))
+        .await;
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    assert_eq!(stage.served(agent).await, None);
+}
+
+/// What the catalog named at the first look is what the word was given for, not what it names instead of it later.
+async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let stage = &house.stage;
+    register(&stage.app, &stage.admin, &whole()).await.unwrap();
+    for named in ["/a.json", "/b.json", "/b.json"] {
+        stage
+            .look_at(DOMAIN, |source| match source.kind.text() {
+                "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
+                "entry" if source.url == url("/b.json") => {
+                    Answer::Card(card("Other", "Is elsewhere"))
+                }
+                _ => Answer::Fails(NotFound),
+            })
+            .await;
+    }
+    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    stage.index_equals_database().await;
+}
+
+/// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.
+async fn it_does_not_follow_a_redirect(url_of_database: &str) {
+    let house = House::new(url_of_database).await;
+    let (_, own) = house.proved().await;
+    let stage = &house.stage;
+    let same = card("Travel", "Books flights");
+    register(&stage.app, &stage.admin, &with_word(at("/copy.json")))
+        .await
+        .unwrap();
+    stage.advance(Duration::minutes(2));
+    stage.visit(|_| Answer::Card(same.clone())).await;
+    let (_, joined) = house.source_of("/copy.json").await;
+    assert_eq!(joined, own);
+    let evil = card("Evil", "Somewhere else");
+    stage
+        .look_at(DOMAIN, |source| {
             if source.url == url("/copy.json") {
                 Answer::Redirected(evil.clone(), "https://evil.example/card.json".into())
             } else {
                 Answer::Card(same.clone())
             }
-        }).await;
-        let (_, other) = house.source_of("/copy.json").await;
-        assert_ne!(other, own);
-        let row = stage.agents().await.into_iter().find(|row| row.id == other).unwrap();
-        assert_eq!(row.lifecycle, Lifecycle::Pending);
-        let states: Vec<ReviewState> = stage.reviews(other).await.into_iter().map(|one| one.1).collect();
-        assert_eq!(states, [ReviewState::Open]);
-        assert!(stage.served(own).await.is_some());
-        stage.index_equals_database().await;
-    }
+        })
+        .await;
+    let (_, other) = house.source_of("/copy.json").await;
+    assert_ne!(other, own);
+    let row = stage
+        .agents()
+        .await
+        .into_iter()
+        .find(|row| row.id == other)
+        .unwrap();
+    assert_eq!(row.lifecycle, Lifecycle::Pending);
+    let states: Vec<ReviewState> = stage
+        .reviews(other)
+        .await
+        .into_iter()
+        .map(|one| one.1)
+        .collect();
+    assert_eq!(states, [ReviewState::Open]);
+    assert!(stage.served(own).await.is_some());
+    stage.index_equals_database().await;
 }

@@ -5,10 +5,6 @@
 pub mod fts5;
 mod sets;
 
-use a2a_registry_server::meaning::embedding::embedding_open;
-use a2a_registry_server::meaning::embedding::embedding_step;
-use a2a_registry_server::search::indexing::index_next;
-use a2a_registry_server::search::search;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +13,9 @@ use a2a_registry_api::AgentList;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::asked_text;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::embedding::Step;
+use a2a_registry_server::meaning::embedding::{Step, embedding_open, embedding_step};
+use a2a_registry_server::search;
+use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;
@@ -135,7 +133,7 @@ pub async fn compare_by(
     let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
     let mut comparison = Comparison::default();
     for question in &collection.questions {
-        let ours = found(&stock, &question.query, mode).await;
+        let ours = search(&stock, &question.query, mode).await;
         let theirs = fts5.search(&question.query, RANKED).await;
         if misses
             && !ours
@@ -156,17 +154,17 @@ pub async fn compare_by(
 }
 
 /// The names that the registry finds, the best first.
-async fn found(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
+async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
     let query = SearchQuery {
         q: Some(query.chars().take(512).collect()),
         page_size: Some(10),
         mode: Some(mode.to_owned()),
         ..SearchQuery::default()
     };
-    let answer = search(&stock.app, &Caller::default(), &query)
+    let found = search::search(&stock.app, &Caller::default(), &query)
         .await
         .unwrap();
-    let found: AgentList = serde_json::from_slice(&answer).unwrap();
+    let found: AgentList = serde_json::from_slice(&found).unwrap();
     // Some card's example is no text at all, and asks for nothing that could mean anything.
     if asked_text(query.q.as_deref().unwrap_or_default()).is_some() {
         assert_eq!(found.mode, mode);

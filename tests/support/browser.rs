@@ -145,7 +145,7 @@ impl Browser {
 /// How often a driver is started whose free port was not free after all.
 const STARTS: usize = 10;
 
-/// A driver, and the port it listens on. It takes a port that is free for IPv6 and then the same one for IPv4, which
+/// A driver, and the port it listens on, which it tells in a sentence and nowhere else. It takes a port that is free for IPv6 and then the same one for IPv4, which
 /// another test may have taken.
 async fn driver() -> (Program, u16) {
     for _ in 0..STARTS {

@@ -11,17 +11,19 @@ use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::select_all;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait as _, ConnectionTrait as _, EntityTrait as _, QueryFilter as _};
-use sea_orm::{FromQueryResult, Statement};
-use tempfile::TempDir;
+use sea_orm::{
+    ColumnTrait as _, ConnectionTrait as _, EntityTrait as _, FromQueryResult, QueryFilter as _,
+    Statement,
+};
 use tokio::time::timeout;
 
 use super::DEADLINE;
-use super::database::Database;
+use super::database::{Database, options};
 use super::origin::{Gate, Origin, Reply};
 use super::program::Program;
-use super::serving::{Setup, eventually};
-use super::stage::options;
+use super::serving::started;
+use super::setup::Setup;
+use super::waiting::eventually;
 
 /// Notes for each lease and for each attempt whose connection it came over.
 const ACCOUNT: &str = "
@@ -93,9 +95,15 @@ struct Line {
     what: String,
 }
 
+/// A crawler that lives, and what it stands on.
+struct Crawler {
+    program: Program,
+    _setup: Setup,
+}
+
 /// Crawlers on one database, and what they crawl. Dropping it kills them.
 pub struct Crew {
-    living: BTreeMap<String, Program>,
+    living: BTreeMap<String, Crawler>,
     dead: BTreeSet<String>,
     /// How many visits each crawler makes at once.
     concurrency: usize,
@@ -103,7 +111,6 @@ pub struct Crew {
     answered: BTreeSet<(usize, usize)>,
     /// The database as the test sees it.
     pub store: Store,
-    folder: TempDir,
     database: Database,
 }
 
@@ -121,7 +128,6 @@ impl Crew {
             sites: Vec::new(),
             answered: BTreeSet::new(),
             store,
-            folder: TempDir::new().unwrap(),
             database,
         }
     }
@@ -151,29 +157,30 @@ impl Crew {
     /// Starts another crawler; gives its name once it crawls.
     pub async fn start(&mut self) -> String {
         let name = format!("crawler-{}", self.living.len() + self.dead.len());
-        let own = self.folder.path().join(&name);
-        std::fs::create_dir_all(&own).unwrap();
-        let setup = Setup::new(&own)
+        let setup = Setup::new()
             .database(&format!("{}?application_name={name}", self.database.url()))
             .argument("--roles")
             .argument("crawler")
-            .only(&format!(
-                "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n\
-                 concurrency = {}\ncontact = \"https://{name}/\"",
+            .configure(&format!(
+                "concurrency = {}
+contact = \"https://{name}/\"",
                 self.concurrency
             ));
-        let program = Program::start(setup.command());
-        program
-            .find(|line| line.starts_with("crawling").then_some(()))
-            .await;
-        self.living.insert(name.clone(), program);
+        let (program, _) = started(setup.command()).await;
+        self.living.insert(
+            name.clone(),
+            Crawler {
+                program,
+                _setup: setup,
+            },
+        );
         name
     }
 
     /// Kills a crawler. Afterwards the database does nothing more for it either: what it had sent before it
     /// died has come to pass or never will.
     pub async fn kill(&mut self, name: &str) {
-        let ended = self.living.remove(name).unwrap().kill().await;
+        let ended = self.living.remove(name).unwrap().program.kill().await;
         assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
         self.dead.insert(name.to_owned());
         eventually("the dead crawler's connections are gone", || async {
@@ -185,7 +192,7 @@ impl Crew {
     /// Makes a crawler stand still, but not in the middle of a transaction, whose locks would hold up
     /// everybody.
     pub async fn freeze(&self, name: &str) {
-        let program = &self.living[name];
+        let program = &self.living[name].program;
         eventually("the crawler stands still and locks nothing", || async {
             program.freeze();
             let idle = |state: &String| state == "idle";
@@ -200,7 +207,7 @@ impl Crew {
 
     /// Makes a crawler that stands still go on.
     pub fn thaw(&self, name: &str) {
-        self.living[name].thaw();
+        self.living[name].program.thaw();
     }
 
     /// Whether that crawler was killed.

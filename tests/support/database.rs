@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sea_orm::{ConnectOptions, ConnectionTrait};
+use a2a_registry_store::{Handle as _, Store, StoreOptions, Synchronous};
+use sea_orm::{ConnectOptions, ConnectionTrait, DbBackend, Statement};
 use tempfile::TempDir;
 
 use super::prepared;
+use super::waiting::eventually;
 
 /// An empty database of its own for one test, gone when this is dropped.
 pub struct Database {
@@ -86,6 +88,26 @@ impl Drop for Database {
     }
 }
 
+/// How the tests open a database.
+pub fn options(url: &str) -> StoreOptions {
+    StoreOptions {
+        url: url.into(),
+        cache_megabytes: 9,
+        synchronous: Synchronous::Normal,
+    }
+}
+
+/// Waits until somebody waits for a lock that another transaction holds, on PostgreSQL, which tells of it to nobody.
+pub async fn until_somebody_waits(store: &Store) {
+    let waiting = "SELECT 1 FROM pg_stat_activity \
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("somebody waits for a lock", async || {
+        let waiting = Statement::from_string(DbBackend::Postgres, waiting);
+        store.connection().query_one_raw(waiting).await.unwrap()
+    })
+    .await;
+}
+
 const SERVER: &str = "A2A_REGISTRY_TEST_POSTGRES";
 
 /// Runs one statement on the server's own database.
@@ -97,36 +119,30 @@ async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
     connection.close().await
 }
 
-/// Turns one test body, which is given the address of an empty database, into two tests: `sqlite`
-/// and `postgres`, in a module named after the body.
+/// Makes two tests of each of these functions, `sqlite` and `postgres` in a module named after it. A function is given
+/// the address of an empty database. Its body stays outside of the macro, where it is formatted.
 ///
 /// ```ignore
-/// both_databases! {
-///     /// What the test shows.
-///     async fn a_card_survives_a_restart(url: &str) {
-///         …
-///     }
+/// both_databases!(a_card_survives_a_restart);
+///
+/// /// What the test shows.
+/// async fn a_card_survives_a_restart(url: &str) {
+///     …
 /// }
 /// ```
 macro_rules! both_databases {
-    ($($(#[$attribute:meta])* async fn $name:ident($url:ident: &str) $body:block)+) => {$(
-        $(#[$attribute])*
+    ($($name:ident),+ $(,)?) => {$(
         mod $name {
-            #[allow(unused_imports, reason = "some bodies need nothing from around them")]
-            use super::*;
-
-            async fn body($url: &str) $body
-
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 let database = $crate::support::database::Database::sqlite();
-                body(database.url()).await;
+                super::$name(database.url()).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 let database = $crate::support::database::Database::postgres().await;
-                body(database.url()).await;
+                super::$name(database.url()).await;
             }
         }
     )+};

@@ -1,23 +1,32 @@
 //! What the tests stand on: databases, processes, fake origins, other people's SDKs, a browser.
 //!
-//! Nothing here sleeps. Everything that is waited for is an event (a line printed, a request that
-//! arrived, a process that ended) with [`DEADLINE`] as the limit after which the test fails and
-//! shows what it saw instead.
+//! A registry is described by a [`setup::Setup`] and started from it: as a process ([`serving`]), on a port of this
+//! process where the clock is to be moved ([`inside`]), or without a network where the test is the crawler ([`stage`]).
+//!
+//! What is waited for is an event (a line printed, a request that arrived, a process that ended) with [`DEADLINE`] as
+//! the limit after which the test fails and shows what it saw instead; what gives no word of itself is asked for in
+//! [`waiting`].
 
+pub mod api;
 pub mod browser;
+pub mod cards;
+pub mod clock;
 pub mod crew;
 pub mod database;
 pub mod dice;
 pub mod exchange;
+pub mod feed;
+pub mod inside;
 pub mod origin;
 pub mod outcomes;
 pub mod program;
 pub mod sdk;
-pub mod served;
 pub mod serving;
+pub mod setup;
 pub mod signer;
 pub mod stage;
 pub mod tls;
+pub mod waiting;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -251,3 +251,36 @@ fn record(
         to.send_modify(|transcript| transcript.closed += 1);
     });
 }
+
+/// The text of lines that a program printed.
+pub fn text(lines: &[String]) -> String {
+    lines.join("\n")
+}
+
+/// Checks how a program ended: its exit code, and that it said at most one line about it, which
+/// contains `words`.
+pub fn ended(finished: &Finished, code: i32, words: &str) {
+    assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+    assert!(text(&finished.stderr).contains(words), "{finished:#?}");
+    if code == 2 {
+        assert_eq!(finished.stderr.len(), 1, "{finished:#?}");
+        assert!(finished.stderr[0].starts_with("a2a-registry: "));
+    }
+}
+
+/// The same command, begun by a shell that runs these words before.
+pub fn after(words: &str, command: &Command) -> Command {
+    let command = command.as_std();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{words}; exec \"$@\""), "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}

@@ -3,80 +3,58 @@
 //! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
 //! through the application and, past it, from the rows.
 
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::reviews::queue::review_approve;
-use a2a_registry_server::reviews::queue::review_list;
-use a2a_registry_server::reviews::queue::review_reject;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::indexing::index_next;
-use a2a_registry_server::search::lookup;
-use a2a_registry_server::search::search;
-use a2a_registry_server::visits::leasing::visits_give_back;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, Outcome};
 use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
-use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
+use a2a_registry_server::crawl::ingest::ingest;
+use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::data_dir::DataDir;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::search::query::LookupQuery;
-use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::reviews::queue::{review_approve, review_list, review_reject};
+use a2a_registry_server::search::indexing::{index_anew, index_next};
+use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_server::search::{lookup, search};
 use a2a_registry_server::start::Started;
+use a2a_registry_server::visits::leasing::visits_give_back;
 use a2a_registry_store::entity::{agent, domain, hold, source, version};
-use a2a_registry_store::{
-    Handle as _, Store, StoreOptions, Synchronous, agents, domains, versions,
-};
+use a2a_registry_store::{Handle as _, Store, agents, domains, versions};
 use sea_orm::EntityTrait as _;
-use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-pub use super::outcomes::Answer;
-pub use super::outcomes::Read;
-pub use super::outcomes::card;
-pub use super::outcomes::card_url;
-pub use super::outcomes::reordered;
-pub use super::outcomes::result;
-pub use super::outcomes::signed;
+use super::clock::ManualClock;
+use super::database::options;
+use super::setup::{ADMIN, Setup, build};
+use super::waiting::eventually;
 
-/// The admin token that every stage starts with.
-pub const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
+pub use super::outcomes::{Answer, Read, card, card_url, reordered, result, signed};
 
 /// How long the stage's leases last, in microseconds.
 pub const LEASE: i64 = 60_000_000;
 
-/// A clock that stands still until it is moved.
-#[derive(Debug)]
-pub struct ManualClock(Mutex<OffsetDateTime>);
-
-impl Clock for ManualClock {
-    fn now(&self) -> OffsetDateTime {
-        *self.0.lock().unwrap()
-    }
-}
-
 /// A registry under test.
 pub struct Stage {
     pub app: Arc<Context>,
-    /// Whoever holds [`TOKEN`].
+    /// Whoever holds [`ADMIN`].
     pub admin: Caller,
     /// A connection of its own, to see the rows as they are.
     pub store: Store,
     clock: Arc<ManualClock>,
     config: Config,
-    folder: Arc<TempDir>,
+    setup: Setup,
 }
 
 impl Stage {
@@ -87,10 +65,8 @@ impl Stage {
 
     /// A registry on that database.
     pub async fn with(url: &str, configure: impl FnOnce(&mut Config)) -> Self {
-        let folder = Arc::new(TempDir::new().unwrap());
-        let mut config = Config::default();
-        config.store.data_dir = folder.path().join("data");
-        config.store.database = url.into();
+        let setup = Setup::bare().database(url);
+        let mut config = setup.config();
         config.search.writer_megabytes = 15;
         // The clock leaps, and nobody polls in between: the database is not lost for that.
         config.store.stale_limit = 1 << 40;
@@ -98,25 +74,17 @@ impl Stage {
         config.crawler.least_rate = 1_000_000.0;
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
-        let clock = Arc::new(ManualClock(Mutex::new(start)));
-        Self::build(config, clock, folder).await
+        Self::build(config, ManualClock::at(start), setup).await
     }
 
-    async fn build(config: Config, clock: Arc<ManualClock>, folder: Arc<TempDir>) -> Self {
+    async fn build(config: Config, clock: Arc<ManualClock>, setup: Setup) -> Self {
         let Started {
             context: app,
             rebuild,
             ..
-        } = Context::build(
-            config.clone(),
-            clock.clone(),
-            Arc::new(SystemEntropy::default()),
-            Some(TOKEN),
-        )
-        .await
-        .unwrap();
+        } = build(&config, clock.clone()).await;
         assert_eq!(rebuild, None);
-        let admin = authenticate(&app, TOKEN).await.unwrap();
+        let admin = authenticate(&app, ADMIN).await.unwrap();
         let store = Store::connect(&options(&config.store.database))
             .await
             .unwrap();
@@ -126,31 +94,24 @@ impl Stage {
             store,
             clock,
             config,
-            folder,
+            setup,
         }
     }
 
     /// Another process beside this one, on the same database, with a folder of its own.
     pub async fn beside(&self) -> Self {
-        let folder = Arc::new(TempDir::new().unwrap());
+        let setup = Setup::bare();
         let mut config = self.config.clone();
-        config.store.data_dir = folder.path().join("data");
-        let Started { context: app, .. } = Context::build(
-            config.clone(),
-            self.clock.clone(),
-            Arc::new(SystemEntropy::default()),
-            Some(TOKEN),
-        )
-        .await
-        .unwrap();
+        config.store.data_dir = setup.data();
+        let Started { context: app, .. } = build(&config, self.clock.clone()).await;
         index_anew(&app, || false).await.unwrap();
         Self {
-            admin: authenticate(&app, TOKEN).await.unwrap(),
+            admin: authenticate(&app, ADMIN).await.unwrap(),
             app,
             store: self.store.clone(),
             clock: self.clock.clone(),
             config,
-            folder,
+            setup,
         }
     }
 
@@ -160,7 +121,7 @@ impl Stage {
             app,
             clock,
             mut config,
-            folder,
+            setup,
             ..
         } = self;
         assert_eq!(
@@ -169,13 +130,20 @@ impl Stage {
             "something still holds the registry"
         );
         drop(app);
+        // A process that another test is just starting has a copy of the locks until its own program begins.
+        let file = options(&config.store.database).sqlite_file();
+        let folder = &config.store.data_dir;
+        eventually("the locks are let go", async || {
+            DataDir::open(folder, file.as_deref()).ok()
+        })
+        .await;
         configure(&mut config);
-        Self::build(config, clock, folder).await
+        Self::build(config, clock, setup).await
     }
 
     /// Lets time pass.
     pub fn advance(&self, by: Duration) {
-        *self.clock.0.lock().unwrap() += by;
+        self.clock.advance(by);
     }
 
     /// The present.
@@ -189,7 +157,9 @@ impl Stage {
             domain: Some(domain.into()),
             ..Registration::default()
         };
-        register(&self.app, &self.admin, &what).await.unwrap()
+        register::register(&self.app, &self.admin, &what)
+            .await
+            .unwrap()
     }
 
     /// Registers one card URL as the admin.
@@ -198,7 +168,9 @@ impl Stage {
             card_url: Some(url.into()),
             ..Registration::default()
         };
-        register(&self.app, &self.admin, &what).await.unwrap()
+        register::register(&self.app, &self.admin, &what)
+            .await
+            .unwrap()
     }
 
     /// Leases every due visit and makes its outcomes, which are handed to nobody yet.
@@ -482,15 +454,6 @@ impl Stage {
             let ids: Vec<Uuid> = found.agents.iter().map(|hit| hit.summary.id).collect();
             assert_eq!(ids, [fed], "who is behind {}", card_url(&source));
         }
-    }
-}
-
-/// How the tests open a database.
-pub fn options(url: &str) -> StoreOptions {
-    StoreOptions {
-        url: url.into(),
-        cache_megabytes: 9,
-        synchronous: Synchronous::Normal,
     }
 }
 

@@ -7,7 +7,6 @@
 pub mod figures;
 pub mod origins;
 
-use a2a_registry_server::search::indexing::index_next;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -16,12 +15,12 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
+use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::start::Started;
-use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
-use time::{Duration, OffsetDateTime};
-
 use figures::{Figures, Ledger};
 use origins::{Origins, number_of};
+use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
+use time::{Duration, OffsetDateTime};
 
 /// Outcomes delivered together, as the worker does it.
 const GROUP: usize = 200;

@@ -3,12 +3,11 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use super::TalkError;
 use super::choice::Route;
 use super::error::{hint_for, shorten};
 use super::exchange::{Exchange, Reply};
 use super::jsonrpc::reason;
-use super::v1;
+use super::{TalkError, v1};
 
 /// Sends a message: `POST /message:send`, or `POST /{tenant}/message:send`.
 ///

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::limits;
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
-use a2a_registry_domain::review::{ChangeClass, VersionState};
-use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// One agent in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -1,12 +1,12 @@
 //! Domains as callers see them.
 
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::limits;
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// What to register: exactly one of `domain` and `card_url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

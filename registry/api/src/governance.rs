@@ -1,17 +1,17 @@
 //! Reviews, acts, events and tokens as callers see them.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::ToSchema;
-use uuid::Uuid;
-
-use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, ReviewState};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// A question about one content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

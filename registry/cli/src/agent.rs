@@ -1,5 +1,8 @@
 //! `agent`: acts on agents, each with a reason.
 
+use a2a_registry_api::{Act, Agent, Deprecate};
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -7,9 +10,6 @@ use super::client::{Client, Reply};
 use super::confirm::confirm;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use a2a_registry_api::{Act, Agent, Deprecate};
-use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// What `agent` takes.
 #[derive(Subcommand, Debug, Clone)]

@@ -1,14 +1,6 @@
 //! The registry's API as calls.
 
 use a2a_card::ConversionTarget;
-use bytes::Bytes;
-use serde_json::Value;
-use uuid::Uuid;
-
-use super::client::Client;
-use super::client::Reply;
-use super::client::segment;
-use super::refusal::ClientError;
 use a2a_registry_api::{
     Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
     FindingList, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
@@ -16,6 +8,12 @@ use a2a_registry_api::{
     Vouch,
 };
 use a2a_registry_server::search::query::SearchQuery;
+use bytes::Bytes;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::client::{Client, Reply, segment};
+use super::refusal::ClientError;
 
 /// What a call gives.
 pub type Answer<T> = Result<Reply<T>, ClientError>;

@@ -4,30 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tokio::time::Instant;
-
-use super::DEFAULT_REGISTRY;
-use super::client::Client;
-use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
-use super::invocation;
-use super::logging;
-use super::serve::Roles;
-use super::serve::Server;
-use super::serve::ServerArgs;
-use super::signals::EndSignals;
-use super::signals::Hangup;
 use a2a_registry_api::Registration;
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
-use a2a_registry_server::config::AllowPorts;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::config::LogConfig;
-use a2a_registry_server::config::Registration as RegistrationPolicy;
+use a2a_registry_server::config::{
+    AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
+};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::start::BOOTSTRAP_TOKEN;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::serve::{Roles, Server, ServerArgs, announce_end};
+use super::signals::{EndSignals, Hangup};
+use super::{DEFAULT_REGISTRY, invocation, logging};
 
 /// How long the sample agents may take to become searchable.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -79,7 +74,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> Result<Outcome, Fail
     };
     drop(folder);
     outcome.and(stopped)?;
-    console.line("stopped")?;
+    announce_end(console)?;
     Ok(Outcome::Done)
 }
 
@@ -150,7 +145,29 @@ async fn present(
         progress.inc(1);
     }
     progress.finish_and_clear();
-    for (agent, id) in agents.agents.iter().zip(&found) {
+    if console.json {
+        let agents = agents.agents.iter().zip(&found);
+        let agents: Vec<Value> = agents
+            .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.speaks}))
+            .collect();
+        console.json(&json!({
+            "state": "serving", "url": url, "admin_token": token, "agents": agents
+        }))?;
+    } else {
+        say_what_to_try(url, &token, agents, &found, console)?;
+    }
+    std::future::pending().await
+}
+
+/// Lists the agents, and commands that work as they are printed.
+fn say_what_to_try(
+    url: &str,
+    token: &str,
+    agents: &SampleAgents,
+    found: &[Uuid],
+    console: &Console,
+) -> Result<(), Failure> {
+    for (agent, id) in agents.agents.iter().zip(found) {
         console.line(&format!("  {:<18} {:<32} {id}", agent.name, agent.speaks))?;
     }
     let options = registry_options(url, &token);
@@ -166,10 +183,8 @@ async fn present(
     }
     console.line("")?;
     console.line(&format!(
-        "listening on {} (Ctrl-C ends it and removes everything)",
-        url
-    ))?;
-    std::future::pending().await
+        "listening on {url} (Ctrl-C ends it and removes everything)"
+    ))
 }
 
 /// The options with which a command asks this registry as anybody. Whoever has another registry's settings in the
@@ -188,7 +203,7 @@ fn registry_options(url: &str, token: &str) -> String {
 }
 
 /// Registers one agent and waits until a search finds it. Gives its id.
-async fn take_up(client: &Client, agent: &SampleAgent) -> Result<uuid::Uuid, Failure> {
+async fn take_up(client: &Client, agent: &SampleAgent) -> Result<Uuid, Failure> {
     let what = Registration {
         domain: None,
         card_url: Some(agent.card_url.clone()),

@@ -4,16 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use a2a_crawler::dns::{HickoryResolver, Resolver};
+use a2a_registry_server::config::Config;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::local;
 use super::local::LocalArgs;
-use a2a_registry_server::config::Config;
 
 /// How long a name may take to resolve.
 const DNS_TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
+use a2a_registry_domain::source::SourceState;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::client::{Client, Reply};
 use super::console::Console;
-use super::domain_removal;
 use super::domain_show::show;
 use super::failure::{Failure, Outcome};
 use super::register::placed;
-use super::{table, terminal};
-use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
-use a2a_registry_domain::source::SourceState;
+use super::{domain_removal, table, terminal};
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]

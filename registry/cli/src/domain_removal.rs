@@ -1,12 +1,12 @@
 //! `domain rm`: a whole domain, or only what the caller has registered of it.
 
+use a2a_registry_api::{DomainView, SourceView};
 use serde_json::json;
 
 use super::client::Client;
 use super::confirm::confirm;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use a2a_registry_api::{DomainView, SourceView};
 
 /// Does it, once it is meant, and says what is left.
 ///

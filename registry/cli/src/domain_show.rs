@@ -2,13 +2,14 @@
 //!
 //! Whatever a domain has many of is told in counts and by its first few; `--attempts` and `--json` tell the rest.
 
+use a2a_registry_api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+
 use super::console::Console;
 use super::failure::Failure;
 use super::register::placed;
 use super::{table, terminal};
-use a2a_registry_api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::source::{SourceKind, SourceState};
 
 /// Agents that are named.
 const AGENTS: usize = 5;

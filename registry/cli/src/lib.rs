@@ -43,7 +43,6 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
-
 use client::Client;
 use console::Console;
 use failure::{Failure, Outcome, conclude};
@@ -88,7 +87,8 @@ struct Connection {
         help_heading = "Client options"
     )]
     token: Option<String>,
-    /// Print JSON, as the registry answered; what goes wrong too, as a problem document
+    /// Print JSON, as the registry answered; what goes wrong too, as a problem document. `serve` and `demo` say on one
+    /// line where they serve, as soon as they do
     #[arg(long, global = true, help_heading = "Client options")]
     json: bool,
 }

@@ -3,16 +3,15 @@
 use std::io::Read;
 
 use a2a_card::{LintContext, MAX_CARD_BYTES};
+use a2a_registry_api::FindingView;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use super::client;
 use super::console::Console;
 use super::failure::{Failure, Outcome};
-use super::{show, terminal};
-use a2a_registry_api::FindingView;
+use super::{client, show, terminal};
 
 /// The version that a SARIF log tells of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::config::{Config, Overrides};
+use a2a_registry_server::error::StartError;
+use a2a_registry_server::{config, offline};
 use clap::Args;
 
 use super::failure::Failure;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::config::Overrides;
-use a2a_registry_server::error::StartError;
-use a2a_registry_server::offline;
 
 /// Which data a command works on.
 #[derive(Args, Debug, Clone, Default)]

@@ -2,11 +2,10 @@
 
 use std::io::IsTerminal;
 
+use a2a_registry_server::config::{LogConfig, LogFormat};
 use tracing_subscriber::EnvFilter;
 
 use super::failure::Failure;
-use a2a_registry_server::config::LogConfig;
-use a2a_registry_server::config::LogFormat;
 
 /// The variable that overrides `log.filter` for one run, as is customary.
 const VARIABLE: &str = "RUST_LOG";

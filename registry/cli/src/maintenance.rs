@@ -1,15 +1,14 @@
 //! `migrate`, `reindex`, `openapi`, `completions`: what keeps a registry and its users going.
 
+use a2a_registry_server::openapi;
 use clap::{Args, CommandFactory};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::local;
 use super::local::LocalArgs;
 use super::refusal::ClientError;
-use a2a_registry_server::openapi;
 
 /// What `completions` takes.
 #[derive(Args, Debug, Clone)]

@@ -2,19 +2,17 @@
 
 use std::path::PathBuf;
 
+use a2a_registry_embed::InstalledModel;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::offline;
+use a2a_registry_server::offline::{Embedded, EmbeddedModel};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::local::LocalArgs;
 use super::table;
-use a2a_registry_embed::InstalledModel;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::offline;
-use a2a_registry_server::offline::Embedded;
-use a2a_registry_server::offline::EmbeddedModel;
 
 /// Shown of an id in a table on a terminal; elsewhere all of it is.
 const SHOWN_ID: usize = 16;

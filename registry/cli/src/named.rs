@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 
 use a2a_crawler::guard::{Domain, normalised};
+use a2a_registry_api::{Agent, DomainView, Hit};
+use a2a_registry_domain::coverage::Coverage;
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -16,8 +18,6 @@ use super::failure::Failure;
 use super::refusal::ClientError;
 use super::target::{AgentName, Target, asks, without_a_path};
 use super::terminal;
-use a2a_registry_api::{Agent, DomainView, Hit};
-use a2a_registry_domain::coverage::Coverage;
 
 /// Agents of one name that are told, where there are several.
 const TOLD: usize = 20;

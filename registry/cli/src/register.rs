@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
 
+use a2a_registry_api::{Challenge, DomainView, Registration};
 use clap::Args;
 use serde_json::Value;
 
@@ -14,7 +15,6 @@ use super::client::{Client, Reply};
 use super::console::Console;
 use super::failure::{Failure, Outcome};
 use super::target::registration;
-use a2a_registry_api::{Challenge, DomainView, Registration};
 
 /// The longest file of names that is read, in bytes.
 const FILE_LIMIT: u64 = 16 * 1024 * 1024;

@@ -1,5 +1,7 @@
 //! `review`: the curators' queue.
 
+use a2a_registry_api::{Review, ReviewDecision, ReviewDetail};
+use a2a_registry_domain::review::ReviewState;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -10,8 +12,6 @@ use super::failure::{Failure, Outcome};
 use super::show::print_diff;
 use super::signature::signature_lines;
 use super::{table, terminal};
-use a2a_registry_api::{Review, ReviewDecision, ReviewDetail};
-use a2a_registry_domain::review::ReviewState;
 
 /// What `review` takes.
 #[derive(Subcommand, Debug, Clone)]

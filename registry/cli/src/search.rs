@@ -2,16 +2,14 @@
 
 mod hits;
 
+use a2a_registry_api::{AgentList, Summary};
+use a2a_registry_server::search::query::SearchQuery;
 use clap::Args;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
-use super::invocation;
-use super::terminal;
-use a2a_registry_api::{AgentList, Summary};
-use a2a_registry_server::search::query::SearchQuery;
+use super::failure::{Failure, Outcome};
+use super::{invocation, terminal};
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
 #[derive(Args, Debug, Clone, Default)]

@@ -4,8 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::MAX_CARD_BYTES;
+use a2a_client::{Answer, SendOptions, send_text};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
+use a2a_registry_api::Agent;
+use a2a_registry_domain::ids::{SystemEntropy, new_id};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::signature::SignatureState;
 use bytes::Bytes;
 use clap::Args;
 use url::Url;
@@ -16,11 +21,6 @@ use super::failure::{Failure, Outcome};
 use super::signature::signature_lines;
 use super::target::AgentName;
 use super::terminal;
-use a2a_client::{Answer, SendOptions, send_text};
-use a2a_registry_api::Agent;
-use a2a_registry_domain::ids::{SystemEntropy, new_id};
-use a2a_registry_domain::lifecycle::ShownLifecycle;
-use a2a_registry_domain::signature::SignatureState;
 
 /// How much of a part that is no text is told, in columns.
 const PART_COLUMNS: usize = 120;

@@ -8,30 +8,26 @@ use std::task::Poll;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use clap::{Args, ValueEnum};
-use futures::FutureExt;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-
-use super::console::Console;
-use super::failure::Failure;
-use super::failure::Outcome;
-use super::logging;
-use super::signals::EndSignals;
-use super::signals::Hangup;
-use super::terminal;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::config::Overrides;
+use a2a_registry_server::config::{Config, Overrides};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::error::StartError;
-use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::meaning::job::Models;
 use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::serve::{self as server, Listeners};
 use a2a_registry_server::start::BOOTSTRAP_TOKEN;
+use a2a_registry_server::{config, jobs};
+use clap::{Args, ValueEnum};
+use futures::FutureExt;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::console::Console;
+use super::failure::{Failure, Outcome};
+use super::signals::{EndSignals, Hangup};
+use super::{logging, terminal};
 
 /// How long everything together may take to end once it was asked to.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -120,6 +116,13 @@ impl Roles {
         crawler: true,
     };
 
+    /// The names of the parts, as `--roles` takes them.
+    fn names(self) -> Vec<&'static str> {
+        let parts = [(self.api, "api"), (self.crawler, "crawler")];
+        let done = parts.into_iter().filter(|(done, _)| *done);
+        done.map(|(_, name)| name).collect()
+    }
+
     /// The roles asked for, where the database allows that split.
     ///
     /// # Errors
@@ -156,16 +159,8 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
     logging::start(&config.log)?;
     let mut signals = EndSignals::listen(Hangup::ChangesNothing)?;
     let mut server = Server::start(config, roles).await?;
-    if let Some(token) = &server.admin_token {
-        console.line(&format!(
-            "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
-        ))?;
-    }
     if server.approve_all {
         terminal::note("every registered card is approved: --approve-all is in force");
-    }
-    if let Some(url) = &server.metrics_url {
-        console.line(&format!("metrics on {url}"))?;
     }
     tracing::info!(
         url = server.url,
@@ -174,11 +169,7 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
         crawler = roles.crawler,
         "started"
     );
-    if roles.api {
-        console.line(&format!("listening on {}", server.url))?;
-    } else {
-        console.line("crawling; another process answers requests")?;
-    }
+    announce(&server, roles, console)?;
     tokio::select! {
         () = signals.next() => {}
         ended = server.ended() => {
@@ -189,8 +180,52 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
     tracing::info!("asked to end; requests under way may end first");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
-    console.line("stopped")?;
+    announce_end(console)?;
     Ok(Outcome::Done)
+}
+
+/// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
+/// the port, and when to go on, without reading sentences.
+fn announce(server: &Server, roles: Roles, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        let mut told = json!({"state": "serving", "roles": roles.names()});
+        let url = roles.api.then_some(&server.url);
+        for (name, value) in [
+            ("url", url),
+            ("metrics_url", server.metrics_url.as_ref()),
+            ("admin_token", server.admin_token.as_ref()),
+        ] {
+            if let Some(value) = value {
+                told[name] = value.as_str().into();
+            }
+        }
+        return console.json(&told);
+    }
+    if let Some(token) = &server.admin_token {
+        console.line(&format!(
+            "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
+        ))?;
+    }
+    if let Some(url) = &server.metrics_url {
+        console.line(&format!("metrics on {url}"))?;
+    }
+    if roles.api {
+        console.line(&format!("listening on {}", server.url))
+    } else {
+        console.line("crawling; another process answers requests")
+    }
+}
+
+/// Says that it has ended in order.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub(super) fn announce_end(console: &Console) -> Result<(), Failure> {
+    if console.json {
+        console.json(&json!({"state": "stopped"}))
+    } else {
+        console.line("stopped")
+    }
 }
 
 /// A registry that runs in this process.

@@ -1,6 +1,7 @@
 //! `show`: one agent, its card, its versions, its findings, or what changed.
 
 use a2a_card::ConversionTarget;
+use a2a_registry_api::{Agent, Decision, Diff, FindingView, Summary};
 use clap::Args;
 use uuid::Uuid;
 
@@ -10,7 +11,6 @@ use super::failure::{Failure, Outcome};
 use super::search::{speaks, trust};
 use super::signature::signature_lines;
 use super::{table, terminal};
-use a2a_registry_api::{Agent, Decision, Diff, FindingView, Summary};
 
 /// The rule of conversions that no client of the version can call the agent.
 const NO_CLIENT: &str = "convert.no-client";

@@ -1,7 +1,8 @@
 //! What a card's signatures are worth, in lines.
 
-use super::console::Console;
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
+
+use super::console::Console;
 
 /// Signatures that are told one by one on a terminal. Elsewhere nothing is left out.
 const TOLD: usize = 4;

@@ -1,12 +1,12 @@
 //! What users name: something to register, or an agent.
 
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_registry_api::{Registration, SourceView};
+use a2a_registry_domain::source::SourceKind;
 use url::Url;
 use uuid::Uuid;
 
 use super::failure::Failure;
-use a2a_registry_api::{Registration, SourceView};
-use a2a_registry_domain::source::SourceKind;
 
 /// What to register for a word of the command line or a line of a file.
 ///

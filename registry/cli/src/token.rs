@@ -1,5 +1,7 @@
 //! `token`: API tokens.
 
+use a2a_registry_api::NewToken;
+use a2a_registry_domain::role::Role;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -9,8 +11,6 @@ use super::domain::{PageArgs, next_page};
 use super::failure::{Failure, Outcome};
 use super::local::{self, LocalArgs};
 use super::{table, terminal};
-use a2a_registry_api::NewToken;
-use a2a_registry_domain::role::Role;
 
 /// What `token` takes.
 #[derive(Subcommand, Debug, Clone)]

@@ -1,7 +1,9 @@
 //! Moments in time: signed microseconds since 1970 UTC inside, RFC 3339 with `Z` outside.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
 
 /// A moment, to the microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -19,10 +19,10 @@ use a2a_crawler::guard::{Guard, GuardConfig};
 use async_trait::async_trait;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
+use service::Service;
 use tokio::sync::Semaphore;
 
 use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
-use service::Service;
 
 /// Characters of a query that are sent; what comes after them is left out.
 const QUERY_CHARACTERS: usize = 512;

@@ -1,7 +1,8 @@
 //! Arithmetic on rows of numbers in place: what lies between two products of matrices.
 
-use super::config::Activation;
 use a2a_registry_simd::widened;
+
+use super::config::Activation;
 
 /// Sums that are made side by side, so that the compiler can use wide registers.
 const LANES: usize = 16;

@@ -1,10 +1,9 @@
 //! Sets of documents of one segment, one bit each, and which of them hold a term.
 
+use a2a_registry_simd::widened;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
-
-use a2a_registry_simd::widened;
 
 /// Postings are decoded in blocks of so many documents, and looking for another block pays only beyond them.
 const POSTINGS_BLOCK: u32 = 128;

@@ -10,12 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tantivy::HasLen as _;
 use tantivy::index::SegmentComponent;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
-    Directory as _, DocAddress, DocId, DocSet, Searcher, SegmentReader, TantivyDocument, Term,
+    Directory as _, DocAddress, DocId, DocSet, HasLen as _, Searcher, SegmentReader,
+    TantivyDocument, Term,
 };
 
 use super::collect::Ids;

@@ -1,11 +1,10 @@
 //! The fields of the index and how a [`Document`] is put into them.
 
-use tantivy::TantivyDocument;
-use tantivy::Term;
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
 use tantivy::tokenizer::TextAnalyzer;
+use tantivy::{TantivyDocument, Term};
 use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};

@@ -1,13 +1,11 @@
 //! Who asks, by the secret of a token.
 
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_store::accounts;
-use ring::digest::SHA256;
-use ring::digest::digest;
+use ring::digest::{SHA256, digest};
+
+use crate::caller::{Account, Caller};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
 
 /// Recognises a token.
 ///

@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
+use a2a_registry_domain::role::{Permission, Role};
 use uuid::Uuid;
 
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use a2a_registry_domain::role::{Permission, Role};
+use crate::error::{AppError, ErrorKind};
 
 /// An account that was recognised by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]

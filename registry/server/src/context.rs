@@ -7,6 +7,11 @@ use std::time::Duration;
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
 use a2a_crawler::guard::Guard;
+use a2a_registry_domain::admission::Rules;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_search::Index;
+use a2a_registry_store::Store;
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
@@ -18,11 +23,6 @@ use crate::memory::meanings::Meanings;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::Stream;
 use crate::paging::Signer;
-use a2a_registry_domain::admission::Rules;
-use a2a_registry_domain::ids::Entropy;
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::Index;
-use a2a_registry_store::Store;
 
 /// The registry, whole: handlers and jobs hold one of these and nothing else.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! Whether the database still answers, as far as this process has heard.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::database::microseconds;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Notes that the database has just answered.
 pub fn heard_database(context: &Context) {

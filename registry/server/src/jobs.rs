@@ -1,8 +1,5 @@
 //! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
 
-use crate::crawl::job::OnOutcome;
-use crate::ownership::verify::reach_out;
-use crate::visits::outage::resume_outage;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::crawl::job as crawl;
+use crate::crawl::job::OnOutcome;
 use crate::error::StartError;
 use crate::events::listen;
 use crate::health::upkeep;
 use crate::meaning::job as embed;
 use crate::ownership::job as prove;
+use crate::ownership::verify::reach_out;
 use crate::search::follow;
+use crate::visits::outage::resume_outage;
 
 pub use crawl::{frontier, sink};
 pub use embed::{Embedders, Models};

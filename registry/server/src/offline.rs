@@ -1,9 +1,10 @@
 //! What is done to a data folder and database that no server holds.
 
-use crate::search::indexing::index_anew;
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_store::{Store, StoreError, StoreOptions, agents, vectors};
 use serde::Serialize;
 
 use crate::accounts::tokens;
@@ -11,10 +12,8 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
 use crate::error::StartError;
-use crate::start::shown_url;
-use crate::start::store_options;
-use a2a_registry_domain::ids::Entropy;
-use a2a_registry_store::{Store, StoreError, StoreOptions, agents, vectors};
+use crate::search::indexing::index_anew;
+use crate::start::{shown_url, store_options};
 
 /// Replaces a lost bootstrap admin token; answers the new one.
 ///

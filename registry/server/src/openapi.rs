@@ -18,9 +18,7 @@ use utoipa_actix_web::AppExt;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::http::answer;
-use crate::http::problem::MemberError;
-use crate::http::problem::Problem;
-use crate::http::problem::ProblemDocument;
+use crate::http::problem::{MemberError, Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::routes;
 

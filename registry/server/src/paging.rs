@@ -1,5 +1,6 @@
 //! Pages of lists: how much a caller asks for, and tokens that say where the next page begins.
 
+use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
@@ -8,9 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
 use crate::caller::Caller;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
+use crate::error::{AppError, ErrorKind};
 
 /// Which page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]

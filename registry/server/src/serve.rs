@@ -1,13 +1,12 @@
 //! The listening side: workers, places for connections, TLS, time limits, and a graceful end.
 
-use std::fmt;
 use std::future::{Future, ready};
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
+use std::{fmt, io};
 
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, Protocol, Request, Response};
@@ -25,12 +24,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::application;
-use crate::application::metrics_application;
+use crate::application::{application, metrics_application};
 use crate::config::ServerConfig;
 use crate::context::Context;
-use crate::http::connection::Connection;
-use crate::http::connection::Patience;
+use crate::http::connection::{Connection, Patience};
 use crate::http::connections::Connections;
 use crate::http::state::State;
 use crate::metrics::Metrics;

@@ -1,16 +1,11 @@
 //! Who may find an agent and see it (docs/model.md#visibility).
 
+use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
 use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_store::entity::domain;
+use a2a_registry_store::entity::{agent, domain, hold};
 use uuid::Uuid;
 
-use crate::caller::CURATORS;
-use crate::caller::Caller;
-use crate::caller::INTERNAL;
-use crate::caller::PUBLIC;
-use crate::caller::account_label;
-use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
-use a2a_registry_store::entity::{agent, hold};
+use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label};
 
 /// How far an agent is open to others than its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,37 +1,34 @@
 //! Putting the registry together.
 
-use crate::admission::rules::apply_rules;
-use crate::error::StartError;
-use crate::ownership::attribution::attribute_sources;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_crawler::guard::Guard;
+use a2a_registry_domain::admission::Rules;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_search::{Index, IndexConfig, Opened};
+use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::sync::{Notify, watch};
 
 use crate::accounts::tokens;
-use crate::config::Config;
-use crate::config::SynchronousConfig;
-use crate::context::Context;
-use crate::context::Wake;
+use crate::admission::rules::apply_rules;
+use crate::config::{Config, SynchronousConfig};
+use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
+use crate::error::StartError;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
-use crate::memory::database::Disk;
-use crate::memory::database::Heard;
+use crate::memory::database::{Disk, Heard};
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::Stream;
+use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
-use a2a_registry_domain::admission::Rules;
-use a2a_registry_domain::ids::Entropy;
-use a2a_registry_search::{Index, IndexConfig, Opened};
-use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 
 /// The variable with the admin token an operator has chosen.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";

@@ -12,11 +12,12 @@ mod headers;
 mod pages;
 mod tls;
 
-use crate::accounts::tokens::token_create;
-use crate::authentication::authenticate;
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
+use a2a_registry_api::NewToken;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::role::Role;
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
@@ -25,16 +26,14 @@ use actix_web::web;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::tokens::token_create;
 use crate::application::application;
+use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::config::AllowPorts;
-use crate::config::Config;
+use crate::config::{AllowPorts, Config};
 use crate::context::Context;
 use crate::http::state::State;
 use crate::metrics::Metrics;
-use a2a_registry_api::NewToken;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_domain::role::Role;
 
 /// The admin's token in every test.
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";

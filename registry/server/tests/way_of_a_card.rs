@@ -3,26 +3,24 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::commit::shown::event_signal;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::reviews::queue::review_approve;
-use a2a_registry_server::reviews::queue::review_list;
-use a2a_registry_server::search::search;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{AgentList, Registration, ReviewDecision};
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::AllowPorts;
-use a2a_registry_server::config::Config;
+use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::config::{AllowPorts, Config};
 use a2a_registry_server::context::Context;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::reviews::queue::{review_approve, review_list};
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
 use a2a_registry_server::start::Started;
 
 const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";

@@ -1,9 +1,7 @@
 //! Accounts and their tokens.
 
-use sea_orm::{
-    ActiveValue::NotSet, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
-};
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::connect::advisory_lock;

@@ -1,15 +1,15 @@
 //! Agents and what holds them back.
 
+use a2a_registry_domain::lifecycle::Hold;
+use sea_orm::sea_query::OnConflict;
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, sea_query::OnConflict,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
 use super::entity::{agent, hold, withdrawn_urn};
 use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
-use a2a_registry_domain::lifecycle::Hold;
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
 ///

@@ -3,11 +3,9 @@
 //! A look may ask the host for a file and for its certificate. It holds the lease that a visit would hold, so that
 //! spacing and the limit of an address block are one rule for both.
 
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType},
-};
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::entity::{domain, pace};
 use super::frontier::{PACE, VISITS_PER_NETWORK, unleased};

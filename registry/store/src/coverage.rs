@@ -1,10 +1,12 @@
 //! Who has registered which source, which source gave which version, and names that were taken back.
 
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::source::SourceKind;
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr};
 use sea_orm::{
-    ActiveValue::Set,
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect, Select, TryInsertResult,
-    sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr},
 };
 use uuid::Uuid;
 
@@ -14,8 +16,6 @@ use super::entity::{
 };
 use super::rows::locked;
 use super::{Handle, StoreError, Write};
-use a2a_registry_domain::coverage::Standing;
-use a2a_registry_domain::source::SourceKind;
 
 /// Who has registered these sources, the oldest registration first.
 ///

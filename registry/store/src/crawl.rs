@@ -1,9 +1,9 @@
 //! What came of visits: sources, attempts and totals.
 
+use sea_orm::sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect,
-    sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query},
 };
 
 use super::entity::{attempt, domain, source, source_day};

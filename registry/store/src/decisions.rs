@@ -1,14 +1,12 @@
 //! What was decided on which content.
 
-use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-};
+use a2a_registry_domain::admission::Rule;
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::entity::decision;
 use super::{Handle, StoreError, Write};
-use a2a_registry_domain::admission::Rule;
 
 /// The decisions on these agents, oldest first.
 ///

@@ -1,10 +1,8 @@
 //! Domains, their proofs and sources.
 
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Condition, Expr, Func, OnConflict, Query},
-};
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Condition, Expr, Func, OnConflict, Query};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};

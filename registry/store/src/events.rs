@@ -1,18 +1,18 @@
 //! The log of everything that happened: appended in the transaction that made it happen.
 
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::timestamp::Timestamp;
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Statement,
-    sea_query::Expr,
 };
 use uuid::Uuid;
 
 use super::connect::advisory_lock;
 use super::entity::event;
 use super::{Handle, Store, StoreError, Write};
-use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// The PostgreSQL advisory lock under which events are appended, from the append to the commit, so that
 /// the order of `seq` is the order of commits and no follower can skip a row.

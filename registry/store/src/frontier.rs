@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use a2a_crawler::pace::{Pace, Permission};
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict},
-};
+use a2a_registry_domain::timestamp::Timestamp;
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::entity::{domain, pace};
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// Visits under way at once of one address block: a /24 or a /48.
 pub const VISITS_PER_NETWORK: u32 = 2;

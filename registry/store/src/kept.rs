@@ -1,16 +1,15 @@
 //! What a column holds whose values are an enum of the domain, where a program of a later version may write into the same
 //! database: a value that this one does not know is read as such, and costs the row that has it and no other.
 
+use a2a_registry_domain::text_enum::TextEnum;
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, StringLen, ValueType, ValueTypeErr};
 use sea_orm::{
     ColIdx, DbErr, IntoActiveValue, QueryResult, TryFromU64, TryGetError, TryGetable, Value,
 };
-
 use serde::{Serialize, Serializer};
 
 use super::StoreError;
 use super::error::CorruptRow;
-use a2a_registry_domain::text_enum::TextEnum;
 
 /// A value of the domain, or a text that stands for none of those that this program knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

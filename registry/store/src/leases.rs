@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::Condition};
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::Condition;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 
 use super::entity::{domain, pace};
 use super::frontier::{PACE, VISITS_PER_NETWORK};

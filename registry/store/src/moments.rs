@@ -2,11 +2,11 @@
 //! no proof would lapse and no lease would end.
 
 use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, PROMISE_SLACK};
+use a2a_registry_domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
+use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
 use super::{Handle, Store, StoreError};
-use a2a_registry_domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
-use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 
 /// How far the clocks of replicas may be apart, and how long ago the present may have been read.
 const SKEW: i64 = 5 * MINUTE;

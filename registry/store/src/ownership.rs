@@ -2,18 +2,16 @@
 
 use std::ops::RangeInclusive;
 
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, OnConflict},
-};
+use a2a_registry_domain::ownership::Look;
+use a2a_registry_domain::timestamp::Timestamp;
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Expr, OnConflict};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
 use super::{Handle, StoreError, Write};
-use a2a_registry_domain::ownership::Look;
-use a2a_registry_domain::timestamp::Timestamp;
 
 /// Looks that are kept of a domain.
 const KEPT_CHECKS: u64 = 20;

@@ -1,14 +1,14 @@
 //! Questions put to the curators.
 
+use a2a_registry_domain::review::ReviewState;
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
-    sea_query::{Expr, ExprTrait, OnConflict},
 };
 use uuid::Uuid;
 
 use super::entity::review;
 use super::{Handle, StoreError, Write};
-use a2a_registry_domain::review::ReviewState;
 
 /// The review with that id.
 ///

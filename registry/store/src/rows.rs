@@ -1,9 +1,7 @@
 //! Many rows at once, within what one statement may bind; and rows held until a write ends.
 
-use sea_orm::{
-    ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select,
-    sea_query::{LockType, OnConflict},
-};
+use sea_orm::sea_query::{LockType, OnConflict};
+use sea_orm::{ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select};
 
 use super::{Handle, StoreError, Write};
 

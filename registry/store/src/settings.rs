@@ -1,7 +1,8 @@
 //! Values that must survive a restart.
 
+use sea_orm::ActiveValue::Set;
+use sea_orm::EntityTrait;
 use sea_orm::sea_query::OnConflict;
-use sea_orm::{ActiveValue::Set, EntityTrait};
 
 use super::entity::setting;
 use super::{Handle, Store, StoreError, Write};

@@ -1,19 +1,19 @@
 //! Kept versions of cards, and the bytes they stand for.
 
+use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::signature::SignatureState;
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict, Query};
 use sea_orm::{
-    ActiveValue::Set,
     ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect,
-    sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict, Query},
 };
 use uuid::Uuid;
 
 use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
 use super::{Handle, Kept, StoreError, Write};
-use a2a_registry_domain::coverage::Standing;
-use a2a_registry_domain::review::VersionState;
-use a2a_registry_domain::signature::SignatureState;
 
 /// Versions kept of one agent, besides the approved, the newest and the pending one.
 pub const VERSIONS_PER_AGENT: u64 = 200;

@@ -7,7 +7,6 @@
 mod vocabulary;
 
 use serde_json::{Value, json};
-
 use vocabulary::{VOCABULARY, word};
 
 /// Different tags.

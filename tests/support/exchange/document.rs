@@ -13,10 +13,8 @@ use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::Answer;
-use super::Request;
-use super::schemas::Form;
-use super::schemas::Schemas;
+use super::schemas::{Form, Schemas};
+use super::{Answer, Request};
 
 /// What is refused although its schema allows it: the operation (`*`: any), the place, and why no schema says it.
 const BEYOND: &[(&str, &str, &str)] = &[

@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_api::{Agent, DomainView};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
 use uuid::Uuid;
 
 use super::super::client::Client;
 use super::super::console::Console;
 use super::super::invocation;
 use super::super::signature::signature_lines;
-use a2a_registry_api::{Agent, DomainView};
-use a2a_registry_domain::lifecycle::ShownLifecycle;
 
 /// Pages of open reviews that are looked through for one of an agent.
 const PAGES: usize = 20;

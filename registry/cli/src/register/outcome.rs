@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use a2a_crawler::guard::normalised;
+use a2a_registry_api::{DomainView, Registration, SourceView};
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use tokio::time::Instant;
@@ -18,8 +20,6 @@ use super::super::refusal::ClientError;
 use super::super::target::asks;
 use super::Registered;
 use super::agent::Agents;
-use a2a_registry_api::{DomainView, Registration, SourceView};
-use a2a_registry_domain::source::{SourceKind, SourceState};
 
 /// How long the first visits are waited for since something came of the last one.
 const PATIENCE: Duration = Duration::from_secs(10);

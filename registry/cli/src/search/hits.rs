@@ -1,5 +1,6 @@
 //! Hits as a person reads them: each agent with what of it matched, and how its score came about.
 
+use a2a_registry_api::{Fragment, Hit};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -7,7 +8,6 @@ use super::super::console::Console;
 use super::super::failure::Failure;
 use super::super::terminal;
 use super::{speaks, trust};
-use a2a_registry_api::{Fragment, Hit};
 
 /// Columns of a name, and of another piece of text, on a terminal. Elsewhere nothing is cut.
 const NAME: usize = 80;

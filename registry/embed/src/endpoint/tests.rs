@@ -20,12 +20,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use a2a_crawler::SystemClock;
 use a2a_crawler::dns::StaticResolver;
-use serde_json::Value;
-
-use super::*;
 use a2a_crawler::guard::AllowPorts;
+use serde_json::Value;
 use server::{Reply, Request, Server};
 use trust::{Authority, Identity};
+
+use super::*;
 
 /// The address that these endpoints may be at; every other loopback address stays forbidden.
 const OPEN: Ipv4Addr = Ipv4Addr::LOCALHOST;

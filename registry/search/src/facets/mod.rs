@@ -9,14 +9,14 @@ mod shown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use column::SegmentFacet;
+use sets::LargeMatches;
 use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader, Term};
 
 use super::answer::FacetCounts;
 use super::bits::Bits;
 use super::request::FacetName;
 use super::schema::Fields;
-use column::SegmentFacet;
-use sets::LargeMatches;
 
 pub use frequent::FacetLimits;
 pub(super) use frequent::Frequent;

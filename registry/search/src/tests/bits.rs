@@ -1,8 +1,7 @@
 //! Which documents of a set hold a term.
 
-use tantivy::DocSet;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{TERMINATED, Term};
+use tantivy::{DocSet, TERMINATED, Term};
 
 use super::*;
 use crate::bits::{Bits, SeenBits};

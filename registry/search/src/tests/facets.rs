@@ -1,8 +1,7 @@
 //! What is known of facets before a search, and that it stays as long as it is right.
 
-use crate::facets::Frequent;
-
 use super::*;
+use crate::facets::Frequent;
 
 /// Agents with tags: the first half of them has one that the others have not.
 fn tagged(count: u64) -> Vec<Document> {

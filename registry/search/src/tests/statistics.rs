@@ -1,13 +1,14 @@
 //! Scores count the agents that everybody of the caller's class finds: against a naive count, and with hidden agents.
 
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
+
 use super::labels::written;
 use super::oracle::{LABELS, WORDS, matches, random_agent, random_request, visible};
 use super::replicas::whole;
 use super::*;
 use crate::analysis::query_text;
 use crate::layout::{LayoutTokenizer, Texts, written as laid_out};
-use tantivy::fieldnorm::FieldNormReader;
-use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
 
 /// The words of an agent as they are searched.
 fn words_of(agent: &Document) -> Vec<String> {

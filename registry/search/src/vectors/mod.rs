@@ -22,10 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use uuid::Uuid;
-
 use chunk::{CHUNK, Chunk, Place};
 use file::VectorFile;
+use uuid::Uuid;
 
 pub use codes::MAX_CODES;
 pub use error::VectorsError;

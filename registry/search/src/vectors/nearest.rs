@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use a2a_registry_simd::widened;
 use uuid::Uuid;
 
 use super::chunk::{CHUNK, Chunk, FAR};
-use super::codes;
 use super::error::VectorsError;
 use super::file::VectorFile;
 use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, similarity, stride};
 use super::slots::SlotBits;
-use super::split;
-use a2a_registry_simd::widened;
+use super::{codes, split};
 
 /// The most agents that are compared by their vectors.
 pub const MAX_NEAREST: usize = 1000;

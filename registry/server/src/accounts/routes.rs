@@ -1,19 +1,18 @@
 //! API tokens of accounts.
 
-use crate::accounts::tokens;
+use a2a_registry_api::{CreatedToken, NewToken, TokenList};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post, web};
 
+use crate::accounts::tokens;
 use crate::http::answer;
-use crate::http::auth::Administer;
-use crate::http::auth::Require;
+use crate::http::auth::{Administer, Require};
 use crate::http::body::Body;
 use crate::http::path::TokenId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::paging::PageRequest;
-use a2a_registry_api::{CreatedToken, NewToken, TokenList};
 
 /// Make a token
 ///

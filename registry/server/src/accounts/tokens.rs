@@ -1,23 +1,5 @@
 //! Accounts and the tokens by which they are recognised. Secrets are shown once and kept as hashes.
 
-use crate::authentication::TOKEN_PREFIX;
-use crate::authentication::hash;
-use crate::commit::shown::after_write;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::error::StartError;
-use crate::paging::PageRequest;
-use crate::paging::cut;
-use crate::paging::page_size;
 use a2a_registry_api::limits::{MAX_NAME, MAX_TOKEN_DAYS};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
 use a2a_registry_domain::event::EventKind;
@@ -26,6 +8,18 @@ use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, token};
 use a2a_registry_store::{Store, StoreError, Write, accounts};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::authentication::{TOKEN_PREFIX, hash};
+use crate::caller::Caller;
+use crate::commit::ledger::{Ledger, SYSTEM};
+use crate::commit::shown::after_write;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind, StartError};
+use crate::paging::{PageRequest, cut, page_size};
 
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;

@@ -1,20 +1,14 @@
 //! What changed between two cards of an agent, and how much it matters.
 
-use crate::context::Context;
-use crate::signatures::Judged;
-use crate::signatures::KeyBinding;
-use a2a_card::CardDiff;
-use a2a_card::SignatureState;
-use a2a_card::SignatureStates;
-use a2a_card::diff_verified;
+use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified};
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature as domain;
-use a2a_registry_store::Handle;
-use a2a_registry_store::StoreError;
-use a2a_registry_store::entity::agent;
-use a2a_registry_store::entity::body;
-use a2a_registry_store::versions;
+use a2a_registry_store::entity::{agent, body};
 use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{Handle, StoreError, versions};
+
+use crate::context::Context;
+use crate::signatures::{Judged, KeyBinding};
 
 /// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
 /// same write keeps, are read through `on`.

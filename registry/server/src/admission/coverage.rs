@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use url::Url;
-use uuid::Uuid;
-
-use crate::error::AppError;
 use a2a_registry_domain::coverage::{DomainFacts, Registrant, SourceFacts, Standing, standing};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{domain, proof, source, source_registrant, version_source};
 use a2a_registry_store::{Handle, Kept, coverage, domains};
+use url::Url;
+use uuid::Uuid;
+
+use crate::error::AppError;
 
 /// Who stands behind the sources of some domains, and behind the versions of cards that they gave.
 #[derive(Debug, Default)]

@@ -1,29 +1,26 @@
 //! What follows for the agents of a domain when another word stands behind their cards: names, levels, slots and
 //! decisions (docs/ownership.md#coverage).
 
-use crate::admission::rules::ask_again;
-use crate::admission::rules::decide_waiting;
-use crate::commit::state::state_of;
 use std::collections::BTreeSet;
 
 use a2a_card::AgentCard;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::admission::coverage::Standings;
-use crate::admission::urn;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::sources::slot_of;
 use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::{agent, decision, domain, source, version_source};
 use a2a_registry_store::{Write, agents, coverage, decisions, domains, versions};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::admission::rules::{ask_again, decide_waiting};
+use crate::admission::urn;
+use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::sources::slot_of;
 
 /// A domain with its sources and what they gave.
 pub(crate) struct Covering<'a> {

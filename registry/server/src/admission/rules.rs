@@ -1,19 +1,7 @@
 //! What follows when the operator's rules have changed between two starts.
 
-use crate::admission::change::change_between;
-use crate::commit::shown::after_write;
-use crate::commit::state::state_of;
 use std::collections::BTreeSet;
 
-use uuid::Uuid;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Decider;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::POLICY;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::signatures::KeyBinding;
 use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
@@ -23,6 +11,15 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::{
     Write, accounts, agents, decisions, domains, reviews, settings, versions,
 };
+use uuid::Uuid;
+
+use crate::admission::change::change_between;
+use crate::commit::ledger::{AgentState, Decider, Ledger, POLICY};
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::signatures::KeyBinding;
 
 /// The setting that holds the rules of the last start.
 const RULES: &str = "rules";

@@ -1,19 +1,17 @@
 //! Naming agents for good, once their domain is proved (docs/model.md#lasting-names).
 
-use crate::sight::is_proved;
 use std::collections::HashSet;
 
-use serde_json::json;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::error::AppError;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::urn::{minted, published_by};
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents};
+use serde_json::json;
+
+use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
+use crate::error::AppError;
+use crate::sight::is_proved;
 
 /// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
 /// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is

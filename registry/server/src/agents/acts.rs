@@ -1,27 +1,22 @@
 //! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
 
-use crate::agents::owner::agent_to_keep;
-use crate::agents::views::agent_show;
-use crate::agents::views::agent_visible;
-use crate::commit::shown::after_act;
-use crate::commit::state::state_of;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Ledger;
-use crate::commit::pins;
-use crate::commit::state::check_reason;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::versions;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::agents::owner::agent_to_keep;
+use crate::agents::views::{agent_show, agent_visible};
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::{AgentState, Ledger};
+use crate::commit::pins;
+use crate::commit::shown::after_act;
+use crate::commit::state::{check_reason, state_of};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
 
 /// Withholds an agent until it is resumed.
 ///

@@ -1,13 +1,14 @@
 //! The bytes of cards, exactly as their publishers wrote them.
 
-use crate::agents::cards;
-use crate::agents::cards::agent_card_as;
 use a2a_card::UnknownTarget;
+use a2a_registry_api::limits::CardForm;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::agents::cards;
+use crate::agents::cards::agent_card_as;
 use crate::http::answer;
 use crate::http::auth::CardReader;
 use crate::http::envelope::leave_untouched;
@@ -16,7 +17,6 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::memory::cards::ServedCard;
-use a2a_registry_api::limits::CardForm;
 
 /// The media type of A2A cards, which a kept version is sent with.
 const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");

@@ -1,24 +1,19 @@
 //! The bytes of approved cards, exactly as they were received.
 
-use crate::agents::views::agent_visible;
-use crate::agents::views::is_of_known_domain;
-use crate::agents::views::owns;
-use crate::database::demand_database;
-use crate::memory::cards::ServedCard;
-use crate::memory::cards::Serving;
 use std::sync::Arc;
 
 use a2a_card::{ConversionTarget, DERIVATION, convert, parse};
-use uuid::Uuid;
-
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::sight::Openness;
-use crate::sight::is_listed;
-use crate::sight::visible_to;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::{agents, versions};
+use uuid::Uuid;
+
+use crate::agents::views::{agent_visible, is_of_known_domain, owns};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::database::demand_database;
+use crate::error::AppError;
+use crate::memory::cards::{ServedCard, Serving};
+use crate::sight::{Openness, is_listed, visible_to};
 
 /// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
 /// approved bytes come from memory while nothing about the agent has changed.

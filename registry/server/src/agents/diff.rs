@@ -1,23 +1,18 @@
 //! How two contents of an agent's card differ, and how much that matters (docs/model.md#changes-and-reviews).
 
-use crate::admission::change::change_class;
-use crate::admission::change::difference;
-use crate::admission::change::states;
-use crate::agents::views::agent_visible;
-use crate::agents::views::key_binding;
-use crate::agents::views::owns;
-use crate::agents::views::version_visible;
+use a2a_registry_api::{Change, Diff};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::entity::{agent, version};
+use a2a_registry_store::versions;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::admission::change::{change_class, difference, states};
+use crate::agents::views::{agent_visible, key_binding, owns, version_visible};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
-use a2a_registry_api::{Change, Diff};
-use a2a_registry_domain::role::Permission;
-use a2a_registry_store::entity::{agent, version};
-use a2a_registry_store::versions::{self};
 
 /// Which two versions of a card are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]

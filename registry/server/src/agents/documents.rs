@@ -1,19 +1,10 @@
 //! Agents as the index keeps them and as callers see them: one way from the rows to both.
 
-use std::collections::HashSet;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use a2a_card::{
     AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
 };
-use url::Url;
-use uuid::Uuid;
-
-use crate::context::Context;
-use crate::error::AppError;
-use crate::sight::Openness;
-use crate::sight::visible_to;
-use crate::signatures::KeyBinding;
 use a2a_registry_api::{
     Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, SignatureVerdict,
     Summary, Trust,
@@ -30,6 +21,13 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::entity::{agent, hold, source, version};
 use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions};
+use url::Url;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::sight::{Openness, visible_to};
+use crate::signatures::KeyBinding;
 
 /// What the rows of an agent say it is, all of it known.
 #[derive(Debug, Clone, Copy)]

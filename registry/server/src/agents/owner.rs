@@ -1,28 +1,24 @@
 //! What the owner of an agent may set, and who that is.
 
-use crate::agents::views::agent_show;
-use crate::agents::views::agent_visible;
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::commit::shown::after_act;
-use crate::commit::state::state_of;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::ownership::dispute::dispute_over;
-use crate::ownership::dispute::may_keep;
-use crate::ownership::is_disputed;
-use a2a_registry_api::Agent;
-use a2a_registry_api::AgentPatch;
-use a2a_registry_api::limits::MAX_LABEL;
-use a2a_registry_api::limits::MAX_LABELS;
+use std::collections::BTreeMap;
+
+use a2a_registry_api::limits::{MAX_LABEL, MAX_LABELS};
+use a2a_registry_api::{Agent, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::agent;
 use serde_json::json;
-use std::collections::BTreeMap;
+
+use crate::agents::views::{agent_show, agent_visible};
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::Ledger;
+use crate::commit::shown::after_act;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::dispute::{dispute_over, may_keep};
+use crate::ownership::is_disputed;
 
 /// Sets who may find an agent, which its owner may only narrow, and its labels, which curators set.
 ///

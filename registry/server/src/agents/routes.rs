@@ -1,26 +1,20 @@
 //! One agent: what is known of it, and the acts on it.
 
-use crate::agents::acts;
-use crate::agents::diff;
-use crate::agents::owner;
-use crate::agents::views as agents;
+use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 
 use crate::agents::diff::DiffQuery;
 use crate::agents::views::FindingsQuery;
+use crate::agents::{acts, diff, owner, views as agents};
 use crate::http::answer;
-use crate::http::auth::Anyone;
-use crate::http::auth::Curate;
-use crate::http::auth::Register;
-use crate::http::auth::Require;
+use crate::http::auth::{Anyone, Curate, Register, Require};
 use crate::http::body::Body;
 use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::paging::PageRequest;
-use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
 
 /// Show an agent
 #[utoipa::path(

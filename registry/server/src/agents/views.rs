@@ -1,26 +1,6 @@
 //! Agents one by one: the agent, its versions, its findings.
 
-use crate::agents::documents::records;
-use crate::agents::documents::summary;
 use a2a_card::{Finding, Severity, security_sentences};
-use serde::Deserialize;
-use utoipa::IntoParams;
-use uuid::Uuid;
-
-use crate::agents::documents::AgentRecord;
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::ownership::is_nobodys;
-use crate::paging::PageRequest;
-use crate::paging::cut;
-use crate::paging::page_size;
-use crate::sight::Openness;
-use crate::sight::is_listed;
-use crate::sight::looks_after;
-use crate::sight::visible_to;
-use crate::sight::visible_to_registrant;
-use crate::signatures::KeyBinding;
 use a2a_registry_api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
 };
@@ -28,6 +8,18 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{agent, version};
 use a2a_registry_store::{agents, coverage, decisions, domains, ownership, versions};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use crate::agents::documents::{AgentRecord, records, summary};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::is_nobodys;
+use crate::paging::{PageRequest, cut, page_size};
+use crate::sight::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
+use crate::signatures::KeyBinding;
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]

@@ -1,11 +1,10 @@
 //! Domains held while they are changed, with those that follow them.
 
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{Write, coverage, domains};
+
 use crate::context::Context;
 use crate::error::AppError;
-use a2a_registry_store::Write;
-use a2a_registry_store::coverage;
-use a2a_registry_store::domains;
-use a2a_registry_store::entity::domain;
 
 /// A domain as it stands now, held until the write ends: before its agents, in the order in which
 /// ingest takes them, so that no card comes in half-way and nobody waits in a circle.

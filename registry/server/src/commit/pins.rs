@@ -1,18 +1,15 @@
 //! The keys that an agent's card is known to be signed with: pinned on first use, and another one is never
 //! passed over in silence (docs/ownership.md#keys).
 
-use serde_json::json;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::error::AppError;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_store::entity::agent;
 use a2a_registry_store::{Write, versions};
+use serde_json::json;
+
+use crate::commit::ledger::{AgentState, CRAWLER, Ledger, SYSTEM};
+use crate::error::AppError;
 
 /// Keys that one agent's card is known by at once.
 const MAX_PINS: usize = 16;

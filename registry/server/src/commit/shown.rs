@@ -1,9 +1,10 @@
 //! Ends and beginnings of a write: what this process forgets and shows once it is kept.
 
-use crate::commit::ledger::Touched;
-use crate::context::Context;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use crate::commit::ledger::Touched;
+use crate::context::Context;
 
 /// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
 pub(crate) fn after_write(context: &Context, touched: &Touched) {

@@ -1,15 +1,13 @@
 //! An agent as it is read before an act.
 
-use crate::caller::Account;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Decider;
-use crate::error::AppError;
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::admission::Rule;
-use a2a_registry_store::Write;
-use a2a_registry_store::agents;
-use a2a_registry_store::reviews;
+use a2a_registry_store::{Write, agents, reviews};
 use uuid::Uuid;
+
+use crate::caller::Account;
+use crate::commit::ledger::{AgentState, Decider};
+use crate::error::AppError;
 
 /// An agent with what stands around it, inside a write.
 pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {

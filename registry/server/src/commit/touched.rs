@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use uuid::Uuid;
-
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::POLICY;
-use crate::commit::ledger::SYSTEM;
-use crate::error::AppError;
-use crate::sight::Openness;
-use crate::sight::is_listed;
-use crate::sight::visible_to;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_search::ChangedAgent;
 use a2a_registry_store::agents::{agents_by_ids, holds_of};
 use a2a_registry_store::entity::hold;
 use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::{Handle, Write};
+use uuid::Uuid;
+
+use crate::commit::ledger::{CRAWLER, POLICY, SYSTEM};
+use crate::error::AppError;
+use crate::sight::{Openness, is_listed, visible_to};
 
 /// What a written ledger touched.
 #[derive(Debug, Clone, Default)]

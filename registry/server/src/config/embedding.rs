@@ -11,10 +11,9 @@ use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::AllowPorts;
-use crate::config::Secret;
 use crate::config::reach::read_roots;
 use crate::config::validate::ports;
+use crate::config::{AllowPorts, Secret};
 
 /// The longest name of a model, in bytes.
 const MAX_MODEL: usize = 200;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use a2a_crawler::guard::{self, GuardConfig};
 
-use crate::config::AllowPorts;
-use crate::config::CrawlerConfig;
-use crate::config::EmbeddingConfig;
+use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig};
 
 impl AllowPorts {
     /// As the guard takes them. Any word stands for all of them; validation leaves `"any"` alone.

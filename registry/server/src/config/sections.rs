@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use a2a_registry_domain::admission::DomainPattern;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::config::EmbeddingConfig;
-use a2a_registry_domain::admission::DomainPattern;
 
 /// Everything. Each section is a TOML table of that name; each key is also
 /// `A2A_REGISTRY__SECTION__KEY` in the environment.

@@ -1,25 +1,8 @@
 //! What is derived from a card's bytes and kept beside them, and deriving it again after an upgrade.
 
-use crate::admission::rules::decide_newest;
-use crate::admission::rules::decide_waiting;
-use crate::admission::rules::submitter_name;
-use crate::commit::shown::after_write;
-use crate::commit::state::state_of;
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};
-use serde_json::json;
-use url::Url;
-use uuid::Uuid;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::POLICY;
-use crate::commit::ledger::SYSTEM;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::signatures::KeptKeySet;
-use crate::signatures::Signatures;
 use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
@@ -27,6 +10,17 @@ use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::{agent, enrolled_key, version};
 use a2a_registry_store::{Handle, Write, agents, decisions, ownership, versions};
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use crate::admission::rules::{decide_newest, decide_waiting, submitter_name};
+use crate::commit::ledger::{AgentState, Ledger, POLICY, SYSTEM};
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::signatures::{KeptKeySet, Signatures};
 
 /// How many versions are derived again in one transaction.
 const PAGE: u64 = 200;

@@ -1,10 +1,5 @@
 //! The crawler's two ends: visits come from the database, outcomes go into it.
 
-use crate::crawl::ingest::ingest;
-use crate::crawl::leasing::visits_lease;
-use crate::visits::leasing::visits_give_back;
-use crate::visits::leasing::visits_next_due;
-use a2a_crawler::AttemptOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +9,13 @@ use a2a_crawler::guard::Guard;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
-    Frontier, MAX_SOURCES_PER_VISIT, Outcome, OwnerError, Sink, Slot, SourceTask, Undelivered,
-    Validators, Visit,
+    AttemptOutcome, Frontier, MAX_SOURCES_PER_VISIT, Outcome, OwnerError, Sink, Slot, SourceTask,
+    Undelivered, Validators, Visit,
 };
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::StoreError;
+use a2a_registry_store::entity::{domain, source};
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,12 +23,11 @@ use url::Url;
 
 use crate::config::read_roots;
 use crate::context::Context;
+use crate::crawl::ingest::ingest;
+use crate::crawl::leasing::visits_lease;
 use crate::error::StartError;
+use crate::visits::leasing::{visits_give_back, visits_next_due};
 use crate::visits::networks;
-use a2a_registry_domain::source::SourceKind;
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::StoreError;
-use a2a_registry_store::entity::{domain, source};
 
 /// How long to wait before looking for due visits again where nothing has called: other processes may
 /// have registered something.

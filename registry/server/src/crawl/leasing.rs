@@ -1,10 +1,11 @@
 //! Leasing visits: those that are due, and of those never made only where the domain has not opted out.
 
+use a2a_registry_store::StoreError;
+use a2a_registry_store::entity::{domain, source};
+
 use crate::context::Context;
 use crate::ownership::first_look::visits_permitted;
 use crate::visits::leasing::visits_due;
-use a2a_registry_store::StoreError;
-use a2a_registry_store::entity::{domain, source};
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
 /// left to ask is visited no more; one that was never visited is only where it has not opted out.

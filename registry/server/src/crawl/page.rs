@@ -1,11 +1,11 @@
 //! The page that the crawler's user agent names: what it does, and how to be left out.
 
-use crate::ownership::challenges::registry_host;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, web};
 use askama::Template;
 
 use crate::context::Context;
+use crate::ownership::challenges::registry_host;
 use crate::pages::frame::Frame;
 use crate::pages::text;
 use crate::pages::text::ADDRESS;

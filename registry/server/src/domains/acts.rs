@@ -1,30 +1,5 @@
 //! Domains: what is registered, how it fares, and what may be asked of it.
 
-use crate::admission::covering::follow_coverage;
-use crate::commit::locks::domain_locked;
-use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_act;
-use crate::commit::shown::after_write;
-use crate::domains::view::domain_view;
-use crate::domains::view::domain_views;
-use crate::ownership::dispute::has_part;
-use crate::ownership::settle::follow_proofs;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::commit::state::check_reason;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::paging::PageRequest;
-use crate::paging::cut;
-use crate::paging::page_size;
-use crate::sight::Openness;
-use crate::sight::is_listed;
-use crate::sight::visible_to;
 use a2a_registry_api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::Method;
@@ -32,6 +7,22 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, proof};
 use a2a_registry_store::{accounts, agents, coverage, domains, ownership};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::covering::follow_coverage;
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::{domain_locked, write_with_followers};
+use crate::commit::shown::{after_act, after_write};
+use crate::commit::state::check_reason;
+use crate::context::Context;
+use crate::domains::view::{domain_view, domain_views};
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::dispute::has_part;
+use crate::ownership::settle::follow_proofs;
+use crate::paging::{PageRequest, cut, page_size};
+use crate::sight::{Openness, is_listed, visible_to};
 
 /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
 ///

@@ -1,5 +1,8 @@
 //! Beginning anew with a domain that has changed hands, by an admin.
 
+use a2a_registry_api::{DomainView, NewGeneration};
+use a2a_registry_domain::role::Permission;
+
 use crate::caller::Caller;
 use crate::commit::locks::write_with_followers;
 use crate::commit::shown::after_act;
@@ -9,9 +12,6 @@ use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::error::AppError;
 use crate::ownership::generation::begin_generation;
-use a2a_registry_api::DomainView;
-use a2a_registry_api::NewGeneration;
-use a2a_registry_domain::role::Permission;
 
 /// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
 /// asked for again.

@@ -1,24 +1,22 @@
 //! The keys that a domain's owner names for its cards.
 
-use crate::commit::locks::domain_locked;
-use crate::commit::shown::after_act;
-use crate::crawl::derivation::derive_again;
-use crate::domains::acts::domain_visible;
-use crate::domains::view::domain_view;
-use crate::ownership::dispute::may_keep;
-use serde_json::{Value, json};
-
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_api::DomainView;
 use a2a_registry_api::limits::MAX_KID;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{domain, enrolled_key};
 use a2a_registry_store::{Write, agents, ownership};
+use serde_json::{Value, json};
+
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::domain_locked;
+use crate::commit::shown::after_act;
+use crate::context::Context;
+use crate::crawl::derivation::derive_again;
+use crate::domains::acts::domain_visible;
+use crate::domains::view::domain_view;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::dispute::may_keep;
 
 /// Keys named for one domain.
 const MAX_ENROLLED: usize = 20;

@@ -1,26 +1,24 @@
 //! What the owner of a domain may do with it and its agents (docs/ownership.md#what-an-owner-may-do).
 
-use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_act;
-use crate::domains::acts::domain_visible;
-use crate::domains::view::domain_view;
-use crate::ownership::challenges::challenge;
-use crate::ownership::dispute::may_keep;
-use crate::ownership::settle::follow_proofs;
-
-use serde_json::json;
-use url::Url;
-
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_api::limits::MAX_CONTACT;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_store::{accounts, domains};
+use serde_json::json;
+use url::Url;
+
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_act;
+use crate::context::Context;
+use crate::domains::acts::domain_visible;
+use crate::domains::view::domain_view;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::challenges::challenge;
+use crate::ownership::dispute::may_keep;
+use crate::ownership::settle::follow_proofs;
 
 /// Changes how a domain is looked after: its contact, and whether it is listed at all.
 ///

@@ -1,27 +1,24 @@
 //! The page of one domain: what is asked of it, what came of it, and how to prove it.
 
-use crate::agents::views::agent_show;
-use crate::domains::acts::domain_show;
+use a2a_registry_api::{AttemptView as Attempt, DomainView, KnownValidators};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 
+use crate::agents::views::agent_show;
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::acts::domain_show;
 use crate::error::ErrorKind;
 use crate::http::auth::Anyone;
 use crate::http::path::DomainRef;
 use crate::pages::frame::Frame;
 use crate::pages::moment::Moment;
-use crate::pages::text;
-use crate::pages::text::ADDRESS;
-use crate::pages::text::BLOCK;
-use crate::pages::text::LINE;
-use crate::pages::trust;
-use a2a_registry_api::{AttemptView as Attempt, DomainView, KnownValidators};
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::source::SourceState;
-use a2a_registry_domain::timestamp::Timestamp;
+use crate::pages::text::{ADDRESS, BLOCK, LINE};
+use crate::pages::{text, trust};
 
 /// How often a page that waits for the first visit reloads itself, every two seconds.
 const RELOADS: u32 = 20;

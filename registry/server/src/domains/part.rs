@@ -2,21 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uuid::Uuid;
-
-use crate::admission::coverage::Standings;
-use crate::caller::Caller;
-use crate::domains::view::Sight;
-use crate::domains::view::keeps;
-use crate::domains::view::source_view;
-use crate::sight::visible_to_registrant;
-use crate::sources::new_source;
 use a2a_registry_api::SourceView;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::caller::Caller;
+use crate::domains::view::{Sight, keeps, source_view};
+use crate::sight::visible_to_registrant;
+use crate::sources::new_source;
 
 /// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
 /// and what is listed.

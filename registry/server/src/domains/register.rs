@@ -1,38 +1,6 @@
 //! Registering a domain, or a further source of one.
 
-use crate::admission::covering::follow_coverage;
-use crate::commit::shown::after_write;
-use crate::commit::shown::searchable;
-use crate::commit::state::state_of;
-use crate::domains::view::domain_view;
-use crate::ownership::challenges::challenge_where_none;
-use crate::sources::source_name;
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
-use serde_json::json;
-
-use crate::admission::coverage::Standings;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::commit::state::person;
-use crate::config::Registration as WhoRegisters;
-use crate::context::Context;
-use crate::domains::acts::refuse_opted_out;
-use crate::domains::part::unasked;
-use crate::domains::view::Sight;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::ownership::disputed;
-use crate::ownership::is_disputed;
-use crate::ownership::is_provable;
-use crate::sources::asked_for;
-use crate::sources::catalogs_of;
-use crate::sources::is_well_known;
-use crate::sources::new_domain;
-use crate::sources::new_source;
-use crate::sources::places::cards_asked_for;
-use crate::sources::places::places;
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
@@ -41,6 +9,24 @@ use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source, source_registrant};
 use a2a_registry_store::{Write, agents, coverage, domains, versions};
+use serde_json::json;
+
+use crate::admission::coverage::Standings;
+use crate::admission::covering::follow_coverage;
+use crate::caller::Caller;
+use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::shown::{after_write, searchable};
+use crate::commit::state::{person, state_of};
+use crate::config::Registration as WhoRegisters;
+use crate::context::Context;
+use crate::domains::acts::refuse_opted_out;
+use crate::domains::part::unasked;
+use crate::domains::view::{Sight, domain_view};
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::challenges::challenge_where_none;
+use crate::ownership::{disputed, is_disputed, is_provable};
+use crate::sources::places::{cards_asked_for, places};
+use crate::sources::{asked_for, catalogs_of, is_well_known, new_domain, new_source, source_name};
 
 /// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
 /// named.

@@ -4,12 +4,9 @@
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
-use crate::authentication::authenticate;
-use crate::commit::shown::event_signal;
-use crate::domains::acts::domain_show;
-use crate::domains::register;
 use std::time::Duration;
 
+use a2a_registry_api::{DomainView, Registration, SourceView};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
@@ -18,11 +15,14 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use url::Url;
 
+use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::config::Config;
-use crate::config::Registration as Admission;
+use crate::commit::shown::event_signal;
+use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
+use crate::domains::acts::domain_show;
 use crate::domains::page::NEW;
+use crate::domains::register;
 use crate::error::AppError;
 use crate::http::auth::admit_registration;
 use crate::http::body::UnreadBody;
@@ -31,7 +31,6 @@ use crate::http::problems;
 use crate::http::problems::ProblemKind;
 use crate::pages::frame::Frame;
 use crate::pages::text;
-use a2a_registry_api::{DomainView, Registration, SourceView};
 
 /// How long the answer waits for what the first visit finds.
 const FIRST_VISIT: Duration = Duration::from_secs(3);

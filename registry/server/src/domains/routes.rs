@@ -1,36 +1,23 @@
 //! Registering domains and looking after them.
 
-use crate::domains::acts as domains;
-use crate::domains::generation;
-use crate::domains::keys;
-use crate::domains::owner;
-use crate::domains::register::register;
-use crate::domains::verify;
-use crate::domains::withdrawal;
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
-
-use crate::http::answer;
-use crate::http::auth::Administer;
-use crate::http::auth::Anyone;
-use crate::http::auth::AnyoneWriting;
-use crate::http::auth::Register;
-use crate::http::auth::Registrant;
-use crate::http::auth::Require;
-use crate::http::body::Body;
-use crate::http::body::OptionalBody;
-use crate::http::path::DomainRef;
-use crate::http::path::Kid;
-use crate::http::path::SourceRef;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::State;
-use crate::paging::PageRequest;
 use a2a_registry_api::limits::{KeyName, PublicJwk};
 use a2a_registry_api::{
     DomainList, DomainPatch, DomainView, NewGeneration, Recrawl, RecrawlAccepted, Registration,
     Transfer, Verification, Vouch,
 };
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
+
+use crate::domains::register::register;
+use crate::domains::{acts as domains, generation, keys, owner, verify, withdrawal};
+use crate::http::answer;
+use crate::http::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
+use crate::http::body::{Body, OptionalBody};
+use crate::http::path::{DomainRef, Kid, SourceRef};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
 
 /// Register a domain, or one card by its URL
 ///

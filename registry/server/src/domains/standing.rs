@@ -2,12 +2,6 @@
 
 use std::collections::HashMap;
 
-use uuid::Uuid;
-
-use crate::context::Context;
-use crate::error::AppError;
-use crate::ownership::is_provable;
-use crate::sources::is_catalog;
 use a2a_registry_domain::admission::{Facts, Obstacle, explain};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
@@ -16,6 +10,12 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_store::entity::{agent, domain, hold, source, version};
 use a2a_registry_store::versions;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::is_provable;
+use crate::sources::is_catalog;
 
 /// Sentences of one domain.
 const MOST: usize = 60;

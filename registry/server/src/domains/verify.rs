@@ -1,17 +1,16 @@
 //! Looking for the proof of a domain at once, for whoever asks.
 
+use a2a_registry_api::{ProofCheck, Verification};
+use a2a_registry_domain::role::Permission;
+
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
-use crate::error::ErrorKind;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::challenge_where_none;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{check_attempts, look, question, take_in};
-use a2a_registry_api::ProofCheck;
-use a2a_registry_api::Verification;
-use a2a_registry_domain::role::Permission;
 
 /// Looks for the caller's proof of a domain now; a curator looks for everybody's.
 ///

@@ -1,27 +1,8 @@
 //! How a domain is shown, to whom (docs/model.md#visibility).
 
-use crate::domains::acts::listed_of;
-use crate::domains::standing::not_listed;
-use crate::ownership::challenges::challenge_views;
-use crate::sources::source_name;
 use std::collections::HashMap;
 
 use a2a_crawler::AttemptOutcome;
-use time::OffsetDateTime;
-use uuid::Uuid;
-
-use crate::admission::coverage::Standings;
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::domains::part::Agents;
-use crate::domains::part::Part;
-use crate::domains::part::Told;
-use crate::error::AppError;
-use crate::ownership::is_nobodys;
-use crate::ownership::is_party;
-use crate::ownership::owner_marks;
-use crate::ownership::why_no_challenge;
-use crate::sight::looks_after;
 use a2a_registry_api::{
     AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
     SourceView,
@@ -35,6 +16,20 @@ use a2a_registry_store::entity::{
     self, agent, attempt, domain, proof, proof_check, source, source_day,
 };
 use a2a_registry_store::{accounts, agents, crawl, domains, ownership};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::acts::listed_of;
+use crate::domains::part::{Agents, Part, Told};
+use crate::domains::standing::not_listed;
+use crate::error::AppError;
+use crate::ownership::challenges::challenge_views;
+use crate::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
+use crate::sight::looks_after;
+use crate::sources::source_name;
 
 /// What a caller may see of a domain (docs/model.md#visibility).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,31 +1,8 @@
 //! Taking back what was registered: a source, or a whole domain. Each caller takes back its own, and nothing that others
 //! rely on.
 
-use crate::admission::covering::follow_coverage;
-use crate::commit::locks::domain_locked;
-use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_write;
-use crate::commit::shown::searchable;
-use crate::commit::state::state_of;
-use crate::domains::acts::domain_visible;
-use crate::ownership::dispute::may_keep_on;
-use crate::ownership::settle::follow_redirects;
-use crate::sources::source_name;
 use std::collections::BTreeSet;
 
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::admission::coverage::Standings;
-use crate::admission::covering::Covering;
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::ownership::disputed;
-use crate::ownership::is_disputed;
 use a2a_registry_domain::coverage::{Standing, lies_with_the_domain};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::DomainState;
@@ -33,6 +10,23 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, domain, source, source_registrant};
 use a2a_registry_store::{Write, accounts, agents, domains};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::admission::covering::{Covering, follow_coverage};
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::{domain_locked, write_with_followers};
+use crate::commit::shown::{after_write, searchable};
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::domains::acts::domain_visible;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::dispute::may_keep_on;
+use crate::ownership::settle::follow_redirects;
+use crate::ownership::{disputed, is_disputed};
+use crate::sources::source_name;
 
 /// A domain's sources, who stands behind them, and the agents they feed.
 struct Registered {

@@ -1,16 +1,15 @@
 //! The log of everything that happened, for those who may read it.
 
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::paging::PageRequest;
-use crate::paging::cut;
-use crate::paging::page_size;
 use a2a_registry_api::{Event, EventList};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::event;
 use a2a_registry_store::events;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::paging::{PageRequest, cut, page_size};
 
 /// Events after `after` (from the beginning, where absent), oldest first. The list has no end:
 /// `next_page_token` is null where nothing more has happened yet.

@@ -1,13 +1,12 @@
 //! What happened: as pages, or as a stream of server-sent events.
 
-use crate::authentication::authenticate;
-use crate::commit::shown::event_signal;
-use crate::events::log as events;
-use crate::events::log::events_after;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{Event, EventList};
+use a2a_registry_domain::role::Permission;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
@@ -18,24 +17,19 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
+use crate::authentication::authenticate;
 use crate::caller::Caller;
+use crate::commit::shown::event_signal;
 use crate::context::Context;
-use crate::http::answer;
-use crate::http::auth::Administer;
-use crate::http::auth::Require;
-use crate::http::auth::SeeAll;
-use crate::http::auth::bearer;
-use crate::http::envelope::Head;
-use crate::http::envelope::leave_untouched;
+use crate::events::log as events;
+use crate::events::log::events_after;
+use crate::http::auth::{Administer, Require, SeeAll, bearer};
+use crate::http::envelope::{Head, leave_untouched};
 use crate::http::problem::Problem;
-use crate::http::problems;
 use crate::http::query::Query;
 use crate::http::state::State;
-use crate::paging::PageRequest;
-use crate::paging::not_empty;
-use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{Event, EventList};
-use a2a_registry_domain::role::Permission;
+use crate::http::{answer, problems};
+use crate::paging::{PageRequest, not_empty};
 
 /// Events read at once for a stream.
 const BATCH: u32 = 100;

@@ -1,10 +1,11 @@
 //! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
 
-use crate::context::Context;
-use crate::error::AppError;
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::crawl::DAYS_PER_SOURCE;
 use a2a_registry_store::versions::BODIES_AT_ONCE;
+
+use crate::context::Context;
+use crate::error::AppError;
 
 /// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;

@@ -1,20 +1,20 @@
 //! Whether this process can do its work.
 
-use crate::meaning::meaning_progress;
-use crate::search::indexing::index_readable;
-use crate::visits::outage::crawl_braked_since;
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_domain::timestamp::SECOND;
+use a2a_registry_store::{StoreErrorKind, agents, events};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::context::Context;
-use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_store::{StoreErrorKind, agents, events};
+use crate::meaning::meaning_progress;
+use crate::search::indexing::index_readable;
+use crate::visits::outage::crawl_braked_since;
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;

@@ -1,9 +1,5 @@
 //! Whether this process lives, whether it is ready, and what it has counted.
 
-use crate::commit::shown::event_signal;
-use crate::health::readiness::readiness;
-use crate::search::listed_agents;
-use crate::visits::outage::crawl_braked_since;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get, web};
@@ -11,14 +7,15 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::commit::shown::event_signal;
 use crate::error::AppError;
-use crate::health::readiness::Readiness;
-use crate::http::answer;
-use crate::http::problem::Problem;
-use crate::http::problem::ProblemDocument;
-use crate::http::problems;
+use crate::health::readiness::{Readiness, readiness};
+use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
+use crate::http::{answer, problems};
 use crate::metrics::Standing;
+use crate::search::listed_agents;
+use crate::visits::outage::crawl_braked_since;
 
 /// Whether this process lives
 #[utoipa::path(

@@ -1,8 +1,5 @@
 //! Work in the background: what an older build has derived is derived again, and what is to be kept no longer goes.
 
-use crate::crawl::derivation::derive_again;
-use crate::health::housekeeping::forget_ended;
-use crate::health::housekeeping::housekeep;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +7,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::crawl::derivation::derive_again;
+use crate::health::housekeeping::{forget_ended, housekeep};
 
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(30);

@@ -1,27 +1,25 @@
 //! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
 //! permission it names.
 
-use crate::authentication::authenticate;
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
-use crate::authentication::TOKEN_PREFIX;
+use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
 use crate::config::Registration;
 use crate::error::AppError;
 use crate::http::problem::Problem;
 use crate::http::problems;
 use crate::http::state::State;
-use crate::http::writes::client_address;
-use crate::http::writes::network;
-use a2a_registry_domain::role::Permission;
+use crate::http::writes::{client_address, network};
 
 /// Whoever asks; anyone without a token. A token that is not good is refused even where none is needed.
 #[derive(Debug, Clone)]

@@ -17,14 +17,10 @@ use tracing::{Level, Span};
 
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
-use crate::http::problem::PROBLEM_JSON;
-use crate::http::problem::Problem;
+use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problems;
-use crate::http::request_id::RequestIds;
-use crate::http::request_id::TraceParent;
-use crate::http::request_id::X_REQUEST_ID;
-use crate::metrics::Metrics;
-use crate::metrics::Stopwatch;
+use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
+use crate::metrics::{Metrics, Stopwatch};
 
 /// For pages: nothing from outside, no script or style in the text, no frame.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(

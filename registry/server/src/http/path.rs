@@ -10,9 +10,8 @@ use actix_web::{FromRequest, HttpRequest};
 use uuid::Uuid;
 
 use crate::error::AppError;
-use crate::http::allowed;
 use crate::http::problem::Problem;
-use crate::http::problems;
+use crate::http::{allowed, problems};
 
 /// `{agent}`: an id or a URN, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::error::AppError;
-use crate::error::ErrorKind;
+use crate::error::{AppError, ErrorKind};
 use crate::http::problems;
 use crate::http::problems::ProblemKind;
 

@@ -12,8 +12,7 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
+use crate::error::{AppError, ErrorKind};
 
 /// The most addresses remembered at once. Where more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;

@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
-use uuid::Uuid;
-
 use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::{SlotBits, Vectors, VectorsError};
+use uuid::Uuid;
 
 /// Agents that are looked at for it: those that anybody finds.
 pub(crate) const SAMPLE: usize = 256;

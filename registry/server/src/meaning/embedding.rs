@@ -3,30 +3,25 @@
 //! What is made is kept in the database, so a process that starts goes on where the last one was; each process holds
 //! a copy for its own searches. Several processes may work on one model: whoever comes second finds what is made.
 
-use crate::agents::documents::documents;
-use crate::agents::documents::documents_walk;
-use crate::meaning::making::bring;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::meaning::calibration;
-use crate::meaning::making::Made;
-use crate::meaning::making::kept;
-use crate::meaning::making::put;
-use crate::memory::meanings::Progress;
-use crate::memory::meanings::Serving;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use a2a_registry_embed::{EmbedError, Embedder};
 use a2a_registry_search::vectors::{Change, Vectors, VectorsError, remove_left_over};
 use a2a_registry_search::{SearchRequest, Sort};
 use a2a_registry_store::entity::model;
 use a2a_registry_store::{events, vectors as rows};
+use uuid::Uuid;
+
+use crate::agents::documents::{documents, documents_walk};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::meaning::calibration;
+use crate::meaning::making::{Made, bring, kept, put};
+use crate::memory::meanings::{Progress, Serving};
 
 /// Agents of one step of the walk.
 const WALK: u64 = 16;

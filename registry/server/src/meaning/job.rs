@@ -1,27 +1,24 @@
 //! Brings models to every agent, each at its own pace.
 
-use crate::commit::shown::event_signal;
-use crate::meaning::embedding::embedding_open;
-use crate::meaning::embedding::embedding_serve;
-use crate::meaning::embedding::embedding_step;
-use crate::meaning::embedding::models_forget_but;
-use crate::meaning::embedding::vectors_left_over;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
+use a2a_registry_embed::Embedder;
 use governor::{Quota, RateLimiter};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::commit::shown::event_signal;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::meaning::embedding::Embedding;
-use crate::meaning::embedding::Step;
+use crate::meaning::embedding::{
+    Embedding, Step, embedding_open, embedding_serve, embedding_step, models_forget_but,
+    vectors_left_over,
+};
 use crate::meaning::models;
-use a2a_registry_embed::Embedder;
 
 /// How often the database is asked for events of other processes where nothing has called.
 const POLL: Duration = Duration::from_secs(1);

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use uuid::Uuid;
-
-use crate::context::Context;
-use crate::error::AppError;
-use crate::meaning::embedding::Embedding;
-use crate::meaning::texts::digest;
-use crate::meaning::texts::texts;
 use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::{AgentVectors, Change, Vectors};
 use a2a_registry_store::entity::agent_vectors;
 use a2a_registry_store::vectors as rows;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::meaning::embedding::Embedding;
+use crate::meaning::texts::{digest, texts};
 
 /// Texts given to the encoder at once: few enough that a step ends soon.
 const TEXTS: usize = 32;

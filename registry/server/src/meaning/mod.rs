@@ -3,9 +3,10 @@
 //! A model serves once it has seen every agent. Until a new one has, the one before serves on where its files are
 //! still there; without any, searches go by words alone and nothing here runs.
 
+use std::sync::PoisonError;
+
 use crate::context::Context;
 use crate::memory::meanings::Progress;
-use std::sync::PoisonError;
 pub mod calibration;
 pub mod embedding;
 pub mod job;

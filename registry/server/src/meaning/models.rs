@@ -1,16 +1,16 @@
 //! Which models searches go by, as the configuration and the data folder say.
 
-use crate::meaning::embedding::model_before;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_crawler::dns::Resolver;
-
-use crate::context::Context;
-use crate::meaning::job::Embedders;
 use a2a_registry_embed::{
     Embedder, EncoderOptions, Endpoint, InstalledModel, OpenError, current, installed,
 };
+
+use crate::context::Context;
+use crate::meaning::embedding::model_before;
+use crate::meaning::job::Embedders;
 
 /// The word for no model at all.
 const OFF: &str = "off";

@@ -1,9 +1,8 @@
 //! What of an agent is turned into vectors: the card as a whole, and each of its first skills.
 
-use ring::digest::{Context, SHA256};
-
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::MAX_VECTORS;
+use ring::digest::{Context, SHA256};
 
 /// The most characters of one text; no encoder reads further.
 const MAX_CHARS: usize = 8_000;

@@ -1,14 +1,15 @@
 //! Cards kept ready, by agent and by digest.
 
-use crate::error::AppError;
-use crate::memory::KEPT_UNUSED;
-use a2a_card::Converted;
-use a2a_card::digest;
-use bytes::Bytes;
-use moka::sync::Cache;
 use std::cmp::Reverse;
 use std::sync::Arc;
+
+use a2a_card::{Converted, digest};
+use bytes::Bytes;
+use moka::sync::Cache;
 use uuid::Uuid;
+
+use crate::error::AppError;
+use crate::memory::KEPT_UNUSED;
 
 /// A card to hand out.
 #[derive(Debug)]

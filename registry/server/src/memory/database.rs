@@ -1,9 +1,10 @@
 //! What was last seen of the database and of the disk.
 
-use a2a_registry_domain::timestamp::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+use a2a_registry_domain::timestamp::Timestamp;
 use tokio::sync::Mutex;
 
 /// When the disk was last looked at, and why it takes no writes where it takes none.

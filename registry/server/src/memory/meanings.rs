@@ -6,14 +6,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use a2a_registry_embed::{Embedder, TextKind};
+use a2a_registry_search::vectors::Vectors;
+use a2a_registry_search::{Meaning, SearchRequest, asked_text};
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::KEPT_UNUSED;
-use a2a_registry_embed::{Embedder, TextKind};
-use a2a_registry_search::vectors::Vectors;
-use a2a_registry_search::{Meaning, SearchRequest, asked_text};
 
 /// Megabytes of queries' vectors that are kept ready.
 const QUERY_CACHE_MEGABYTES: u64 = 16;

@@ -1,12 +1,10 @@
 //! Orders that first pages have shown, held for the pages behind them.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use a2a_registry_search::{FrozenOrder, FrozenPlace, IndexError};
+
 use crate::memory::meanings::Mode;
-use a2a_registry_search::FrozenOrder;
-use a2a_registry_search::FrozenPlace;
-use a2a_registry_search::IndexError;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 /// The order a first page has shown.
 #[derive(Debug)]

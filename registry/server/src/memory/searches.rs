@@ -1,14 +1,16 @@
 //! Search answers kept ready, orders kept frozen, and the pool that searches run in.
 
-use crate::memory::KEPT_UNUSED;
-use crate::memory::meanings::Mode;
-use crate::memory::orders::Frozen;
-use bytes::Bytes;
-use moka::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
+
+use bytes::Bytes;
+use moka::sync::Cache;
 use tokio::sync::Semaphore;
+
+use crate::memory::KEPT_UNUSED;
+use crate::memory::meanings::Mode;
+use crate::memory::orders::Frozen;
 
 /// Answers kept ready, orders kept frozen, and the pool that searches run in.
 #[derive(Debug)]

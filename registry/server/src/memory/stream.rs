@@ -1,19 +1,17 @@
 //! What one process knows of the stream of visits.
 
-use crate::config::CrawlerConfig;
-use crate::memory::outage::Outage;
-use a2a_crawler::brake::Brake;
-use a2a_crawler::brake::Look;
-use a2a_crawler::brake::Turn;
+use std::sync::atomic::AtomicI64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use a2a_crawler::brake::{Brake, Look, Turn};
 use a2a_crawler::pace::Pace;
 use a2a_crawler::planned::Planned;
 use a2a_registry_domain::timestamp::Timestamp;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
-use std::sync::atomic::AtomicI64;
-use std::time::Duration;
 use time::OffsetDateTime;
+
+use crate::config::CrawlerConfig;
+use crate::memory::outage::Outage;
 
 /// What one process knows of the stream of visits.
 #[derive(Debug)]

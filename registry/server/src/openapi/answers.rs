@@ -14,8 +14,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
-use crate::http::problem::PROBLEM_JSON;
-use crate::http::problem::ProblemDocument;
+use crate::http::problem::{PROBLEM_JSON, ProblemDocument};
 use crate::http::problems;
 use crate::openapi::operations::methods_mut;
 

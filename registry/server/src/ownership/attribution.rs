@@ -4,29 +4,25 @@
 //! Done once at a start, domain by domain; a start that breaks off does the rest the next time. Afterwards only sources of
 //! which nobody is known to have registered them are looked at, as a process of an older release adds them.
 
-use crate::admission::covering::cover_agent;
-use crate::commit::shown::after_write;
-use crate::commit::state::state_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
-use uuid::Uuid;
-
-use crate::admission::coverage::origin_of;
-use crate::admission::covering::Covering;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::sources::slot_of;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{
     agent, domain, event, source, source_registrant, version_source, withdrawn_urn,
 };
 use a2a_registry_store::{Write, accounts, agents, coverage, domains, events, settings};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::admission::coverage::origin_of;
+use crate::admission::covering::{Covering, cover_agent};
+use crate::commit::ledger::{AgentState, Ledger, SYSTEM, Touched};
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::sources::slot_of;
 
 /// The setting that says that every domain was looked at.
 const DONE: &str = "sources_attributed";

@@ -1,19 +1,19 @@
 //! What an account is to place to prove a domain.
 
-use crate::admission::change::owner_extension;
 use a2a_card::AgentCard;
 use a2a_crawler::challenge::standing::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
-use url::Url;
-use uuid::Uuid;
-
-use crate::context::Context;
-use crate::error::AppError;
 use a2a_registry_api::Challenge;
 use a2a_registry_domain::ownership::CHALLENGE_LASTS;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{challenge, domain};
 use a2a_registry_store::{Write, ownership};
+use url::Url;
+use uuid::Uuid;
+
+use crate::admission::change::owner_extension;
+use crate::context::Context;
+use crate::error::AppError;
 
 /// Whether a domain can be proved at all: a host name on port 443 (docs/ownership.md#proofs).
 pub(crate) fn is_provable(row: &domain::Model) -> bool {

@@ -1,16 +1,14 @@
 //! A domain that two accounts have proved equally well: nothing of it changes, and each of them is told why.
 
-use uuid::Uuid;
-
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Handle, StoreError, agents, domains};
+use uuid::Uuid;
+
+use crate::caller::{Account, Caller};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
 
 /// The caller, where it has proved a domain or curates. A disputed domain is nobody's to change but curators'.
 ///

@@ -1,26 +1,25 @@
 //! The first look at a domain: whether it wants to be left alone is asked before anything is asked of its host.
 
-use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_write;
-use crate::ownership::challenges::registry_host;
-use crate::ownership::settle::follow_proofs;
-use crate::visits::leasing::visits_give_back;
 use std::time::Duration;
 
 use a2a_crawler::challenge::Verdict;
 use a2a_crawler::fetch::Fetcher;
-use futures::future::join_all;
-
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::ownership::look::opted_out;
-use crate::sources::host_of;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::{domain, source};
+use futures::future::join_all;
+
+use crate::commit::ledger::{Ledger, SYSTEM};
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::after_write;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::challenges::registry_host;
+use crate::ownership::look::opted_out;
+use crate::ownership::settle::follow_proofs;
+use crate::sources::host_of;
+use crate::visits::leasing::visits_give_back;
 
 /// For this long after its registration a domain whose name server does not say whether it has opted out is left
 /// alone. Silence is no permission, but a server that never answers this question would keep a domain out for good.

@@ -1,22 +1,20 @@
 //! Another owner of a domain: a new generation, of which nothing that went before is true.
 
-use crate::admission::covering::cover_agent;
-use crate::admission::rules::ask_again;
-use crate::commit::state::state_of;
-use crate::ownership::settle::follow_redirects;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::admission::covering::Covering;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::error::AppError;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents, domains, ownership};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::covering::{Covering, cover_agent};
+use crate::admission::rules::ask_again;
+use crate::commit::ledger::{Ledger, Touched};
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::settle::follow_redirects;
 
 /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
 /// The agents are written before this returns, those of its followers too, so that what comes next finds them as they

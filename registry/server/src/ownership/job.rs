@@ -1,8 +1,5 @@
 //! Looks at the proofs of domains, each once a day.
 
-use crate::ownership::verify::check_give_back;
-use crate::ownership::verify::check_lease;
-use crate::ownership::verify::check_make;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::AppError;
+use crate::ownership::verify::{check_give_back, check_lease, check_make};
 use crate::visits::networks;
 
 /// Domains looked at at once. Each look takes some DNS questions, and as many requests as a visit.

@@ -4,14 +4,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
 use a2a_crawler::fetch::{Fetcher, visible};
+use a2a_registry_domain::ownership::{Look, Method};
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::ownership::Claimant;
-use crate::ownership::Found;
-use crate::ownership::Looked;
-use crate::ownership::Question;
-use a2a_registry_domain::ownership::{Look, Method};
+use crate::ownership::{Claimant, Found, Looked, Question};
 
 /// Parents of a host whose records are looked at, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;

@@ -12,10 +12,9 @@ pub mod settle;
 pub mod succession;
 pub mod verify;
 
-use uuid::Uuid;
-
 use a2a_registry_domain::ownership::{DomainState, Look, Method};
 use a2a_registry_store::entity::{self, domain};
+use uuid::Uuid;
 
 pub(crate) use challenges::{is_provable, why_no_challenge};
 pub(crate) use dispute::{disputed, is_disputed, is_party};

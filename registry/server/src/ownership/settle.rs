@@ -1,25 +1,7 @@
 //! From what was found to proofs, the domain's state and owner, and its agents' holds.
 
-use crate::admission::covering::cover_agent;
-use crate::admission::covering::follow_coverage;
-use crate::commit::locks::domain_locked;
-use crate::commit::pins::accept_keys;
-use crate::commit::shown::after_write;
-use crate::commit::state::state_of;
 use std::collections::BTreeMap;
 
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::admission::covering::Covering;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::ownership::Found;
-use crate::ownership::Looked;
-use crate::visits::SPACING;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::Hold;
@@ -29,6 +11,19 @@ use a2a_registry_domain::ownership::{
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof, proof_check};
 use a2a_registry_store::{Write, agents, domains};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::covering::{Covering, cover_agent, follow_coverage};
+use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::locks::domain_locked;
+use crate::commit::pins::accept_keys;
+use crate::commit::shown::after_write;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::{Found, Looked};
+use crate::visits::SPACING;
 
 /// A look that concluded nothing because the fault was likely ours is repeated after this, as the looks at cards are:
 /// once it is over nothing shall stay in doubt for long.

@@ -1,20 +1,19 @@
 //! Another owner of a domain is told by what changes with it (docs/ownership.md#generations).
 
-use crate::ownership::generation::begin_generation;
 use std::collections::BTreeSet;
 
-use uuid::Uuid;
-
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::ownership::Looked;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::ownership::Look;
 use a2a_registry_domain::succession::OwnerMarks;
 use a2a_registry_store::entity::{self, domain};
 use a2a_registry_store::{Write, agents, domains, ownership, versions};
+use uuid::Uuid;
+
+use crate::commit::ledger::{SYSTEM, Touched};
+use crate::context::Context;
+use crate::error::AppError;
+use crate::ownership::Looked;
+use crate::ownership::generation::begin_generation;
 
 /// Keys of a domain's cards that are kept.
 const MAX_CARD_KEYS: usize = 64;

@@ -1,35 +1,8 @@
 //! Looking for proofs: when an account asks for it, and once a day.
 
-use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_write;
-use crate::commit::shown::searchable;
-use crate::ownership::challenges::account_uri;
-use crate::ownership::challenges::registry_host;
-use crate::ownership::settle::accept_keys_of;
-use crate::ownership::settle::settle;
-use crate::ownership::succession::follow_owner;
-use crate::visits::outage::is_braked;
 use std::sync::Arc;
 
 use a2a_crawler::fetch::Fetcher;
-use uuid::Uuid;
-
-use crate::caller::Account;
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::ownership::Claimant;
-use crate::ownership::Looked;
-use crate::ownership::Question;
-use crate::ownership::first_look::is_patience_over;
-use crate::ownership::is_provable;
-use crate::ownership::look;
-use crate::sources::host_of;
-use crate::visits::SPACING;
 use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
@@ -37,6 +10,22 @@ use a2a_registry_domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
 use a2a_registry_store::checks::{CheckWish, DueCheck};
 use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{domains, ownership};
+use uuid::Uuid;
+
+use crate::caller::{Account, Caller};
+use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::locks::write_with_followers;
+use crate::commit::shown::{after_write, searchable};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::challenges::{account_uri, registry_host};
+use crate::ownership::first_look::is_patience_over;
+use crate::ownership::settle::{accept_keys_of, settle};
+use crate::ownership::succession::follow_owner;
+use crate::ownership::{Claimant, Looked, Question, is_provable, look};
+use crate::sources::host_of;
+use crate::visits::SPACING;
+use crate::visits::outage::is_braked;
 
 /// For this long a domain that was taken for a look is nobody else's to look at.
 const TAKEN_FOR: i64 = 10 * MINUTE;

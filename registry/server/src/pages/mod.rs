@@ -17,10 +17,10 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, ContentType, RETRY_AFTER};
 use askama::Template;
+use frame::Frame;
 
 use crate::error::AppError;
 use crate::http::problem::Problem;
-use frame::Frame;
 
 /// A page that says what went wrong.
 #[derive(Template)]

@@ -1,21 +1,18 @@
 //! A review with everything that a decision needs, so that nobody decides on what they have not seen.
 
-use crate::agents::diff::diff_of;
-use crate::agents::views::findings_of;
-use crate::agents::views::key_binding;
 use a2a_card::{AgentCard, auth_labels, security_sentences};
-use uuid::Uuid;
-
-use crate::agents::documents::interfaces;
-use crate::caller::Caller;
-use crate::context::Context;
-use crate::domains::view::proof_view;
-use crate::domains::view::sight;
-use crate::error::AppError;
-use crate::error::ErrorKind;
 use a2a_registry_api::{DomainProofs, Review, ReviewDetail};
 use a2a_registry_store::entity::{agent, review};
 use a2a_registry_store::{accounts, agents, domains, ownership, versions};
+use uuid::Uuid;
+
+use crate::agents::diff::diff_of;
+use crate::agents::documents::interfaces;
+use crate::agents::views::{findings_of, key_binding};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::view::{proof_view, sight};
+use crate::error::{AppError, ErrorKind};
 
 /// What a review is about, in full.
 ///

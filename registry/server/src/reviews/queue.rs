@@ -1,21 +1,5 @@
 //! The curators' queue.
 
-use crate::commit::shown::after_act;
-use crate::commit::state::check_reason;
-use crate::commit::state::person;
-use crate::commit::state::state_of;
-use crate::reviews::detail::review_detail;
-use uuid::Uuid;
-
-use crate::caller::Caller;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::error::AppError;
-use crate::error::ErrorKind;
-use crate::paging::PageRequest;
-use crate::paging::cut;
-use crate::paging::page_size;
-use crate::signatures::KeyBinding;
 use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::review::ReviewState;
@@ -23,6 +7,17 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::review;
 use a2a_registry_store::{Handle, StoreError, agents, domains, reviews, versions};
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::shown::after_act;
+use crate::commit::state::{check_reason, person, state_of};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{PageRequest, cut, page_size};
+use crate::reviews::detail::review_detail;
+use crate::signatures::KeyBinding;
 
 /// Which way a review is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,24 +1,22 @@
 //! The curators' queue.
 
-use crate::reviews::queue as reviews;
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
+use a2a_registry_domain::review::ReviewState;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::http::answer;
-use crate::http::auth::Curate;
-use crate::http::auth::Require;
+use crate::http::auth::{Curate, Require};
 use crate::http::body::Body;
 use crate::http::path::ReviewId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
-use crate::paging::PageRequest;
-use crate::paging::not_empty;
-use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
-use a2a_registry_domain::review::ReviewState;
+use crate::paging::{PageRequest, not_empty};
+use crate::reviews::queue as reviews;
 
 /// Which reviews.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]

@@ -1,20 +1,18 @@
 //! Keeps the index up with the events, and has it built anew where it must be.
 
-use crate::commit::shown::event_signal;
-use crate::search::indexing::index_anew;
-use crate::search::indexing::index_examined;
-use crate::search::indexing::index_next;
-use crate::search::indexing::index_verified;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::commit::shown::event_signal;
 use crate::context::Context;
-use crate::search::indexing::IndexingError;
-use a2a_registry_domain::timestamp::{HOUR, MINUTE};
+use crate::search::indexing::{
+    IndexingError, index_anew, index_examined, index_next, index_verified,
+};
 
 /// How often the database is asked for events of other processes where nothing has called.
 const POLL: Duration = Duration::from_millis(500);

@@ -1,22 +1,18 @@
 //! Orders that first pages have shown, held for the pages behind them.
 
-use crate::memory::orders::Frozen;
-use crate::memory::orders::Held;
-use crate::search::run;
 use std::sync::{Arc, Mutex};
 
+use a2a_registry_search::{OrderState, SearchAnswer, SearchRequest};
 use bytes::Bytes;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
-use crate::search::Last;
-use crate::search::Position;
-use crate::search::by_words_at_least;
+use crate::memory::orders::{Frozen, Held};
 use crate::search::query::SearchQuery;
 use crate::search::render::list;
-use a2a_registry_search::{OrderState, SearchAnswer, SearchRequest};
+use crate::search::{Last, Position, by_words_at_least, run};
 
 /// The frozen order that a page goes on in. Another process may have given the page before, or this one have
 /// forgotten the order: it is found again as long as nothing has happened since.

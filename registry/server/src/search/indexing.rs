@@ -1,22 +1,20 @@
 //! The index follows the events: from the database, in order, in groups, and anew where it must.
 
-use crate::agents::documents::WALK;
-use crate::agents::documents::documents;
-use crate::agents::documents::documents_walk;
-use crate::database::heard_database;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use crate::commit::touched::changed_agents;
-use crate::context::Context;
-use crate::error::AppError;
 use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_search::{IndexError, Rebuild};
 use a2a_registry_store::events;
+use uuid::Uuid;
+
+use crate::agents::documents::{WALK, documents, documents_walk};
+use crate::commit::touched::changed_agents;
+use crate::context::Context;
+use crate::database::heard_database;
+use crate::error::AppError;
 
 /// Events applied in one commit.
 const EVENTS: u64 = 2000;

@@ -8,31 +8,26 @@ pub mod query;
 pub mod render;
 pub mod routes;
 
-use crate::database::demand_database;
-use crate::search::frozen::freeze;
-use crate::search::frozen::frozen_at;
-use crate::search::frozen::frozen_page;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
+use a2a_registry_search::{
+    Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::database::demand_database;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::paging::page_size;
-use crate::search::query::LookupQuery;
-use crate::search::query::SearchQuery;
-use crate::search::query::SuggestQuery;
-use crate::search::render::hit;
-use crate::search::render::list;
-use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
-use a2a_registry_search::{
-    Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
-};
+use crate::search::frozen::{freeze, frozen_at, frozen_page};
+use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use crate::search::render::{hit, list};
 
 /// Searches that may wait for a thread; beyond that the answer is 503.
 const QUEUE: usize = 256;

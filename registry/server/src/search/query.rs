@@ -1,17 +1,5 @@
 //! What may be asked of the index, as parameters and as the request the index takes.
 
-use serde::{Deserialize, Serialize};
-use url::Url;
-use utoipa::IntoParams;
-use utoipa::openapi::schema::Object;
-
-use crate::agents::documents::TRUST_LEVELS;
-use crate::agents::documents::trust_level;
-use crate::caller::Caller;
-use crate::config::LimitsConfig;
-use crate::error::AppError;
-use crate::memory::meanings::Mode;
-use crate::paging::not_empty;
 use a2a_registry_api::limits::{
     LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
     PageSize, one_of,
@@ -19,6 +7,17 @@ use a2a_registry_api::limits::{
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_search::{FacetName, Filters, SearchRequest, Sort};
+use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::IntoParams;
+use utoipa::openapi::schema::Object;
+
+use crate::agents::documents::{TRUST_LEVELS, trust_level};
+use crate::caller::Caller;
+use crate::config::LimitsConfig;
+use crate::error::AppError;
+use crate::memory::meanings::Mode;
+use crate::paging::not_empty;
 
 /// What to search for. Repeated values of one name are OR, different names AND.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]

@@ -1,12 +1,12 @@
 //! Search answers as JSON. A hit comes ready from the index; how it matched is added to it as text, so
 //! that nothing is read only to be written again.
 
+use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
+use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::memory::meanings::Mode;
-use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
-use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 
 /// A hit: what the index keeps of the agent, and how it matched.
 pub(crate) fn hit(row: &HitRow) -> Vec<u8> {

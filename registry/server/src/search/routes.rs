@@ -1,8 +1,6 @@
 //! Finding agents.
 
-use crate::search::lookup;
-use crate::search::search;
-use crate::search::suggest;
+use a2a_registry_api::{AgentList, Lookup, Suggestions};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, web};
 
@@ -11,10 +9,8 @@ use crate::http::auth::Anyone;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
-use crate::search::query::LookupQuery;
-use crate::search::query::SearchQuery;
-use crate::search::query::SuggestQuery;
-use a2a_registry_api::{AgentList, Lookup, Suggestions};
+use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use crate::search::{lookup, search, suggest};
 
 /// Search and list agents
 ///

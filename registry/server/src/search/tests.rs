@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_crawler::SystemClock;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_search::FacetName;
 use actix_web::body::to_bytes;
 use actix_web::dev::Service;
 use actix_web::test::{TestRequest, init_service};
@@ -14,8 +16,6 @@ use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
 use crate::metrics::Metrics;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_search::FacetName;
 
 /// An empty registry, and its folder.
 async fn registry() -> (tempfile::TempDir, Arc<Context>) {

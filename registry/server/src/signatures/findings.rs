@@ -1,11 +1,11 @@
 //! What is to be said about the signatures of a card and the keys they name.
 
-use a2a_card::{Finding, Reason, Severity, SignatureEntry, SignatureState, Verdict};
-use a2a_card::{uncovered_findings, verified_state};
+use a2a_card::{
+    Finding, Reason, Severity, SignatureEntry, SignatureState, Verdict, uncovered_findings,
+    verified_state,
+};
 
-use crate::signatures::KeptKeySet;
-use crate::signatures::Signatures;
-use crate::signatures::verdict;
+use crate::signatures::{KeptKeySet, Signatures, verdict};
 
 impl Signatures {
     /// What is to be said about them. A card whose signature is invalid and keys of another house are errors, so

@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 
 use a2a_card::{KeySet, Parsed, SignatureEntry, Verdict, verified_state, verified_summary, verify};
 use a2a_crawler::FetchedKeySet;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::enrolled_key;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use verdict::KeptVerdict;
 
 pub(crate) use verdict::{Judged, KeyBinding};

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use a2a_card::{SignatureEntry, Verdict, verified_state};
-use serde::{Deserialize, Serialize};
-
-use crate::sight::is_proved;
-use crate::signatures::KeptKeySet;
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::{domain, enrolled_key, version};
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Handle, Kept, StoreError, ownership};
+use serde::{Deserialize, Serialize};
+
+use crate::sight::is_proved;
+use crate::signatures::KeptKeySet;
 
 /// Characters of a key's name in a sentence.
 const MAX_NAME: usize = 100;

@@ -4,13 +4,13 @@ pub mod places;
 
 use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
-use url::Url;
-
-use crate::context::Context;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source};
+use url::Url;
+
+use crate::context::Context;
 
 /// Whether a source names cards instead of giving one.
 pub(crate) fn is_catalog(row: &source::Model) -> bool {

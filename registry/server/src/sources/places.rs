@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::LimitsConfig;
-use crate::sources::asked_for;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_store::entity::source;
+
+use crate::config::LimitsConfig;
+use crate::sources::asked_for;
 
 /// What is asked of a domain for cards, with the strongest word behind each: sources that ask for the same take one place
 /// together, so that nobody takes a second one by naming what is there already.

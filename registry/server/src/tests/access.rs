@@ -5,16 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
+use a2a_registry_domain::role::Role;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::openapi::operations::all as operations;
-use crate::tests::ADMIN;
-use crate::tests::Registry;
-use crate::tests::bearer;
-use a2a_registry_domain::role::Role;
+use crate::tests::{ADMIN, Registry, bearer};
 
 /// The least that a caller must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

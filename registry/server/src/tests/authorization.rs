@@ -1,14 +1,11 @@
 //! What counts as a caller's `Authorization` where SDKs read cards with the header of another agent.
 
+use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use crate::tests::ADMIN;
-use crate::tests::Answer;
-use crate::tests::Registry;
-use crate::tests::bearer;
 use crate::tests::cards::with_agents;
-use a2a_registry_domain::role::Role;
+use crate::tests::{ADMIN, Answer, Registry, bearer};
 
 /// What was meant for somebody else.
 const FOREIGN: [&str; 8] = [

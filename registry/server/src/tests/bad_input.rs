@@ -4,9 +4,7 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use crate::tests::ADMIN;
-use crate::tests::Registry;
-use crate::tests::bearer;
+use crate::tests::{ADMIN, Registry, bearer};
 
 fn post(path: &str) -> TestRequest {
     bearer(TestRequest::post().uri(path), ADMIN)

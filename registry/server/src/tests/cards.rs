@@ -1,18 +1,16 @@
 //! Cards are handed out byte for byte, by every address they have.
 
-use crate::commit::shown::event_signal;
-use crate::domains::register::register;
 use std::collections::BTreeSet;
 
+use a2a_registry_api::Registration;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
+use crate::commit::shown::event_signal;
+use crate::domains::register::register;
 use crate::jobs;
 use crate::jobs::JobOptions;
-use crate::tests::ADMIN;
-use crate::tests::Registry;
-use crate::tests::bearer;
-use a2a_registry_api::Registration;
+use crate::tests::{ADMIN, Registry, bearer};
 
 /// Registers the sample agents with a registry that approves everything, and waits for one to be found.
 pub(crate) async fn with_agents(

@@ -1,25 +1,22 @@
 //! The log of events, as pages and as a stream, over real sockets.
 
-use crate::accounts::tokens::token_create;
-use crate::accounts::tokens::token_revoke;
-use crate::domains::register;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
+use a2a_registry_api::{NewToken, Registration};
+use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use futures::StreamExt;
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::tokens::{token_create, token_revoke};
+use crate::domains::register;
 use crate::metrics::Metrics;
-use crate::tests::ADMIN;
-use crate::tests::Registry;
-use crate::tests::bearer;
-use a2a_registry_api::{NewToken, Registration};
-use a2a_registry_domain::role::Role;
+use crate::tests::{ADMIN, Registry, bearer};
 
 /// Longer than anything here takes; only a failure waits for it.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -1,13 +1,11 @@
 //! Headers that every answer carries, or must not carry.
 
-use crate::domains::register::register;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use crate::tests::ADMIN;
-use crate::tests::Registry;
-use crate::tests::bearer;
+use crate::domains::register::register;
+use crate::tests::{ADMIN, Registry, bearer};
 
 const ORIGIN: (&str, &str) = ("origin", "https://elsewhere.example");
 

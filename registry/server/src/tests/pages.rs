@@ -1,16 +1,14 @@
 //! The pages over HTTP: the form that registers, failures as pages, files that may be kept.
 
-use crate::domains::acts::domain_show;
+use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 
 use crate::caller::Caller;
 use crate::config::Registration;
 use crate::context::Context;
+use crate::domains::acts::domain_show;
 use crate::error::ErrorKind;
-use crate::tests::ADMIN;
-use crate::tests::Answer;
-use crate::tests::Registry;
-use a2a_registry_domain::role::Role;
+use crate::tests::{ADMIN, Answer, Registry};
 
 const CARD: &str = "http%3A%2F%2F127.0.0.1%3A9%2Fcard.json";
 

@@ -5,17 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use a2a_crawler::planned::Planned;
-use time::OffsetDateTime;
-
-use crate::context::Context;
-use crate::visits::SPACING;
 use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, source};
 use a2a_registry_store::frontier::LeaseWish;
-use a2a_registry_store::planned;
-use a2a_registry_store::{StoreError, domains};
+use a2a_registry_store::{StoreError, domains, planned};
+use time::OffsetDateTime;
+
+use crate::context::Context;
+use crate::visits::SPACING;
 
 /// How often all plans are counted anew: other processes plan too.
 const RECOUNT: i64 = HOUR;

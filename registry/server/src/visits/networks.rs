@@ -1,18 +1,17 @@
 //! The address blocks of leased domains, so that few hosts of one block are asked at once.
 
-use crate::visits::leasing::is_exempt;
-use crate::visits::leasing::networks_learn;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
 use a2a_crawler::network::block_of;
+use a2a_registry_store::StoreError;
+use a2a_registry_store::entity::domain;
 use futures::future::join_all;
 use url::Url;
 
 use crate::context::Context;
-use a2a_registry_store::StoreError;
-use a2a_registry_store::entity::domain;
+use crate::visits::leasing::{is_exempt, networks_learn};
 
 /// How long is waited for the addresses of hosts that were never spoken to.
 const LOOKUP: Duration = Duration::from_secs(1);

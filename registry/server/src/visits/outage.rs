@@ -1,11 +1,11 @@
 //! An outage of ours: whether verdicts are frozen, as this process sees it and as the database says.
 
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_store::Write;
+
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::outage::{Noted, Outage};
-use a2a_registry_domain::timestamp::HOUR;
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::Write;
 
 /// Goes on in the outage that the process before this one was in: for a process that crawls, which alone can see
 /// that it is over.

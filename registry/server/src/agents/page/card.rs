@@ -3,10 +3,7 @@
 use a2a_card::{AgentCard, Skill};
 
 use crate::pages::text;
-use crate::pages::text::ADDRESS;
-use crate::pages::text::BLOCK;
-use crate::pages::text::LINE;
-use crate::pages::text::web_address;
+use crate::pages::text::{ADDRESS, BLOCK, LINE, web_address};
 
 /// Skills on the page.
 const SKILLS: usize = 60;

@@ -2,19 +2,17 @@
 
 mod card;
 
-use crate::agents::views::agent_findings;
-use crate::agents::views::agent_show;
-use crate::agents::views::agent_versions;
+use a2a_registry_api::{Agent, FindingList, SignatureEntryView, Version, VersionList};
+use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
+use card::CardView;
 
 use crate::agents::snippet;
-use crate::agents::snippet::NoPlan;
-use crate::agents::snippet::Place;
-use crate::agents::snippet::Snippets;
-use crate::agents::views::FindingsQuery;
+use crate::agents::snippet::{NoPlan, Place, Snippets};
+use crate::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -22,16 +20,10 @@ use crate::http::auth::Anyone;
 use crate::http::path::AgentRef;
 use crate::pages::frame::Frame;
 use crate::pages::moment::Moment;
-use crate::pages::text;
-use crate::pages::text::BLOCK;
-use crate::pages::text::LINE;
-use crate::pages::trust;
-use crate::pages::trust::Badge;
-use crate::pages::trust::Step;
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::trust::{Badge, Step};
+use crate::pages::{text, trust};
 use crate::paging::PageRequest;
-use a2a_registry_api::{Agent, FindingList, SignatureEntryView, Version, VersionList};
-use a2a_registry_domain::timestamp::Timestamp;
-use card::CardView;
 
 /// Versions on the page.
 const VERSIONS: u32 = 10;

@@ -1,37 +1,30 @@
 //! A fetched card: which agent it is, and whether it is a new version.
 
-use crate::admission::change::change_between;
-use crate::commit::pins::key_changed;
-use crate::crawl::ingest::ruling::rule;
-use crate::crawl::ingest::ruling::rule_again;
-use crate::crawl::ingest::slot::agent_for;
-use crate::ownership::challenges::claimed_account;
 use a2a_card::{content_digest, digest};
 use a2a_crawler::FetchedCard;
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::admission::change::bytes_of;
-use crate::admission::urn;
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::commit::pins;
-use crate::context::Context;
-use crate::crawl::derivation::Surroundings;
-use crate::crawl::derivation::derive;
-use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
-use crate::signatures::KeptKeySet;
-use crate::signatures::Signatures;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::DAY;
-use a2a_registry_store::accounts;
 use a2a_registry_store::entity::{agent, body, enrolled_key, source, version, version_source};
 use a2a_registry_store::versions::{self, VersionKey};
-use a2a_registry_store::{Kept, Write};
+use a2a_registry_store::{Kept, Write, accounts};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::change::{bytes_of, change_between};
+use crate::admission::urn;
+use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
+use crate::commit::pins;
+use crate::commit::pins::key_changed;
+use crate::context::Context;
+use crate::crawl::derivation::{Surroundings, derive};
+use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::ruling::{rule, rule_again};
+use crate::crawl::ingest::slot::agent_for;
+use crate::error::AppError;
+use crate::ownership::challenges::claimed_account;
+use crate::signatures::{KeptKeySet, Signatures};
 
 /// What tells one content from another: the canonical form and how it is signed.
 pub(crate) struct Content {

@@ -5,25 +5,21 @@ use std::collections::BTreeSet;
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogEntry;
 use a2a_crawler::liveness::{NOT_FOUND_LOOKS, NOT_FOUND_PERIOD};
-use serde_json::json;
-use time::Duration;
-
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
-use crate::sources::asks;
-use crate::sources::is_catalog;
-use crate::sources::new_source;
-use crate::sources::places::cards_asked_for;
-use crate::sources::places::places;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
 use a2a_registry_store::{Write, domains};
+use serde_json::json;
+use time::Duration;
+
+use crate::commit::ledger::{CRAWLER, Ledger};
+use crate::context::Context;
+use crate::crawl::ingest::group::Group;
+use crate::error::AppError;
+use crate::sources::places::{cards_asked_for, places};
+use crate::sources::{asks, is_catalog, new_source};
 
 /// What of a catalog's entries is not asked.
 #[derive(Debug, Default)]

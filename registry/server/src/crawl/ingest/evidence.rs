@@ -1,21 +1,20 @@
 //! What the looks of a group say about our own network, and in whose hands each of those sources is.
 
-use crate::visits::leasing::is_exempt;
-use crate::visits::outage::crawl_braked_since;
 use std::net::IpAddr;
 
 use a2a_crawler::brake::{Look, Party};
 use a2a_crawler::guard::Guard;
 use a2a_crawler::network::block_of;
 use a2a_crawler::{Outcome, SourceOutcome, Verdict};
-
-use crate::context::Context;
-use crate::crawl::ingest::group::Group;
-use crate::sources::asks_for_a_card;
-use crate::sources::host_of;
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, source};
+
+use crate::context::Context;
+use crate::crawl::ingest::group::Group;
+use crate::sources::{asks_for_a_card, host_of};
+use crate::visits::leasing::is_exempt;
+use crate::visits::outage::crawl_braked_since;
 
 /// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
 /// failures.

@@ -6,15 +6,6 @@ use std::net::IpAddr;
 use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Attempt, Freshness, Outcome, SourceOutcome, Verdict};
-use time::Duration;
-use uuid::Uuid;
-
-use crate::admission::coverage::Standings;
-use crate::admission::coverage::origin_of;
-use crate::commit::ledger::AgentState;
-use crate::error::AppError;
-use crate::signatures::KeyBinding;
-use crate::sources::asks_for_a_card;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -26,6 +17,14 @@ use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{
     Write, accounts, agents, coverage, decisions, domains, ownership, reviews, versions,
 };
+use time::Duration;
+use uuid::Uuid;
+
+use crate::admission::coverage::{Standings, origin_of};
+use crate::commit::ledger::AgentState;
+use crate::error::AppError;
+use crate::signatures::KeyBinding;
+use crate::sources::asks_for_a_card;
 
 /// How a host is to be treated after a visit.
 #[derive(Debug)]

@@ -12,39 +12,32 @@ pub mod ruling;
 pub mod slot;
 pub mod source;
 
-use crate::admission::covering::follow_coverage;
-use crate::commit::shown::after_write;
-use crate::crawl::ingest::card::ingest_card;
-use crate::crawl::ingest::catalog::catalog_is_the_same;
-use crate::crawl::ingest::catalog::ingest_catalog;
-use crate::crawl::ingest::evidence::note_looks;
-use crate::visits::SPACING;
-use crate::visits::leasing::is_exempt;
-use crate::visits::outage::keep_outage;
-use crate::visits::outage::remember_outage;
 use std::collections::BTreeSet;
 
 use a2a_crawler::network::block_of;
 use a2a_crawler::{AttemptOutcome, Outcome, SourceOutcome, Verdict};
-use serde_json::json;
-
-use crate::admission::coverage::origin_of;
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::commit::ledger::SYSTEM;
-use crate::commit::ledger::Touched;
-use crate::context::Context;
-use crate::crawl::ingest::group::Group;
-use crate::crawl::ingest::group::Manners;
-use crate::crawl::ingest::source::Placement;
-use crate::crawl::ingest::source::Success;
-use crate::error::AppError;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{SECOND, Timestamp};
 use a2a_registry_store::{Write, coverage};
+use serde_json::json;
+
+use crate::admission::coverage::origin_of;
+use crate::admission::covering::follow_coverage;
+use crate::commit::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
+use crate::commit::shown::after_write;
+use crate::context::Context;
+use crate::crawl::ingest::card::ingest_card;
+use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
+use crate::crawl::ingest::evidence::note_looks;
+use crate::crawl::ingest::group::{Group, Manners};
+use crate::crawl::ingest::source::{Placement, Success};
+use crate::error::AppError;
+use crate::visits::SPACING;
+use crate::visits::leasing::is_exempt;
+use crate::visits::outage::{keep_outage, remember_outage};
 
 /// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
 /// another process has made that visit.

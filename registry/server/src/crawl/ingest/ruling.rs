@@ -1,14 +1,5 @@
 //! The ruling on a version of a card that came in: what the rules say of it, and what follows.
 
-use crate::admission::change::change_between;
-use uuid::Uuid;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::Decider;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
 use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
@@ -16,6 +7,13 @@ use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::Write;
 use a2a_registry_store::versions::VersionKey;
+use uuid::Uuid;
+
+use crate::admission::change::change_between;
+use crate::commit::ledger::{AgentState, Decider, Ledger};
+use crate::context::Context;
+use crate::crawl::ingest::group::Group;
+use crate::error::AppError;
 
 /// Puts a version that waits before the rules again, after its signatures were judged differently.
 #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]

@@ -1,16 +1,5 @@
 //! Which agent a source feeds (docs/model.md#slots).
 
-use serde_json::json;
-use uuid::Uuid;
-
-use crate::commit::ledger::AgentState;
-use crate::commit::ledger::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::crawl::ingest::card::Content;
-use crate::crawl::ingest::group::Group;
-use crate::sources::places::places;
-use crate::sources::slot_of;
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
@@ -18,6 +7,15 @@ use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::Kept;
 use a2a_registry_store::entity::{agent, source, source_registrant};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
+use crate::context::Context;
+use crate::crawl::ingest::card::Content;
+use crate::crawl::ingest::group::Group;
+use crate::sources::places::places;
+use crate::sources::slot_of;
 
 /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
 /// with this very content, or a new one. What somebody has nominated is an agent of its own, and changes no other.

@@ -3,15 +3,15 @@
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
 use a2a_crawler::schedule::{self, Look};
 use a2a_crawler::{AttemptOutcome, Freshness};
+use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::source;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::crawl::ingest::group::Group;
 use crate::memory::stream::Stream;
-use a2a_registry_domain::lifecycle::LivenessState;
-use a2a_registry_domain::source::SourceState;
-use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_store::entity::source;
 
 /// How long a catalog that is not there is left alone.
 pub(crate) const CATALOG_REST: i64 = 7 * DAY;

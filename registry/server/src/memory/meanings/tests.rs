@@ -1,9 +1,9 @@
 //! What of an agent is turned into vectors.
 
-use crate::meaning::texts::digest;
-use crate::meaning::texts::texts;
 use a2a_registry_search::vectors::MAX_VECTORS;
 use a2a_registry_search::{Document, SkillText};
+
+use crate::meaning::texts::{digest, texts};
 
 fn skill(name: &str) -> SkillText {
     SkillText {

@@ -3,20 +3,15 @@
 use actix_web::http::StatusCode;
 use askama::Template;
 
-use crate::agents::page::AgentPage;
-use crate::agents::page::Material;
+use crate::agents::page::{AgentPage, Material};
 use crate::config::Config;
 use crate::domains::page::DomainPage;
 use crate::domains::register_page::RegisterPage;
-use crate::error::AppError;
-use crate::error::ErrorKind;
+use crate::error::{AppError, ErrorKind};
 use crate::pages::frame::Frame;
-use crate::pages::tests::markup::Page;
-use crate::pages::tests::markup::split;
+use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
-use crate::pages::tests::samples::HOSTILE;
-use crate::pages::tests::samples::NOW;
-use crate::pages::tests::samples::REGISTRY;
+use crate::pages::tests::samples::{HOSTILE, NOW, REGISTRY};
 use crate::pages::text::is_hidden;
 use crate::search::page::SearchPage;
 use crate::search::query::SearchQuery;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use a2a_card::AgentCard;
-use serde_json::{Value, json};
-use uuid::Uuid;
-
 use a2a_registry_api::*;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, Timestamp};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";

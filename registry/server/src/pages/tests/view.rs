@@ -2,17 +2,14 @@
 
 use askama::Template;
 
-use crate::agents::page::AgentPage;
-use crate::agents::page::Material;
+use crate::agents::page::{AgentPage, Material};
 use crate::config::Config;
 use crate::domains::page::DomainPage;
 use crate::domains::register_page::RegisterPage;
 use crate::pages::frame::Frame;
-use crate::pages::tests::markup::Page;
-use crate::pages::tests::markup::split;
+use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
-use crate::pages::tests::samples::NOW;
-use crate::pages::tests::samples::REGISTRY;
+use crate::pages::tests::samples::{NOW, REGISTRY};
 use crate::search::page::SearchPage;
 use crate::search::query::SearchQuery;
 

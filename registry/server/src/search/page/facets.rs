@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::pages::text;
-use crate::pages::trust;
-use crate::search::page::links::FACETS;
-use crate::search::page::links::FILTERS;
-use crate::search::page::links::link;
-use crate::search::page::links::toggled;
-use crate::search::query::SearchQuery;
 use a2a_registry_api::{Facet, FacetValue};
+
+use crate::pages::{text, trust};
+use crate::search::page::links::{FACETS, FILTERS, link, toggled};
+use crate::search::query::SearchQuery;
 
 /// How many values of a facet are seen at once; the others unfold.
 const SEEN: usize = 6;

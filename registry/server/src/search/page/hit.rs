@@ -1,15 +1,13 @@
 //! One agent in the list.
 
-use crate::pages::only;
-use crate::pages::text;
-use crate::pages::text::LINE;
-use crate::pages::text::TEASER;
-use crate::pages::trust;
+use a2a_registry_api::{Fragment, HighlightView, Hit};
+
+use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
+use crate::pages::{only, text, trust};
 use crate::search::page::links::toggled;
 use crate::search::page::parts::ScoreView;
 use crate::search::query::SearchQuery;
-use a2a_registry_api::{Fragment, HighlightView, Hit};
 
 /// Skills of an agent in the list.
 const SKILLS: usize = 5;

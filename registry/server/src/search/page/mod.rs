@@ -7,11 +7,13 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use crate::search::asks_meaning;
-use crate::search::search;
+use a2a_registry_api::AgentList;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
+use facets::{Active, FacetView};
+use hit::HitView;
+use links::{FACETS, link};
 
 use crate::context::Context;
 use crate::error::AppError;
@@ -19,14 +21,10 @@ use crate::http::auth::Anyone;
 use crate::http::problem::Problem;
 use crate::http::query;
 use crate::pages::frame::Frame;
-use crate::pages::quote::json;
-use crate::pages::quote::shell;
+use crate::pages::quote::{json, shell};
 use crate::pages::text;
 use crate::search::query::SearchQuery;
-use a2a_registry_api::AgentList;
-use facets::{Active, FacetView};
-use hit::HitView;
-use links::{FACETS, link};
+use crate::search::{asks_meaning, search};
 
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
 const ADDRESS: usize = 6 * 1024;

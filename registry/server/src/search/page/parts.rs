@@ -1,9 +1,9 @@
 //! The parts of a score, one below another.
 
+use a2a_registry_api::Hit;
 use serde_json::Value;
 
 use crate::pages::text;
-use a2a_registry_api::Hit;
 
 /// Levels of parts that are shown, and parts of one hit.
 const LEVELS: usize = 8;

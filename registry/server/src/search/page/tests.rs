@@ -6,8 +6,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::pages::frame::Frame;
-use crate::search::page::SearchPage;
-use crate::search::page::read;
+use crate::search::page::{SearchPage, read};
 
 /// The page for a query's address, with one hit whose score is explained.
 fn page(address: &str) -> String {

@@ -1,0 +1,123 @@
+//! What a key changes that somebody enrols: verdicts of what is kept, and what was decided by them.
+
+use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Valid};
+use a2a_registry_server::domains::keys::key_withdraw;
+
+use super::verdicts::{
+    DOMAIN, JKU, enrol, findings, foreign, has, of_agent, of_versions, states, vouch,
+};
+use crate::support::both_databases;
+use crate::support::signer::Signer;
+use crate::support::stage::{Answer, Stage, card};
+
+both_databases!(
+    an_enrolled_key_judges_what_is_kept,
+    an_enrolled_key_decides,
+    a_mended_signature_is_decided_on_anew
+);
+
+/// Enrolling the key of another house judges every kept version anew, whatever went before; no error is left, and
+/// what waited for that is decided. Withdrawing it does the same.
+async fn an_enrolled_key_judges_what_is_kept(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new("https://keys.example.net/keys.json");
+    stage.register(DOMAIN).await;
+    vouch(&stage).await;
+    let first = signer.sign(&card("Signed", "By another house"));
+    stage
+        .look(DOMAIN, Answer::Signed(first, foreign(&signer)))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    stage.approve(agent).await;
+    let second = signer.sign(&card("Signed", "By another house, once more"));
+    stage
+        .look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer)))
+        .await;
+    assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
+    for version in stage.versions(agent).await {
+        assert!(version.has_error);
+        assert!(has(
+            &findings(&stage, agent, Some(&version.digest)).await,
+            "signature.foreign_keys",
+            "error"
+        ));
+    }
+
+    enrol(&stage, &signer).await;
+    let verdicts = of_versions(&stage, agent).await;
+    assert_eq!(verdicts.len(), 2);
+    for verdict in &verdicts {
+        assert_eq!(verdict.state, Valid, "{verdict:?}");
+        assert_eq!(verdict.signatures[0].key_from.as_deref(), Some("enrolled"));
+    }
+    for version in stage.versions(agent).await {
+        assert!(!version.has_error, "{}", version.findings);
+    }
+    // The fetch that follows finds the same, and no other version.
+    stage
+        .look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer)))
+        .await;
+    assert_eq!(of_versions(&stage, agent).await, verdicts);
+
+    key_withdraw(&stage.app, &stage.admin, DOMAIN, "k1")
+        .await
+        .unwrap();
+    assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
+    stage
+        .look(DOMAIN, Answer::Signed(second, foreign(&signer)))
+        .await;
+    assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
+    stage.index_equals_database().await;
+}
+
+/// A first card that only the missing key kept from being approved is approved with it; and a served card whose
+/// signature an enrolled key shows to be invalid is withheld.
+async fn an_enrolled_key_decides(url: &str) {
+    let stage = Stage::new(url).await;
+    let signer = Signer::new("https://keys.example.net/keys.json");
+    stage.register(DOMAIN).await;
+    vouch(&stage).await;
+    let bytes = signer.sign(&card("Signed", "By another house"));
+    stage
+        .look(DOMAIN, Answer::Signed(bytes.clone(), foreign(&signer)))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    assert_eq!(stage.served(agent).await, None);
+    enrol(&stage, &signer).await;
+    assert_eq!(stage.served(agent).await, Some(bytes.clone()));
+    assert!(stage.open_review(agent).await.is_none());
+
+    // Another key of that name: what it was thought to have signed it has not.
+    enrol(&stage, &Signer::new(JKU)).await;
+    assert_eq!(states(&stage, agent).await, [Invalid]);
+    assert_eq!(stage.holds(agent).await, ["critical_change"]);
+    assert_eq!(stage.served(agent).await, None);
+    stage.approve(agent).await;
+    assert_eq!(
+        stage.served(agent).await,
+        Some(bytes),
+        "a person has seen it"
+    );
+    stage.index_equals_database().await;
+}
+
+/// What was rejected for a broken signature is decided on anew when a key shows that it is none.
+async fn a_mended_signature_is_decided_on_anew(url: &str) {
+    let stage = Stage::new(url).await;
+    let [signer, wrong] = [Signer::new(JKU), Signer::new(JKU)];
+    stage.register(DOMAIN).await;
+    let bytes = signer.sign(&card("Signed", "With another key of that name"));
+    stage
+        .look(DOMAIN, Answer::Signed(bytes.clone(), wrong.found()))
+        .await;
+    let agent = stage.agent(DOMAIN).await.id;
+    assert_eq!(states(&stage, agent).await, [Invalid]);
+    stage.reject(agent).await;
+    assert!(stage.open_review(agent).await.is_none());
+    enrol(&stage, &signer).await;
+    assert_eq!(of_agent(&stage, agent).await.state, Valid);
+    assert!(stage.open_review(agent).await.is_some(), "it waits again");
+    vouch(&stage).await;
+    assert_eq!(stage.served(agent).await, Some(bytes));
+    stage.index_equals_database().await;
+}

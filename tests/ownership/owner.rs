@@ -1,0 +1,418 @@
+//! What an owner may do: look after agents, opt out, give a domain away, name keys.
+
+use a2a_card::{ProtectedHeader, SigningKey};
+use a2a_crawler::dns::TxtAnswer;
+use a2a_registry_api::{Act, AgentPatch, DomainPatch, Recrawl, Registration, Transfer};
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
+use a2a_registry_server::agents::acts::{
+    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
+};
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::domains::acts::domain_recrawl;
+use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::keys::{key_enrol, key_withdraw};
+use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::error::ErrorKind;
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
+use time::Duration;
+use uuid::Uuid;
+
+use super::{DOMAIN, House, STANDING, moved};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, card};
+
+both_databases!(
+    a_domain_opts_out_by_its_own_record,
+    an_owner_looks_after_its_agents,
+    an_owner_opts_out_and_in,
+    a_domain_is_given_away,
+    an_owner_names_its_keys,
+    a_card_names_its_owner,
+    a_new_generation_asks_for_everything_again
+);
+
+/// `policy=none` is honoured for everybody, proved or not, and ends with the record.
+async fn a_domain_opts_out_by_its_own_record(url: &str) {
+    let house = House::new(url).await;
+    let agent = house
+        .stage
+        .publish_approved(DOMAIN, &card("Travel", "Books flights"))
+        .await
+        .id;
+    house.place(STANDING, "any.registry.example; policy=none");
+    assert_eq!(
+        house.next_day().await,
+        "unverified",
+        "it is said to another registry"
+    );
+    house.place(STANDING, "127.0.0.1:8080; policy=none");
+    assert_eq!(house.next_day().await, "opted_out");
+    assert_eq!(house.stage.holds(agent).await, ["opted_out"]);
+    assert_eq!(house.stage.served(agent).await, None);
+    assert_eq!(
+        house.stage.visit(|_| Answer::NotModified).await,
+        0,
+        "it is visited no more"
+    );
+    let admin = &house.stage.admin;
+    let again = Registration {
+        domain: Some(DOMAIN.into()),
+        ..Registration::default()
+    };
+    let refused = register(&house.stage.app, admin, &again).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::DomainDenied);
+    let refused = domain_recrawl(&house.stage.app, admin, DOMAIN, &Recrawl::default())
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::DomainDenied);
+    house.stage.index_equals_database().await;
+
+    house
+        .names
+        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+    assert_eq!(
+        house.next_day().await,
+        "opted_out",
+        "nobody could tell otherwise"
+    );
+    house.remove(STANDING);
+    assert_eq!(house.next_day().await, "unverified");
+    assert!(house.stage.holds(agent).await.is_empty());
+    house.stage.advance(Duration::minutes(1));
+    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    house.stage.index_equals_database().await;
+}
+
+/// Whoever has proved a domain looks after it and its agents; a stranger does not.
+async fn an_owner_looks_after_its_agents(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    let stranger = house.account("stranger").await;
+    let app = &house.stage.app;
+    let id = agent.to_string();
+    let contact = |text: &str| DomainPatch {
+        contact: Some(text.into()),
+        opt_out: None,
+    };
+    let act = Act {
+        reason: "moved".into(),
+        hold: None,
+    };
+    let narrow = |visibility| AgentPatch {
+        visibility: Some(visibility),
+        labels: None,
+    };
+    for refused in [
+        domain_patch(&app, &stranger, DOMAIN, &contact(""))
+            .await
+            .unwrap_err(),
+        agent_deprecate(&app, &stranger, &id, &moved())
+            .await
+            .unwrap_err(),
+        agent_retire(&app, &stranger, &id, &act).await.unwrap_err(),
+        agent_patch(&app, &stranger, &id, &narrow(Visibility::Internal))
+            .await
+            .unwrap_err(),
+        agent_suspend(&app, &owner, &id, &act).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind, ErrorKind::Forbidden, "{refused:?}");
+    }
+    let view = domain_patch(&app, &owner, DOMAIN, &contact("mailto:ops@acme.example"))
+        .await
+        .unwrap();
+    assert_eq!(view.contact.as_deref(), Some("mailto:ops@acme.example"));
+    for bad in [
+        "javascript:alert(1)",
+        "ops",
+        &format!("https://{}", "x".repeat(400)),
+    ] {
+        let refused = domain_patch(&app, &owner, DOMAIN, &contact(bad))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
+    }
+    let agent = agent_patch(&app, &owner, &id, &narrow(Visibility::Internal))
+        .await
+        .unwrap();
+    assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
+    house.stage.settle().await;
+    assert!(house.stage.found_by_anyone().await.is_empty());
+    let wider = agent_patch(&app, &owner, &id, &narrow(Visibility::Public))
+        .await
+        .unwrap_err();
+    assert_eq!(wider.kind, ErrorKind::Forbidden);
+    agent_patch(&app, &house.stage.admin, &id, &narrow(Visibility::Public))
+        .await
+        .unwrap();
+    let labels = AgentPatch {
+        visibility: None,
+        labels: Some([("tier".into(), "gold".into())].into()),
+    };
+    assert_eq!(
+        agent_patch(&app, &owner, &id, &labels)
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::Forbidden
+    );
+    let labelled = agent_patch(&app, &house.stage.admin, &id, &labels)
+        .await
+        .unwrap();
+    assert_eq!(labelled.hit.summary.labels["tier"], "gold");
+    agent_deprecate(&app, &owner, &id, &moved()).await.unwrap();
+    house.stage.index_equals_database().await;
+    agent_retire(&app, &owner, &id, &act).await.unwrap();
+    assert!(house.stage.served(id.parse().unwrap()).await.is_none());
+}
+
+/// An owner opts its domain out and in again by itself.
+async fn an_owner_opts_out_and_in(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    let set = |opt_out| DomainPatch {
+        contact: None,
+        opt_out: Some(opt_out),
+    };
+    let app = &house.stage.app;
+    let view = domain_patch(&app, &owner, DOMAIN, &set(true))
+        .await
+        .unwrap();
+    assert_eq!(view.state, "opted_out");
+    assert_eq!(house.stage.served(agent).await, None);
+    assert_eq!(
+        house.next_day().await,
+        "opted_out",
+        "no record says so, and none has to"
+    );
+    let view = domain_patch(&app, &owner, DOMAIN, &set(false))
+        .await
+        .unwrap();
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("acme"))
+    );
+    assert!(house.stage.served(agent).await.is_some());
+    house.stage.index_equals_database().await;
+}
+
+/// A domain that is given away is the other account's to prove; the old record counts no more.
+async fn a_domain_is_given_away(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    let heir = house.account("heir").await;
+    let app = &house.stage.app;
+    let to = |name: &str| Transfer {
+        account: name.into(),
+    };
+    let refused = domain_transfer(&app, &owner, DOMAIN, &to("nobody"))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid);
+    domain_transfer(&app, &owner, DOMAIN, &to("heir"))
+        .await
+        .unwrap();
+    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(
+        house.next_day().await,
+        "lapsed",
+        "what is left in place is no claim"
+    );
+    let view = house.shown(&heir).await;
+    house.place_standing(&view);
+    house.verify(&heir).await.unwrap();
+    assert_eq!(house.shown(&heir).await.owner.as_deref(), Some("heir"));
+    assert!(house.stage.served(agent).await.is_some());
+    assert_eq!(
+        domain_patch(&app, &owner, DOMAIN, &DomainPatch::default())
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::Forbidden
+    );
+}
+
+/// A key that its owner names verifies cards that do not say where their keys lie, and is a step of the
+/// ladder; taken back it is none.
+async fn an_owner_names_its_keys(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    let app = &house.stage.app;
+    let random = SystemRandom::new();
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+    let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
+    let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
+    let stranger = house.account("stranger").await;
+    let refused = key_enrol(&app, &stranger, DOMAIN, "k1", &jwks["keys"][0])
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Forbidden);
+    for bad in [
+        serde_json::json!({}),
+        serde_json::json!("k"),
+        serde_json::json!({"kty": "oct", "k": "AAAA"}),
+    ] {
+        let refused = key_enrol(&app, &owner, DOMAIN, "k1", &bad)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
+    }
+    let view = key_enrol(&app, &owner, DOMAIN, "k1", &jwks["keys"][0])
+        .await
+        .unwrap();
+    assert_eq!(view.keys[0].kid, "k1");
+
+    let header = ProtectedHeader {
+        kid: "k1".into(),
+        jku: None,
+    };
+    let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
+    let trust = async || {
+        let shown = agent_show(&app, &house.stage.admin, &agent.to_string())
+            .await
+            .unwrap();
+        let trust = shown.hit.summary.trust;
+        (trust.level.unwrap_or_default(), trust.signature)
+    };
+    house.stage.look(DOMAIN, Answer::Card(bytes.clone())).await;
+    if house.stage.open_review(agent).await.is_some() {
+        house.stage.approve(agent).await;
+    }
+    assert_eq!(trust().await, ("L3".into(), "valid".into()));
+    house.stage.index_equals_database().await;
+    key_withdraw(&app, &owner, DOMAIN, "k1").await.unwrap();
+    assert_eq!(
+        key_withdraw(&app, &owner, DOMAIN, "k1")
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::NotFound
+    );
+    house.stage.index_equals_database().await;
+    assert_ne!(trust().await.0, "L3");
+}
+
+/// Whoever a card names in the owner extension looks after that agent as long as nobody has proved its
+/// domain, and after no other one.
+async fn a_card_names_its_owner(url: &str) {
+    let house = House::new(url).await;
+    let [author, other] = [house.account("author").await, house.account("other").await];
+    let app = &house.stage.app;
+    let named = |account: &str| {
+        let mut value: serde_json::Value =
+            serde_json::from_slice(&card("Shared", "Hosted with others")).unwrap();
+        value["capabilities"]["extensions"] = serde_json::json!([{
+            "uri": "http://127.0.0.1:8080/ext/owner/v1",
+            "params": {"account": account},
+        }]);
+        value.to_string().into_bytes()
+    };
+    let author_id = author.account.as_ref().unwrap().id;
+    let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
+    let agent = house
+        .stage
+        .publish_approved(DOMAIN, &named(&uri))
+        .await
+        .id
+        .to_string();
+    assert_eq!(
+        agent_deprecate(&app, &other, &agent, &moved())
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::Forbidden
+    );
+    agent_deprecate(&app, &author, &agent, &moved())
+        .await
+        .unwrap();
+    let act = Act {
+        reason: "moved".into(),
+        hold: None,
+    };
+    agent_undeprecate(&app, &author, &agent, &act)
+        .await
+        .unwrap();
+    // It proves the card and nothing of the domain.
+    assert_eq!(house.state().await, "unverified");
+    assert_eq!(
+        domain_patch(&app, &author, DOMAIN, &DomainPatch::default())
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::Forbidden
+    );
+    // A proof of the domain is worth more.
+    let view = house.register(&other, DOMAIN).await;
+    house.place_standing(&view);
+    house.verify(&other).await.unwrap();
+    assert_eq!(
+        agent_retire(&app, &author, &agent, &act)
+            .await
+            .unwrap_err()
+            .kind,
+        ErrorKind::Forbidden
+    );
+    house.stage.index_equals_database().await;
+    agent_retire(&app, &other, &agent, &act).await.unwrap();
+    // Accounts that there are not, and ones of other registries, are nobody.
+    for (number, wrong) in [
+        uri.replace("127.0.0.1", "elsewhere"),
+        format!("{uri}0"),
+        Uuid::nil().to_string(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let domain = format!("wrong{number}.agents-test.com");
+        let agent = house.stage.publish(&domain, &named(wrong)).await;
+        assert_eq!((agent.claimed_by, agent.owner_id), (None, None), "{wrong}");
+    }
+}
+
+/// Another owner begins a new generation: nothing of the old one counts, decisions by persons neither.
+async fn a_new_generation_asks_for_everything_again(url: &str) {
+    let house = House::new(url).await;
+    let app = &house.stage.app;
+    let bytes = card("Travel", "Books flights");
+    let agent = house.stage.publish_approved(DOMAIN, &bytes).await.id;
+    let owner = house.account("acme").await;
+    let view = house.register(&owner, DOMAIN).await;
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    house.remove(STANDING);
+    let why = |reason: &str| a2a_registry_api::NewGeneration {
+        reason: reason.into(),
+    };
+    let refused = domain_new_generation(&app, &owner, DOMAIN, &why("mine"))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Forbidden);
+    house.stage.advance(Duration::seconds(1));
+    let view = domain_new_generation(&app, &house.stage.admin, DOMAIN, &why("sold"))
+        .await
+        .unwrap();
+    assert_eq!(
+        (view.generation, view.state.as_str(), view.proofs.len()),
+        (2, "unverified", 0)
+    );
+    assert_eq!(house.stage.served(agent).await, None);
+    assert_eq!(
+        house.stage.agent(DOMAIN).await.lifecycle,
+        Lifecycle::Pending
+    );
+    assert!(
+        view.not_listed
+            .iter()
+            .any(|reason| reason.contains("waits for its first approval")),
+        "{view:#?}"
+    );
+    house.stage.index_equals_database().await;
+    // The very content that a person had approved waits again, also after the next look.
+    house.stage.look(DOMAIN, Answer::Card(bytes)).await;
+    assert_eq!(house.stage.served(agent).await, None);
+    house.stage.approve(agent).await;
+    assert!(house.stage.served(agent).await.is_some());
+    house.stage.index_equals_database().await;
+}

@@ -1,0 +1,442 @@
+//! Records that prove a domain: placed, looked for, gone, contradicted.
+
+use a2a_crawler::dns::{TxtAnswer, TxtRecords};
+use a2a_registry_api::DomainPatch;
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::owner::domain_patch;
+use a2a_registry_server::domains::verify::domain_verify;
+use a2a_registry_server::error::ErrorKind;
+use time::Duration;
+
+use super::{DOMAIN, House, STANDING};
+use crate::support::both_databases;
+use crate::support::stage::{Answer, Stage, card};
+
+both_databases!(
+    a_record_that_is_placed_proves_a_domain,
+    a_one_off_record_proves_for_its_time,
+    a_challenge_is_its_accounts_own,
+    failed_checks_are_limited,
+    failed_checks_of_the_future_do_not_count,
+    claims_of_others_lock_nobody_out,
+    every_standing_proof_is_looked_for,
+    a_proof_that_is_gone_lapses_and_comes_back,
+    silence_is_not_absence,
+    an_admins_word_stands_beside_a_record,
+    two_proofs_are_a_dispute,
+    a_parents_record_counts_where_it_says_so,
+    addresses_and_ports_cannot_be_proved
+);
+
+/// Registering says what to place; looking for it says where it was looked for and what was there.
+async fn a_record_that_is_placed_proves_a_domain(url: &str) {
+    let house = House::new(url).await;
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    let account = acme.account.as_ref().unwrap().id;
+    let value = view.challenges[0].value.clone().unwrap();
+    assert_eq!(view.challenges[0].name.as_deref(), Some(STANDING));
+    assert_eq!(
+        value,
+        format!(
+            "127.0.0.1:8080; accounturi=http://127.0.0.1:8080/accounts/{account}; policy=exact"
+        )
+    );
+    let methods: Vec<_> = view
+        .challenges
+        .iter()
+        .map(|one| one.method.as_str())
+        .collect();
+    assert_eq!(methods, ["dns", "dns", "http"]);
+    // Registered again it is the same thing to place.
+    assert_eq!(
+        house.register(&acme, DOMAIN).await.challenges,
+        view.challenges
+    );
+
+    house
+        .stage
+        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .await;
+    let agent = house.stage.agent(DOMAIN).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Pending);
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("absent".into(), STANDING.into())),
+        "{looked:?}"
+    );
+    assert_eq!(house.state().await, "unverified");
+
+    house.place(STANDING, &value.replace("accounts/", "accounts/x"));
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("wrong".into(), STANDING.into())),
+        "{looked:?}"
+    );
+
+    house.place(STANDING, &value);
+    let looked = house.verify(&acme).await.unwrap();
+    assert!(
+        looked.contains(&("held".into(), STANDING.into())),
+        "{looked:?}"
+    );
+    let view = house.shown(&acme).await;
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("acme"))
+    );
+    assert_eq!(view.proofs[0].method, "dns");
+    assert!(view.next_check.is_some());
+    // The shipped policy approves what waited, and the ladder is one step higher.
+    assert_eq!(
+        house.stage.agent(DOMAIN).await.lifecycle,
+        Lifecycle::Approved
+    );
+    let hit = agent_show(&house.stage.app, &Caller::default(), &agent.id.to_string())
+        .await
+        .unwrap();
+    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+    house.stage.index_equals_database().await;
+    // Anyone may see that and how it is proved, and neither by whom nor what was looked for.
+    let outside = house.shown(&Caller::default()).await;
+    assert_eq!(outside.proofs[0].method, "dns");
+    assert_eq!(
+        (outside.owner, outside.contact, outside.checks.len()),
+        (None, None, 0)
+    );
+    assert!(outside.challenges.is_empty());
+}
+
+/// The one-off record proves as well, below its own name, until it expires.
+async fn a_one_off_record_proves_for_its_time(url: &str) {
+    let house = House::new(url).await;
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    let one_off = &view.challenges[1];
+    house.place(
+        one_off.name.as_ref().unwrap(),
+        one_off.value.as_ref().unwrap(),
+    );
+    house.verify(&acme).await.unwrap();
+    for _ in 0..6 {
+        assert_eq!(house.next_day().await, "verified");
+    }
+    let mut days = 6;
+    while house.next_day().await == "verified" {
+        days += 1;
+        assert!(days < 20, "an expired record proves nothing");
+    }
+    assert_eq!(house.state().await, "lapsed");
+}
+
+/// Another account cannot prove a domain with what was given to the first.
+async fn a_challenge_is_its_accounts_own(url: &str) {
+    let house = House::new(url).await;
+    let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
+    let view = house.register(&acme, DOMAIN).await;
+    let missing = domain_verify(&house.stage.app, &mallory, DOMAIN)
+        .await
+        .unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    let theirs = house.register(&mallory, DOMAIN).await;
+    assert_ne!(view.challenges, theirs.challenges);
+    for challenge in view.challenges.iter().filter(|one| one.method == "dns") {
+        house.place(
+            challenge.name.as_ref().unwrap(),
+            challenge.value.as_ref().unwrap(),
+        );
+    }
+    let looked = house.verify(&mallory).await.unwrap();
+    assert!(
+        looked.iter().all(|(outcome, _)| outcome != "held"),
+        "{looked:?}"
+    );
+    house.verify(&acme).await.unwrap();
+    assert_eq!(house.shown(&acme).await.owner.as_deref(), Some("acme"));
+}
+
+/// Five checks may fail in an hour; then the answer says when the next one is possible.
+async fn failed_checks_are_limited(url: &str) {
+    let house = House::new(url).await;
+    let acme = house.account("acme").await;
+    house.register(&acme, DOMAIN).await;
+    for _ in 0..5 {
+        house.stage.advance(Duration::seconds(1));
+        house.verify(&acme).await.unwrap();
+    }
+    let refused = house.verify(&acme).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::TooManyRequests);
+    let wait = refused.retry_after.unwrap();
+    assert!((3_500..=3_601).contains(&wait), "{wait}");
+    house.stage.advance(Duration::seconds(i64::from(wait)));
+    house.verify(&acme).await.unwrap();
+    assert_eq!(
+        house.shown(&acme).await.checks.len(),
+        20,
+        "older looks are not kept"
+    );
+}
+
+/// Checks that have failed while a clock was ahead keep nobody waiting until its time has come.
+async fn failed_checks_of_the_future_do_not_count(url: &str) {
+    let house = House::new(url).await;
+    let acme = house.account("acme").await;
+    house.register(&acme, DOMAIN).await;
+    house.stage.advance(Duration::days(365));
+    for _ in 0..5 {
+        house.stage.advance(Duration::seconds(1));
+        house.verify(&acme).await.unwrap();
+    }
+    house.verify(&acme).await.unwrap_err();
+    house.stage.advance(-Duration::days(365));
+    house.verify(&acme).await.unwrap();
+    // What has been looked at was looked at by now.
+    let now = house.stage.now();
+    let future = async || {
+        let checks = house.shown(&acme).await.checks;
+        checks.iter().filter(|check| check.at > now.into()).count()
+    };
+    assert!(future().await > 0);
+    house
+        .stage
+        .store
+        .moments_repair(house.stage.app.now().0)
+        .await
+        .unwrap();
+    assert_eq!(future().await, 0);
+    house.verify(&acme).await.unwrap();
+}
+
+/// Others who say that a domain is theirs, however many, keep nobody from proving that it is not.
+async fn claims_of_others_lock_nobody_out(url: &str) {
+    let house = House::new(url).await;
+    for number in 1..=5 {
+        let claimant = house.account(&format!("claimant{number}")).await;
+        house.register(&claimant, DOMAIN).await;
+        house.stage.advance(Duration::seconds(1));
+    }
+    let owner = house.account("owner").await;
+    let view = house.register(&owner, DOMAIN).await;
+    house.place_standing(&view);
+    let looked = house.verify(&owner).await.unwrap();
+    assert!(
+        looked.contains(&("held".into(), STANDING.into())),
+        "{looked:?}"
+    );
+    let view = house.shown(&owner).await;
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("owner"))
+    );
+    // It is looked for every day from then on, and ends like any other.
+    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(
+        house.shown(&owner).await.proofs[0].seen,
+        house.stage.now().into()
+    );
+    house.remove(STANDING);
+    for _ in 0..4 {
+        house.next_day().await;
+    }
+    assert_eq!(house.state().await, "lapsed");
+}
+
+/// A proof that stands is looked for every day, however many there are: one that nobody looks for would never end.
+async fn every_standing_proof_is_looked_for(url: &str) {
+    let house = House::new(url).await;
+    let mut accounts = Vec::new();
+    let mut values = Vec::new();
+    for number in 1..=7 {
+        let account = house.account(&format!("account{number}")).await;
+        let view = house.register(&account, DOMAIN).await;
+        values.push(view.challenges[0].value.clone().unwrap());
+        accounts.push(account);
+    }
+    house.place_all(STANDING, values.iter().map(String::as_str));
+    for account in &accounts {
+        house.verify(account).await.unwrap();
+    }
+    assert_eq!(house.shown(&house.stage.admin).await.proofs.len(), 7);
+    house.place(STANDING, &values[6]);
+    for _ in 0..4 {
+        house.next_day().await;
+    }
+    let view = house.shown(&accounts[6]).await;
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("account7"))
+    );
+    house.remove(STANDING);
+    for _ in 0..4 {
+        house.next_day().await;
+    }
+    assert_eq!(
+        house.state().await,
+        "lapsed",
+        "the seventh is missed like the first"
+    );
+}
+
+/// A record that goes away ends the proof after three days, the agents are withheld until it is back.
+async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
+    let house = House::new(url).await;
+    let (owner, agent) = house.proved().await;
+    assert!(house.stage.served(agent).await.is_some());
+    house.remove(STANDING);
+    for _ in 0..3 {
+        assert_eq!(house.next_day().await, "verified");
+    }
+    assert!(house.shown(&owner).await.proofs[0].missing_since.is_some());
+    assert_eq!(house.next_day().await, "lapsed");
+    assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
+    assert_eq!(house.stage.served(agent).await, None);
+    house.stage.index_equals_database().await;
+    let view = house.shown(&owner).await;
+    assert_eq!((view.proofs.len(), &view.owner), (0, &None));
+
+    house.place_standing(&view);
+    house.verify(&owner).await.unwrap();
+    assert_eq!(house.state().await, "verified");
+    assert!(house.stage.holds(agent).await.is_empty());
+    assert!(house.stage.served(agent).await.is_some());
+    house.stage.index_equals_database().await;
+}
+
+/// A name server that does not answer says nothing about the record, for ten days.
+async fn silence_is_not_absence(url: &str) {
+    let house = House::new(url).await;
+    let (_, agent) = house.proved().await;
+    let down = || TxtAnswer::Failed("SERVFAIL".into());
+    for name in [STANDING, "_a2a-registry.agents-test.com"] {
+        house.names.set_texts(name, down());
+    }
+    for day in 1..=8 {
+        assert_eq!(house.next_day().await, "verified", "day {day}");
+    }
+    assert_eq!(house.next_day().await, "lapsed");
+    assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
+}
+
+/// An admin's word keeps a domain verified whatever becomes of its record, and is no step of the ladder.
+async fn an_admins_word_stands_beside_a_record(url: &str) {
+    let house = House::new(url).await;
+    let (_, agent) = house.proved().await;
+    let word = a2a_registry_api::Vouch {
+        reason: "a partner".into(),
+        ..Default::default()
+    };
+    domain_vouch(&house.stage.app, &house.stage.admin, DOMAIN, &word)
+        .await
+        .unwrap();
+    house.remove(STANDING);
+    for _ in 0..5 {
+        assert_eq!(house.next_day().await, "verified");
+    }
+    let view = house.shown(&house.stage.admin).await;
+    assert_eq!(
+        view.proofs
+            .iter()
+            .map(|proof| proof.method.as_str())
+            .collect::<Vec<_>>(),
+        ["operator"]
+    );
+    assert_eq!(view.owner, None);
+    let hit = agent_show(&house.stage.app, &Caller::default(), &agent.to_string())
+        .await
+        .unwrap();
+    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L0"));
+}
+
+/// Two accounts that prove a domain equally well dispute it: its agents are withheld and neither may change
+/// anything, until one of the records is gone.
+async fn two_proofs_are_a_dispute(url: &str) {
+    let house = House::new(url).await;
+    let (acme, agent) = house.proved().await;
+    let other = house.account("other").await;
+    let theirs = house.register(&other, DOMAIN).await;
+    let ours = house.shown(&acme).await.challenges[0]
+        .value
+        .clone()
+        .unwrap();
+    let mut records = TxtRecords::default();
+    records.push([ours.as_str()]);
+    records.push([theirs.challenges[0].value.as_ref().unwrap().as_str()]);
+    house.names.set_texts(STANDING, TxtAnswer::Records(records));
+    house.verify(&other).await.unwrap();
+    assert_eq!(house.state().await, "disputed");
+    assert_eq!(house.stage.holds(agent).await, ["disputed"]);
+    let patch = DomainPatch {
+        contact: Some("mailto:ops@acme.example".into()),
+        opt_out: None,
+    };
+    let frozen = domain_patch(&house.stage.app, &acme, DOMAIN, &patch)
+        .await
+        .unwrap_err();
+    assert_eq!(frozen.kind, ErrorKind::Conflict);
+    let frozen = domain_patch(&house.stage.app, &other, DOMAIN, &patch)
+        .await
+        .unwrap_err();
+    assert_eq!(frozen.kind, ErrorKind::Conflict);
+    // Both are shown the state; both go on being looked for.
+    assert_eq!(house.shown(&other).await.state, "disputed");
+    house.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
+    for _ in 0..3 {
+        assert_eq!(house.next_day().await, "disputed");
+    }
+    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(house.shown(&other).await.owner.as_deref(), Some("other"));
+    assert!(house.stage.holds(agent).await.is_empty());
+    house.stage.index_equals_database().await;
+}
+
+/// A record of the domain above counts for those below it where it says so, and less than one of their own.
+async fn a_parents_record_counts_where_it_says_so(url: &str) {
+    let house = House::new(url).await;
+    let acme = house.account("acme").await;
+    let view = house.register(&acme, DOMAIN).await;
+    let exact = view.challenges[0].value.clone().unwrap();
+    let parent = "_a2a-registry.agents-test.com";
+    house.place(parent, &exact);
+    house.verify(&acme).await.unwrap();
+    assert_eq!(
+        house.state().await,
+        "unverified",
+        "policy=exact is for its own host"
+    );
+    house.place(parent, &exact.replace("policy=exact", "policy=subdomains"));
+    house.verify(&acme).await.unwrap();
+    let view = house.shown(&acme).await;
+    assert_eq!(
+        (view.state.as_str(), view.proofs[0].method.as_str()),
+        ("verified", "dns-parent")
+    );
+    // A tenant with a record of its own has the better claim.
+    let tenant = house.account("tenant").await;
+    let theirs = house.register(&tenant, DOMAIN).await;
+    house.place_standing(&theirs);
+    house.verify(&tenant).await.unwrap();
+    let view = house.shown(&tenant).await;
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("tenant"))
+    );
+}
+
+/// Only a host name on port 443 can be proved; an admin's word is for the others.
+async fn addresses_and_ports_cannot_be_proved(url: &str) {
+    let stage = Stage::with(url, |config| {
+        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
+    })
+    .await;
+    let view = stage
+        .register_url("https://travel.agents-test.com:8443/card.json")
+        .await;
+    assert!(view.challenges.is_empty());
+    let refused = domain_verify(&stage.app, &stage.admin, &view.domain)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+}

@@ -1,0 +1,276 @@
+//! A registry as those who ask it see it: over HTTP, and from the command line.
+
+use std::time::Duration;
+
+use a2a_registry_api::{AgentList, DomainView, Hit, Review};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::exchange::Tap;
+use super::feed::{Feed, seq};
+use super::http;
+use super::program::{Finished, Program, registry};
+use super::setup::ADMIN;
+use super::waiting::{answer_in_time, eventually};
+
+/// A registry that is asked.
+#[derive(Debug, Clone)]
+pub struct Api {
+    /// Where it is asked, without a slash at the end.
+    pub url: String,
+    /// What reads along, where something does.
+    pub tap: Option<Tap>,
+    client: Client,
+}
+
+impl Api {
+    /// The registry there.
+    pub fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            tap: None,
+            client: http(),
+        }
+    }
+
+    /// The same registry, asked through that tap. One that is not asked in plain text is asked directly.
+    #[must_use]
+    pub fn through(mut self, tap: Tap) -> Self {
+        if tap.lead_to(&self.url) {
+            self.url = tap.url();
+            self.tap = Some(tap);
+        }
+        self
+    }
+
+    /// A request that nobody has signed.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    /// A request as the admin.
+    pub fn as_admin(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).bearer_auth(ADMIN)
+    }
+
+    /// Asks as anyone.
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// Asks as the admin.
+    pub async fn admin(&self, path: &str) -> Answer {
+        Answer::to(self.as_admin(Method::GET, path)).await
+    }
+
+    /// Writes as the admin.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        Answer::to(self.as_admin(Method::POST, path).json(body)).await
+    }
+
+    /// What the admin is answered at a path, which must be a success.
+    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> T {
+        let answer = self.admin(path).await;
+        let text = String::from_utf8_lossy(&answer.body);
+        let status = answer.status;
+        assert!(status.is_success(), "{path}: {status}: {text}");
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// A client command that speaks to this registry as its admin.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.anonymous(arguments);
+        command.env("A2A_REGISTRY_TOKEN", ADMIN);
+        command
+    }
+
+    /// A client command that speaks to this registry without a token.
+    pub fn anonymous(&self, arguments: &[&str]) -> Command {
+        let mut command = registry(arguments);
+        command.env("A2A_REGISTRY_URL", &self.url);
+        command
+    }
+
+    /// Runs a client command as the admin, to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Finished {
+        Program::run(self.command(arguments)).await
+    }
+
+    /// Makes a token of an account with that role, and gives its secret.
+    pub async fn token(&self, account: &str, role: &str) -> String {
+        let body = json!({"account": account, "role": role, "name": "a test"});
+        let created = self.post("/v1/tokens", &body).await.expect(201);
+        created["secret"].as_str().unwrap().to_owned()
+    }
+
+    /// Registers the card at a URL as the admin.
+    pub async fn register(&self, card_url: &str) -> DomainView {
+        let body = json!({"card_url": card_url});
+        let domain = self.post("/v1/domains", &body).await.expect(202);
+        serde_json::from_value(domain).unwrap()
+    }
+
+    /// Registers the card at a URL where every card is approved; gives the event of its approval.
+    pub async fn approved(&self, card_url: &str) -> Value {
+        let mut feed = self.events(0).await;
+        let domain = self.register(card_url).await.domain;
+        let its_own = |event: &Value| event["data"]["domain"] == domain.as_str();
+        let agent = feed.until_one("agent.discovered", its_own).await["subject"].take();
+        feed.until_one("agent.approved", |event| event["subject"] == agent)
+            .await
+    }
+
+    /// Registers the card at a URL where every card is approved, and waits until searches show its agent; gives the
+    /// agent's id.
+    pub async fn publish(&self, card_url: &str) -> String {
+        let approved = self.approved(card_url).await;
+        self.indexed(seq(&approved)).await;
+        approved["subject"].as_str().unwrap().to_owned()
+    }
+
+    /// Has a domain visited, and waits until the visit is in the books; gives the domain then.
+    pub async fn recrawl(&self, domain: &str) -> Value {
+        let path = format!("/v1/domains/{domain}");
+        let last = |domain: &Value| {
+            let source = &domain["sources"][0];
+            let attempts = source["attempts"].as_array().map_or(0, Vec::len);
+            // A clock that stands tells no two attempts apart; their number does.
+            (source["last_attempt"].clone(), attempts)
+        };
+        let before = last(&self.admin(&path).await.expect(200));
+        self.post(&format!("{path}:recrawl"), &json!({}))
+            .await
+            .expect(202);
+        // A visit that finds nothing new is no event.
+        eventually("the visit is in the books", || async {
+            let domain = self.admin(&path).await.expect(200);
+            (last(&domain) != before).then_some(domain)
+        })
+        .await
+    }
+
+    /// What happens from now on, or after the event `after`.
+    pub async fn events(&self, after: i64) -> Feed {
+        let answer = self
+            .as_admin(Method::GET, &format!("/v1/events?after={after}"))
+            .header("accept", "text/event-stream")
+            // A stream has no end; each wait on it has.
+            .timeout(Duration::from_secs(3600))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 200);
+        Feed::of(answer)
+    }
+
+    /// The first review that waits for a decision, as soon as there is one for which this holds.
+    pub async fn open_review(&self, wanted: impl Fn(&Review) -> bool) -> Review {
+        let mut feed = self.events(0).await;
+        loop {
+            let opened = feed.until("review.opened").await;
+            let id = opened["subject"].as_str().unwrap();
+            let review: Review = self.read(&format!("/v1/reviews/{id}")).await;
+            if review.state.as_str() == "open" && wanted(&review) {
+                return review;
+            }
+        }
+    }
+
+    /// A counter or gauge of the registry.
+    pub async fn metric(&self, name: &str) -> i64 {
+        let text = self.get("/metrics").await.text();
+        let value = |line: &str| Some(line.strip_prefix(&format!("a2a_registry_{name} "))?.parse());
+        let found = text.lines().find_map(value);
+        found
+            .unwrap_or_else(|| panic!("{name} is missing in:\n{text}"))
+            .unwrap()
+    }
+
+    /// Waits until searches show everything up to that event.
+    pub async fn indexed(&self, seq: i64) {
+        // The index follows the events; that it has followed is none.
+        eventually("the index has applied the event", || async {
+            (self.metric("index_applied_seq").await >= seq).then_some(())
+        })
+        .await;
+    }
+
+    /// The hits of a search, which anyone makes.
+    pub async fn search(&self, query: &str) -> Value {
+        self.get(&format!("/v1/agents?{query}")).await.expect(200)
+    }
+
+    /// The first agent that the admin finds by a query, as soon as there is one.
+    ///
+    /// # Panics
+    ///
+    /// When it has given none at [`super::DEADLINE`].
+    pub async fn found(&self, query: &str) -> Hit {
+        let path = format!("/v1/agents?{query}");
+        let found = answer_in_time(|| async {
+            let list: AgentList = self.read(&path).await;
+            list.agents.into_iter().next()
+        });
+        if let Some(hit) = found.await {
+            return hit;
+        }
+        let ready = self.get("/readyz").await.text();
+        let domains: Value = self.read("/v1/domains?page_size=100").await;
+        panic!("{query} finds nothing; {ready}; {domains:#}");
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The answer to a request.
+    pub async fn to(request: RequestBuilder) -> Self {
+        let answer = request.send().await.unwrap();
+        Self {
+            status: answer.status(),
+            headers: answer.headers().clone(),
+            body: answer.bytes().await.unwrap().to_vec(),
+        }
+    }
+
+    /// Its body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    /// Its body as JSON, after a look at its status.
+    pub fn expect(&self, status: u16) -> Value {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status.as_u16(), status, "{text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Its problem document, which must be one in full.
+    pub fn problem(&self, status: u16, slug: &str) -> Value {
+        let problem = self.expect(status);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(
+            problem["type"],
+            format!("/problems/{slug}").as_str(),
+            "{problem}"
+        );
+        assert_eq!(problem["status"], status);
+        for member in ["title", "detail", "instance"] {
+            let text = problem[member].as_str().unwrap_or_default();
+            assert!(!text.is_empty(), "{member} is missing: {problem}");
+        }
+        problem
+    }
+}

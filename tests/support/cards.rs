@@ -1,0 +1,39 @@
+//! Cards that origins publish, as text.
+
+use serde_json::json;
+
+/// The text of a card without findings, of an agent with one skill.
+pub fn card(name: &str, skill: &str) -> String {
+    let card = json!({
+        "protocolVersion": "0.3.0",
+        "name": name,
+        "description": format!("{name} is good at {skill}"),
+        "url": "https://echo.agents.dev/a2a",
+        "version": "1.0.0",
+        "capabilities": {"streaming": true},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{
+            "id": skill,
+            "name": skill,
+            "description": format!("Does {skill}"),
+            "tags": [skill],
+            "examples": ["please"],
+        }],
+    });
+    // Spaces and an end of line, so that whoever writes the card anew is found out.
+    format!("{card:#}\n \n")
+}
+
+/// The text of a small card of that name.
+pub fn small_card(name: &str) -> String {
+    json!({
+        "name": name, "description": "d", "version": "1", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "supportedInterfaces": [
+            {"url": "https://agent.example/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        ],
+        "skills": [{"id": "s", "name": "s", "description": "s", "tags": ["t"]}],
+    })
+    .to_string()
+}

@@ -1,0 +1,28 @@
+//! A clock that a test moves.
+
+use std::sync::{Arc, Mutex};
+
+use a2a_crawler::Clock;
+use time::{Duration, OffsetDateTime};
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<OffsetDateTime>);
+
+impl ManualClock {
+    /// A clock that shows that time.
+    pub fn at(start: OffsetDateTime) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(start)))
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}

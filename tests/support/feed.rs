@@ -1,0 +1,79 @@
+//! What happens at a registry, as it tells it while it goes on.
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::DEADLINE;
+use super::exchange::Document;
+
+/// A stream of events under way.
+pub struct Feed {
+    answer: reqwest::Response,
+    rest: String,
+}
+
+impl Feed {
+    /// The events that this answer streams.
+    pub(super) fn of(answer: reqwest::Response) -> Self {
+        Self {
+            answer,
+            rest: String::new(),
+        }
+    }
+
+    /// The next event.
+    ///
+    /// # Panics
+    ///
+    /// When the stream ends.
+    pub async fn next(&mut self) -> Value {
+        loop {
+            while let Some(end) = self.rest.find("\n\n") {
+                let frame: String = self.rest.drain(..end + 2).collect();
+                let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
+                if let Some(data) = data {
+                    let event = serde_json::from_str(data).unwrap();
+                    Document::of_this_build().judge_event(&event);
+                    return event;
+                }
+            }
+            let chunk = self.answer.chunk().await.unwrap();
+            let chunk = chunk.expect("the event stream ended");
+            self.rest.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Waits for an event of that kind, and gives it.
+    ///
+    /// # Panics
+    ///
+    /// When there is none at [`DEADLINE`]; with those that came.
+    pub async fn until(&mut self, kind: &str) -> Value {
+        self.until_one(kind, |_| true).await
+    }
+
+    /// Waits for an event of that kind with which something is the case, and gives it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Feed::until`].
+    pub async fn until_one(&mut self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Vec::new();
+        let found = timeout(DEADLINE, async {
+            loop {
+                let event = self.next().await;
+                if event["kind"] == kind && wanted(&event) {
+                    return event;
+                }
+                seen.push(event);
+            }
+        })
+        .await;
+        found.unwrap_or_else(|_| panic!("no such {kind}; these came: {seen:#?}"))
+    }
+}
+
+/// The place of an event in the order.
+pub fn seq(event: &Value) -> i64 {
+    event["seq"].as_i64().unwrap()
+}

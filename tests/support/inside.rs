@@ -1,0 +1,63 @@
+//! A registry that serves on a real port from within this process, so that its clock can be moved.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use a2a_registry_server::context::Context;
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::{JobOptions, Jobs};
+use a2a_registry_server::metrics::Metrics;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::api::Api;
+use super::clock::ManualClock;
+use super::exchange::Tap;
+use super::setup::{Setup, build};
+
+/// A registry within this process. Dropping it ends its server.
+pub struct Inside {
+    /// How it is asked.
+    pub api: Api,
+    app: Arc<Context>,
+    jobs: Jobs,
+    serving: AbortOnDropHandle<std::io::Result<()>>,
+    shutdown: CancellationToken,
+    _setup: Setup,
+}
+
+impl Inside {
+    /// Starts it by that clock.
+    pub async fn start(setup: &Setup, clock: &Arc<ManualClock>) -> Self {
+        let mut config = setup.config();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        config.server.listen = listener.local_addr().unwrap();
+        let url = format!("http://{}", config.server.listen);
+        let started = build(&config, Arc::<ManualClock>::clone(clock)).await;
+        let jobs = jobs::start(&started.context, JobOptions::default()).unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = a2a_registry_server::serve::run(
+            Arc::clone(&started.context),
+            listener,
+            shutdown.clone(),
+            Arc::new(Metrics::new()),
+        );
+        Self {
+            api: Api::at(&url).through(Tap::new().await),
+            app: started.context,
+            jobs,
+            serving: AbortOnDropHandle::new(tokio::spawn(serving)),
+            shutdown,
+            _setup: setup.clone(),
+        }
+    }
+
+    /// Ends it in order.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+        self.jobs.stop().await;
+        self.app.close().await;
+    }
+}

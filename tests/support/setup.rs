@@ -1,0 +1,170 @@
+//! What a registry of the tests stands on: a folder, a configuration, a database. It is started from that as a process
+//! of its own, or put together in this one.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use a2a_crawler::Clock;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::start::Started;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::exchange::Tap;
+use super::program::{Program, registry};
+use super::serving::Serving;
+
+/// The admin token of every registry that a test starts.
+pub const ADMIN: &str = "the-token-of-the-tests-0123456789abcdef";
+
+/// How a registry is to be started. Its folder goes away with the last clone.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    folder: Arc<TempDir>,
+    database: Option<String>,
+    approve_all: bool,
+    arguments: Vec<String>,
+    configuration: String,
+}
+
+impl Setup {
+    /// A registry with a folder of its own, which may crawl loopback origins.
+    pub fn new() -> Self {
+        Self::bare().configure(
+            "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"",
+        )
+    }
+
+    /// A registry with a folder of its own, configured as by default.
+    pub fn bare() -> Self {
+        Self {
+            folder: Arc::new(TempDir::new().unwrap()),
+            database: None,
+            approve_all: false,
+            arguments: Vec::new(),
+            configuration: String::new(),
+        }
+    }
+
+    /// On this database instead of SQLite in the folder.
+    #[must_use]
+    pub fn database(mut self, url: &str) -> Self {
+        self.database = Some(url.to_owned());
+        self
+    }
+
+    /// Every registered card is approved.
+    #[must_use]
+    pub fn approve_all(mut self) -> Self {
+        self.approve_all = true;
+        self
+    }
+
+    /// With a further argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// With further lines of configuration, in a section of their own.
+    #[must_use]
+    pub fn configure(mut self, lines: &str) -> Self {
+        writeln!(self.configuration, "{lines}").unwrap();
+        self
+    }
+
+    /// A folder for files of the test, which goes away with the registry.
+    pub fn scratch(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder its data lie in.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The command that starts it as a process.
+    pub fn command(&self) -> Command {
+        let file = self.folder.path().join("registry.toml");
+        std::fs::write(&file, &self.configuration).unwrap();
+        let mut command = registry(["serve"]);
+        if !self.arguments.iter().any(|argument| argument == "--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        if let Some(database) = &self.database {
+            command.arg("--database").arg(database);
+        }
+        if self.approve_all {
+            command.arg("--approve-all");
+        }
+        command
+            .arg("--config")
+            .arg(file)
+            .arg("--data-dir")
+            .arg(self.data())
+            .args(&self.arguments)
+            .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN);
+        command
+    }
+
+    /// Starts it and waits until it serves. It is asked through a [`Tap`], which is its public address where it is
+    /// given no other.
+    pub async fn start(&self) -> Serving {
+        let tap = Tap::new().await;
+        let mut command = self.command();
+        let named = |text: &str| text.contains("public-url") || text.contains("public_url");
+        if !self.arguments.iter().any(|argument| named(argument)) && !named(&self.configuration) {
+            command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", tap.url());
+        }
+        let mut serving = Serving::of(self, command).await;
+        serving.api = serving.api.through(tap);
+        serving
+    }
+
+    /// Starts it and waits until it serves. It is asked directly: for tests of connections themselves.
+    pub async fn start_untapped(&self) -> Serving {
+        Serving::of(self, self.command()).await
+    }
+
+    /// Starts it from a shell that runs these words before, and is asked directly.
+    pub async fn start_after(&self, words: &str) -> Serving {
+        Serving::of(self, super::program::after(words, &self.command())).await
+    }
+
+    /// Starts one that does not get as far as to serve.
+    ///
+    /// # Panics
+    ///
+    /// When it ends otherwise than with exit code 2 and one line of complaint, which is the answer.
+    pub async fn refused(&self) -> String {
+        let ended = Program::run(self.command()).await;
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "{ended:?}");
+        let [line] = ended.stderr.as_slice() else {
+            panic!("one line was expected: {ended:?}");
+        };
+        line.clone()
+    }
+
+    /// What its process would read of its configuration.
+    pub fn config(&self) -> Config {
+        let mut config: Config = toml::from_str(&self.configuration).unwrap();
+        config.store.data_dir = self.data();
+        config.store.database = self.database.clone().unwrap_or_default();
+        config.governance.approve_all |= self.approve_all;
+        config
+    }
+}
+
+/// Puts a registry together in this process.
+pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Started {
+    super::install_tls();
+    let entropy = Arc::new(SystemEntropy::default());
+    Context::build(config.clone(), clock, entropy, Some(ADMIN))
+        .await
+        .unwrap()
+}
