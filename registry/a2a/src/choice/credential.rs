@@ -130,7 +130,8 @@ impl Given<'_> {
         self.headers.iter().any(same)
     }
 
-    /// Whether a scheme is met, and what is to be sent besides what is set by hand.
+    /// What is to be sent for a scheme, where anything is besides what is set by hand; `None` where it is not
+    /// met.
     fn meets(&self, asked: &AskedScheme<'_>, guess: bool) -> Option<Option<Credential>> {
         let found = match credential(asked) {
             Ok(None) => return Some(None),
@@ -150,7 +151,8 @@ impl Given<'_> {
         given.then_some(Some(found))
     }
 
-    /// What may meet a scheme that asks in no known way: a token, where it may be one, or a header set by hand.
+    /// The same for a scheme that asks in no known way: a token may meet it, where it may be one, and so may a
+    /// header set by hand.
     fn guessed(&self, obstacle: Obstacle<'_>) -> Option<Option<Credential>> {
         match obstacle {
             Obstacle::Certificate => None,
