@@ -1,8 +1,8 @@
 //! A fresh database for each test, on SQLite and on PostgreSQL.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_store::{Handle as _, Store, StoreOptions, Synchronous};
 use sea_orm::{ConnectOptions, ConnectionTrait, DbBackend, Statement};
 use tempfile::TempDir;
@@ -43,10 +43,7 @@ impl Database {
         // and whose process id came round again.
         let name = format!(
             "test_{}_{}_{}",
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap()
-                .as_micros(),
+            SystemClock.now().unix_timestamp_nanos() / 1_000,
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
