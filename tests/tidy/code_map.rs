@@ -8,7 +8,8 @@ use super::tree::{Source, files, read};
 /// The file that is the map.
 const MAP: &str = "docs/code-map.md";
 
-/// How deep folders are listed: `registry/server/src/http` is, what lies in it is left to its module doc.
+/// How deep folders are listed; what lies deeper is left to module docs, except for the folders under a `src` of
+/// `registry`.
 const DEPTH: usize = 3;
 
 /// What the map has to list: every folder down to [`DEPTH`] except `src` itself, and the Rust files
@@ -22,6 +23,10 @@ fn expected(files: &[String]) -> BTreeSet<String> {
             if folders[depth - 1] != "src" {
                 listed.insert(folders[..depth].join("/"));
             }
+        }
+        // The subjects of the server, and what else a package of the registry has in folders.
+        if let ["registry", _, "src", subject, ..] = folders {
+            listed.insert(format!("registry/{}/src/{subject}", folders[1]));
         }
         if folders.last() == Some(&"src") && file.ends_with(".rs") {
             listed.insert(path.clone());

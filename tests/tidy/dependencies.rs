@@ -85,9 +85,12 @@ const ONCE: [&str; 9] = [
 ];
 
 /// Dependencies that a package needs without naming them: the package, the dependency, and why.
-const NAMED_NOWHERE: [(&str, &str, &str); 2] = [
+const NAMED_NOWHERE: [(&str, &str, &str); 5] = [
     ("registry-tests", "rcgen", SHARED_FILE),
     ("registry-tests", "tokio_rustls", SHARED_FILE),
+    ("a2a-registry-embed", "rcgen", SHARED_FILE),
+    ("a2a-registry-embed", "rustls", SHARED_FILE),
+    ("a2a-registry-embed", "tokio_rustls", SHARED_FILE),
 ];
 const SHARED_FILE: &str = "a file of the crawler's tests names it, which these take in by its path";
 
