@@ -1,5 +1,6 @@
 //! The way of a card: registered, fetched, decided on, found, delivered, changed, lost.
 
+use a2a_crawler::{Clock as _, SystemClock};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
@@ -276,7 +277,7 @@ async fn journey_to_gone_and_back(url: &str) {
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));
     origin.answer(CARD, Reply::json(bytes.clone()));
-    let clock = ManualClock::at(OffsetDateTime::now_utc());
+    let clock = ManualClock::at(SystemClock.now());
     let setup = Setup::new().approve_all().database(url);
     let registry = Inside::start(&setup, &clock).await;
     let api = &registry.api;

@@ -149,8 +149,8 @@ impl House {
     async fn looks(&self) -> usize {
         let app = &self.stage.app;
         let mut looks = 0;
-        while let Some(check) = check_lease(&app).await.unwrap() {
-            check_make(&app, &check).await.unwrap();
+        while let Some(check) = check_lease(app).await.unwrap() {
+            check_make(app, &check).await.unwrap();
             looks += 1;
         }
         looks

@@ -281,35 +281,35 @@ async fn tokens_come_and_go(url: &str) {
         expires_in_days: days,
     };
     let (app, admin) = (&stage.app, &stage.admin);
-    let made = token_create(&app, admin, &new("curator", Some(Role::Curator), Some(1)))
+    let made = token_create(app, admin, &new("curator", Some(Role::Curator), Some(1)))
         .await
         .unwrap();
-    let curator = authenticate(&app, &made.secret).await.unwrap();
+    let curator = authenticate(app, &made.secret).await.unwrap();
     assert_eq!(curator.account.as_ref().unwrap().role, Role::Curator);
-    let again = token_create(&app, admin, &new("curator", None, None))
+    let again = token_create(app, admin, &new("curator", None, None))
         .await
         .unwrap();
-    let conflict = token_create(&app, admin, &new("curator", Some(Role::Admin), None))
+    let conflict = token_create(app, admin, &new("curator", Some(Role::Admin), None))
         .await
         .unwrap_err();
     assert_eq!(conflict.kind, ErrorKind::Conflict);
-    let nobody = token_create(&app, admin, &new("unheard", None, None))
+    let nobody = token_create(app, admin, &new("unheard", None, None))
         .await
         .unwrap_err();
     assert_eq!(nobody.kind, ErrorKind::Invalid);
-    let forbidden = token_create(&app, &curator, &new("curator", None, None))
+    let forbidden = token_create(app, &curator, &new("curator", None, None))
         .await
         .unwrap_err();
     assert_eq!(forbidden.kind, ErrorKind::Forbidden);
 
     stage.advance(time::Duration::days(1));
-    let over = authenticate(&app, &made.secret).await.unwrap_err();
+    let over = authenticate(app, &made.secret).await.unwrap_err();
     assert_eq!(over.kind, ErrorKind::Unauthenticated);
-    authenticate(&app, &again.secret).await.unwrap();
-    token_revoke(&app, admin, again.token.id).await.unwrap();
-    assert!(authenticate(&app, &again.secret).await.is_err());
+    authenticate(app, &again.secret).await.unwrap();
+    token_revoke(app, admin, again.token.id).await.unwrap();
+    assert!(authenticate(app, &again.secret).await.is_err());
     assert_eq!(
-        token_revoke(&app, admin, again.token.id)
+        token_revoke(app, admin, again.token.id)
             .await
             .unwrap_err()
             .kind,
@@ -466,10 +466,10 @@ async fn acts_at_once_do_not_undo_each_other(url: &str) {
             hold: None,
         };
         let (approved, rejected, ingested, suspended) = tokio::join!(
-            review_approve(&app, admin, review.id, &decision),
-            review_reject(&app, admin, review.id, &decision),
-            ingest(&app, &visits),
-            agent_suspend(&app, admin, &id, &act),
+            review_approve(app, admin, review.id, &decision),
+            review_reject(app, admin, review.id, &decision),
+            ingest(app, &visits),
+            agent_suspend(app, admin, &id, &act),
         );
         ingested.unwrap();
         suspended.unwrap();
@@ -495,7 +495,7 @@ async fn acts_at_once_do_not_undo_each_other(url: &str) {
             .outcomes(|_| Answer::Card(card("Busy", "Third")))
             .await;
         let (retired, ingested) =
-            tokio::join!(agent_retire(&app, admin, &id, &act), ingest(&app, &visits));
+            tokio::join!(agent_retire(app, admin, &id, &act), ingest(app, &visits));
         retired.unwrap();
         ingested.unwrap();
         let row = stage

@@ -43,7 +43,7 @@ async fn main() {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     stock.fill(|place| generator.card(place)).await;
     let app = &stock.app;
-    index_anew(&app, || false).await.unwrap();
+    index_anew(app, || false).await.unwrap();
     let options = JobOptions {
         crawl: false,
         ..JobOptions::default()
@@ -53,9 +53,7 @@ async fn main() {
     let ids = ids(&stock).await;
     let mut cards = Vec::with_capacity(ids.len());
     for id in &ids {
-        let card = agent_card(&app, &Caller::default(), id, None)
-            .await
-            .unwrap();
+        let card = agent_card(app, &Caller::default(), id, None).await.unwrap();
         cards.push(Bytes::copy_from_slice(&card.bytes));
     }
     let bytes: usize = cards.iter().map(Bytes::len).sum();
@@ -63,7 +61,7 @@ async fn main() {
         .iter()
         .map(|id| format!("/v1/agents/{id}/card"))
         .collect();
-    let first = agent_card(&app, &Caller::default(), &ids[0], None)
+    let first = agent_card(app, &Caller::default(), &ids[0], None)
         .await
         .unwrap();
     let known = format!("If-None-Match: {}\r\n", first.etag);

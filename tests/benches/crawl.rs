@@ -286,7 +286,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
         resolver: Some(Arc::new(Here)),
         ..JobOptions::default()
     };
-    let mut events = event_signal(&app);
+    let mut events = event_signal(app);
     let began = Instant::now();
     let jobs = jobs::start(app, options).unwrap();
     fetched.reaches(cards).await;
@@ -301,7 +301,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
 
     stock.make_due().await;
     let began = Instant::now();
-    wake_crawler(&app);
+    wake_crawler(app);
     unchanged.reaches(cards).await;
     let same = cards as f64 / began.elapsed().as_secs_f64();
     jobs.stop().await;

@@ -257,11 +257,11 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
                 let name = id.to_string();
                 let is_shown = *id == ids[3];
                 let app = &stage.app;
-                let shown = agent_show(&app, caller, &name).await.map(|_| ());
-                let versions = agent_versions(&app, caller, &name, &PageRequest::default())
+                let shown = agent_show(app, caller, &name).await.map(|_| ());
+                let versions = agent_versions(app, caller, &name, &PageRequest::default())
                     .await
                     .map(|_| ());
-                let card = agent_card(&app, caller, &name, None).await.map(|_| ());
+                let card = agent_card(app, caller, &name, None).await.map(|_| ());
                 for answer in [shown, versions, card] {
                     let refused = answer.err().map(|error| error.kind);
                     assert_eq!(

@@ -331,9 +331,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
             ..deprecate("moved")
         };
         invalid(
-            agent_deprecate(&app, admin, &id, &itself)
-                .await
-                .unwrap_err(),
+            agent_deprecate(app, admin, &id, &itself).await.unwrap_err(),
             "/replacement",
         );
     }
@@ -342,13 +340,11 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
         ..deprecate("moved")
     };
     invalid(
-        agent_deprecate(&app, admin, &id, &passed)
-            .await
-            .unwrap_err(),
+        agent_deprecate(app, admin, &id, &passed).await.unwrap_err(),
         "/sunset",
     );
     conflict(
-        agent_undeprecate(&app, admin, &id, &act("never was"))
+        agent_undeprecate(app, admin, &id, &act("never was"))
             .await
             .unwrap_err(),
     );
@@ -359,7 +355,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
         sunset: Some(sunset),
         ..deprecate("the new one is faster")
     };
-    let view = agent_deprecate(&app, admin, &id, &said).await.unwrap();
+    let view = agent_deprecate(app, admin, &id, &said).await.unwrap();
     let kept = view.hit.summary.deprecation.unwrap();
     assert_eq!(kept.message, "the new one is faster");
     assert_eq!(
@@ -373,30 +369,30 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
         q: Some("old".into()),
         ..Default::default()
     };
-    let list = search(&app, &Caller::default(), &query).await.unwrap();
+    let list = search(app, &Caller::default(), &query).await.unwrap();
     let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
     assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
-    agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
-    let held = agent_show(&app, admin, &id).await.unwrap();
+    agent_suspend(app, admin, &id, &act("odd")).await.unwrap();
+    let held = agent_show(app, admin, &id).await.unwrap();
     assert_eq!(held.hit.summary.deprecation, Some(kept));
-    agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
+    agent_resume(app, admin, &id, &act("fine")).await.unwrap();
 
-    let back = agent_undeprecate(&app, admin, &id, &act("a mistake"))
+    let back = agent_undeprecate(app, admin, &id, &act("a mistake"))
         .await
         .unwrap();
     assert_eq!(back.hit.summary.lifecycle.as_str(), "approved");
     assert_eq!(back.hit.summary.deprecation, None);
     conflict(
-        agent_undeprecate(&app, admin, &id, &act("again"))
+        agent_undeprecate(app, admin, &id, &act("again"))
             .await
             .unwrap_err(),
     );
-    agent_deprecate(&app, admin, &id, &deprecate("now really"))
+    agent_deprecate(app, admin, &id, &deprecate("now really"))
         .await
         .unwrap();
-    agent_retire(&app, admin, &id, &act("over")).await.unwrap();
+    agent_retire(app, admin, &id, &act("over")).await.unwrap();
     conflict(
-        agent_undeprecate(&app, admin, &id, &act("too late"))
+        agent_undeprecate(app, admin, &id, &act("too late"))
             .await
             .unwrap_err(),
     );
@@ -410,19 +406,19 @@ async fn acts_have_their_place(url: &str) {
     let id = agent.id.to_string();
     let (app, admin) = (&stage.app, &stage.admin);
     conflict(
-        agent_deprecate(&app, admin, &id, &deprecate("early"))
+        agent_deprecate(app, admin, &id, &deprecate("early"))
             .await
             .unwrap_err(),
     );
     conflict(
-        agent_resume(&app, admin, &id, &act("stands under nothing"))
+        agent_resume(app, admin, &id, &act("stands under nothing"))
             .await
             .unwrap_err(),
     );
     stage.approve(agent.id).await;
 
-    agent_suspend(&app, admin, &id, &act("odd")).await.unwrap();
-    agent_suspend(&app, admin, &id, &act("odd again"))
+    agent_suspend(app, admin, &id, &act("odd")).await.unwrap();
+    agent_suspend(app, admin, &id, &act("odd again"))
         .await
         .unwrap();
     assert_eq!(stage.holds(agent.id).await, ["operator"]);
@@ -442,14 +438,14 @@ async fn acts_have_their_place(url: &str) {
             reason: "try".into(),
             hold: Some(hold),
         };
-        conflict(agent_resume(&app, admin, &id, &wrong).await.unwrap_err());
+        conflict(agent_resume(app, admin, &id, &wrong).await.unwrap_err());
     }
-    agent_resume(&app, admin, &id, &act("fine")).await.unwrap();
-    agent_deprecate(&app, admin, &id, &deprecate("old"))
+    agent_resume(app, admin, &id, &act("fine")).await.unwrap();
+    agent_deprecate(app, admin, &id, &deprecate("old"))
         .await
         .unwrap();
     conflict(
-        agent_deprecate(&app, admin, &id, &deprecate("old again"))
+        agent_deprecate(app, admin, &id, &deprecate("old again"))
             .await
             .unwrap_err(),
     );
@@ -459,16 +455,16 @@ async fn acts_have_their_place(url: &str) {
     stage
         .look(DOMAIN, Answer::Card(card("Acted", "Asks something")))
         .await;
-    agent_retire(&app, admin, &id, &act("over")).await.unwrap();
+    agent_retire(app, admin, &id, &act("over")).await.unwrap();
     assert_eq!(
         stage.reviews(agent.id).await.last().unwrap().1,
         a2a_registry_domain::review::ReviewState::Withdrawn
     );
     stage.index_equals_database().await;
     for refused in [
-        agent_suspend(&app, admin, &id, &act("late")).await,
-        agent_deprecate(&app, admin, &id, &deprecate("late")).await,
-        agent_retire(&app, admin, &id, &act("late")).await,
+        agent_suspend(app, admin, &id, &act("late")).await,
+        agent_deprecate(app, admin, &id, &deprecate("late")).await,
+        agent_retire(app, admin, &id, &act("late")).await,
     ] {
         assert!(refused.is_err());
     }

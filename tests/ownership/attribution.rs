@@ -132,7 +132,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         (&stranger, "/untold.json"),
         (&owner, "/own.json"),
     ] {
-        register(&app, caller, &at(path)).await.unwrap();
+        register(app, caller, &at(path)).await.unwrap();
     }
     house.stage.advance(Duration::minutes(2));
     house

@@ -114,9 +114,7 @@ impl Scene<'_> {
         self.house
             .place(view.challenges[0].name.as_ref().unwrap(), &value);
         let app = &self.house.stage.app;
-        let found = domain_verify(&app, &self.caller(who), domain)
-            .await
-            .unwrap();
+        let found = domain_verify(app, &self.caller(who), domain).await.unwrap();
         assert_eq!(
             found.domain.state, "verified",
             "{domain}: {:#?}",
@@ -140,7 +138,7 @@ impl Scene<'_> {
                     reason: "sold".into(),
                 };
                 let app = &stage.app;
-                domain_new_generation(&app, &stage.admin, &other, &why)
+                domain_new_generation(app, &stage.admin, &other, &why)
                     .await
                     .unwrap();
             }
@@ -175,7 +173,7 @@ impl Scene<'_> {
             DeleteOther(name) => {
                 let other = name.replace("{}", &self.domain);
                 let app = &stage.app;
-                domain_delete(&app, &self.caller(Owner), &other)
+                domain_delete(app, &self.caller(Owner), &other)
                     .await
                     .unwrap();
             }
@@ -268,8 +266,8 @@ async fn go_through(house: &House, ways: &[Way], prefix: &str) {
             expires_in_days: None,
         };
         let app = &house.stage.app;
-        let made = token_create(&app, &house.stage.admin, &new).await.unwrap();
-        accounts.insert(name, authenticate(&app, &made.secret).await.unwrap());
+        let made = token_create(app, &house.stage.admin, &new).await.unwrap();
+        accounts.insert(name, authenticate(app, &made.secret).await.unwrap());
     }
     let mut wrong = Vec::new();
     for (number, (name, path, steps, expected)) in ways.iter().enumerate() {

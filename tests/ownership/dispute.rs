@@ -87,30 +87,24 @@ impl Disputed {
         let shown = self.house.shown(&self.house.stage.admin).await;
         let source = &shown.sources[0].id;
         vec![
-            source_withdraw(&app, caller, DOMAIN, source)
+            source_withdraw(app, caller, DOMAIN, source)
                 .await
                 .unwrap_err(),
-            domain_patch(&app, caller, DOMAIN, &patch)
+            domain_patch(app, caller, DOMAIN, &patch).await.unwrap_err(),
+            domain_transfer(app, caller, DOMAIN, &to).await.unwrap_err(),
+            domain_delete(app, caller, DOMAIN).await.unwrap_err(),
+            key_enrol(app, caller, DOMAIN, "k1", &json!({}))
                 .await
                 .unwrap_err(),
-            domain_transfer(&app, caller, DOMAIN, &to)
+            key_withdraw(app, caller, DOMAIN, "k1").await.unwrap_err(),
+            agent_patch(app, caller, &agent, &narrow).await.unwrap_err(),
+            agent_deprecate(app, caller, &agent, &gone)
                 .await
                 .unwrap_err(),
-            domain_delete(&app, caller, DOMAIN).await.unwrap_err(),
-            key_enrol(&app, caller, DOMAIN, "k1", &json!({}))
+            agent_undeprecate(app, caller, &agent, &act)
                 .await
                 .unwrap_err(),
-            key_withdraw(&app, caller, DOMAIN, "k1").await.unwrap_err(),
-            agent_patch(&app, caller, &agent, &narrow)
-                .await
-                .unwrap_err(),
-            agent_deprecate(&app, caller, &agent, &gone)
-                .await
-                .unwrap_err(),
-            agent_undeprecate(&app, caller, &agent, &act)
-                .await
-                .unwrap_err(),
-            agent_retire(&app, caller, &agent, &act).await.unwrap_err(),
+            agent_retire(app, caller, &agent, &act).await.unwrap_err(),
         ]
     }
 }

@@ -278,7 +278,7 @@ async fn what_is_withheld_is_its_owners(url_of_database: &str) {
         reason: "sells what it does not have".into(),
         hold: None,
     };
-    agent_suspend(&app, &house.stage.admin, &agent.to_string(), &why)
+    agent_suspend(app, &house.stage.admin, &agent.to_string(), &why)
         .await
         .unwrap();
     for caller in [&early, &late] {
@@ -345,7 +345,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         contact: Some("mailto:ops@travel.example".into()),
         opt_out: None,
     };
-    domain_patch(&app, &owner, DOMAIN, &contact).await.unwrap();
+    domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
     house
         .stage
         .look(DOMAIN, Answer::Card(card("Travel", "Books trains too")))
@@ -367,9 +367,9 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
             .iter()
             .filter(|check| !own.contains(&check.wanted));
         assert_eq!(others.count(), 0, "{state}");
-        let shown = agent_show(&app, &first, &agent.to_string()).await;
+        let shown = agent_show(app, &first, &agent.to_string()).await;
         assert!(shown.is_ok_and(|shown| shown.holds.is_empty()), "{state}");
-        let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default())
+        let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
             .await
             .unwrap();
         assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
@@ -387,10 +387,10 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    domain_new_generation(&app, &house.stage.admin, DOMAIN, &why)
+    domain_new_generation(app, &house.stage.admin, DOMAIN, &why)
         .await
         .unwrap();
-    let kept = agent_versions(&app, &first, &agent.to_string(), &Default::default())
+    let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
         .await
         .unwrap();
     assert_eq!(
@@ -429,25 +429,25 @@ async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
     let app = &house.stage.app;
     let (id, agent) = house.source_of("/first.json").await;
     for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
-        let missing = source_withdraw(&app, caller, DOMAIN, id).await.unwrap_err();
+        let missing = source_withdraw(app, caller, DOMAIN, id).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
     }
-    register(&app, &second, &at("/first.json")).await.unwrap();
+    register(app, &second, &at("/first.json")).await.unwrap();
     assert!(!house.gone(&second, agent).await);
     house.stage.settle().await;
-    source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
+    source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(
         !house.gone(&second, agent).await,
         "the other one's registration stands"
     );
     house.stage.approve(agent).await;
-    let kept = source_withdraw(&app, &second, DOMAIN, &id)
+    let kept = source_withdraw(app, &second, DOMAIN, &id)
         .await
         .unwrap_err();
     assert_eq!(kept.kind, ErrorKind::Conflict);
     assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
     let (id, agent) = house.source_of("/second.json").await;
-    source_withdraw(&app, &second, DOMAIN, &id).await.unwrap();
+    source_withdraw(app, &second, DOMAIN, &id).await.unwrap();
     let row = house
         .stage
         .agents()
@@ -468,18 +468,18 @@ async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
     let (_, of_first) = house.source_of("/first.json").await;
     let (_, of_second) = house.source_of("/second.json").await;
     house.stage.approve(of_second).await;
-    let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
+    let refused = domain_delete(app, &first, DOMAIN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
-    domain_delete(&app, &second, DOMAIN).await.unwrap();
+    domain_delete(app, &second, DOMAIN).await.unwrap();
     let lifecycle = async |id| {
         let all = house.stage.agents().await;
         all.into_iter().find(|row| row.id == id).unwrap().lifecycle
     };
     assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
     assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
-    domain_delete(&app, &first, DOMAIN).await.unwrap();
+    domain_delete(app, &first, DOMAIN).await.unwrap();
     assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
-    let missing = domain_show(&app, &house.stage.admin, DOMAIN)
+    let missing = domain_show(app, &house.stage.admin, DOMAIN)
         .await
         .unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
@@ -493,7 +493,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
     let stranger = house.account("stranger").await;
     let view = house.register(&owner, DOMAIN).await;
     let app = &house.stage.app;
-    register(&app, &stranger, &at("/nominated.json"))
+    register(app, &stranger, &at("/nominated.json"))
         .await
         .unwrap();
     house

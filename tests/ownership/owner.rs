@@ -106,21 +106,21 @@ async fn an_owner_looks_after_its_agents(url: &str) {
         labels: None,
     };
     for refused in [
-        domain_patch(&app, &stranger, DOMAIN, &contact(""))
+        domain_patch(app, &stranger, DOMAIN, &contact(""))
             .await
             .unwrap_err(),
-        agent_deprecate(&app, &stranger, &id, &moved())
+        agent_deprecate(app, &stranger, &id, &moved())
             .await
             .unwrap_err(),
-        agent_retire(&app, &stranger, &id, &act).await.unwrap_err(),
-        agent_patch(&app, &stranger, &id, &narrow(Visibility::Internal))
+        agent_retire(app, &stranger, &id, &act).await.unwrap_err(),
+        agent_patch(app, &stranger, &id, &narrow(Visibility::Internal))
             .await
             .unwrap_err(),
-        agent_suspend(&app, &owner, &id, &act).await.unwrap_err(),
+        agent_suspend(app, &owner, &id, &act).await.unwrap_err(),
     ] {
         assert_eq!(refused.kind, ErrorKind::Forbidden, "{refused:?}");
     }
-    let view = domain_patch(&app, &owner, DOMAIN, &contact("mailto:ops@acme.example"))
+    let view = domain_patch(app, &owner, DOMAIN, &contact("mailto:ops@acme.example"))
         .await
         .unwrap();
     assert_eq!(view.contact.as_deref(), Some("mailto:ops@acme.example"));
@@ -129,22 +129,22 @@ async fn an_owner_looks_after_its_agents(url: &str) {
         "ops",
         &format!("https://{}", "x".repeat(400)),
     ] {
-        let refused = domain_patch(&app, &owner, DOMAIN, &contact(bad))
+        let refused = domain_patch(app, &owner, DOMAIN, &contact(bad))
             .await
             .unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
     }
-    let agent = agent_patch(&app, &owner, &id, &narrow(Visibility::Internal))
+    let agent = agent_patch(app, &owner, &id, &narrow(Visibility::Internal))
         .await
         .unwrap();
     assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
     house.stage.settle().await;
     assert!(house.stage.found_by_anyone().await.is_empty());
-    let wider = agent_patch(&app, &owner, &id, &narrow(Visibility::Public))
+    let wider = agent_patch(app, &owner, &id, &narrow(Visibility::Public))
         .await
         .unwrap_err();
     assert_eq!(wider.kind, ErrorKind::Forbidden);
-    agent_patch(&app, &house.stage.admin, &id, &narrow(Visibility::Public))
+    agent_patch(app, &house.stage.admin, &id, &narrow(Visibility::Public))
         .await
         .unwrap();
     let labels = AgentPatch {
@@ -152,19 +152,19 @@ async fn an_owner_looks_after_its_agents(url: &str) {
         labels: Some([("tier".into(), "gold".into())].into()),
     };
     assert_eq!(
-        agent_patch(&app, &owner, &id, &labels)
+        agent_patch(app, &owner, &id, &labels)
             .await
             .unwrap_err()
             .kind,
         ErrorKind::Forbidden
     );
-    let labelled = agent_patch(&app, &house.stage.admin, &id, &labels)
+    let labelled = agent_patch(app, &house.stage.admin, &id, &labels)
         .await
         .unwrap();
     assert_eq!(labelled.hit.summary.labels["tier"], "gold");
-    agent_deprecate(&app, &owner, &id, &moved()).await.unwrap();
+    agent_deprecate(app, &owner, &id, &moved()).await.unwrap();
     house.stage.index_equals_database().await;
-    agent_retire(&app, &owner, &id, &act).await.unwrap();
+    agent_retire(app, &owner, &id, &act).await.unwrap();
     assert!(house.stage.served(id.parse().unwrap()).await.is_none());
 }
 
@@ -177,9 +177,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
         opt_out: Some(opt_out),
     };
     let app = &house.stage.app;
-    let view = domain_patch(&app, &owner, DOMAIN, &set(true))
-        .await
-        .unwrap();
+    let view = domain_patch(app, &owner, DOMAIN, &set(true)).await.unwrap();
     assert_eq!(view.state, "opted_out");
     assert_eq!(house.stage.served(agent).await, None);
     assert_eq!(
@@ -187,7 +185,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
         "opted_out",
         "no record says so, and none has to"
     );
-    let view = domain_patch(&app, &owner, DOMAIN, &set(false))
+    let view = domain_patch(app, &owner, DOMAIN, &set(false))
         .await
         .unwrap();
     assert_eq!(
@@ -207,11 +205,11 @@ async fn a_domain_is_given_away(url: &str) {
     let to = |name: &str| Transfer {
         account: name.into(),
     };
-    let refused = domain_transfer(&app, &owner, DOMAIN, &to("nobody"))
+    let refused = domain_transfer(app, &owner, DOMAIN, &to("nobody"))
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
-    domain_transfer(&app, &owner, DOMAIN, &to("heir"))
+    domain_transfer(app, &owner, DOMAIN, &to("heir"))
         .await
         .unwrap();
     assert_eq!(house.state().await, "lapsed");
@@ -226,7 +224,7 @@ async fn a_domain_is_given_away(url: &str) {
     assert_eq!(house.shown(&heir).await.owner.as_deref(), Some("heir"));
     assert!(house.stage.served(agent).await.is_some());
     assert_eq!(
-        domain_patch(&app, &owner, DOMAIN, &DomainPatch::default())
+        domain_patch(app, &owner, DOMAIN, &DomainPatch::default())
             .await
             .unwrap_err()
             .kind,
@@ -245,7 +243,7 @@ async fn an_owner_names_its_keys(url: &str) {
     let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
     let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
     let stranger = house.account("stranger").await;
-    let refused = key_enrol(&app, &stranger, DOMAIN, "k1", &jwks["keys"][0])
+    let refused = key_enrol(app, &stranger, DOMAIN, "k1", &jwks["keys"][0])
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Forbidden);
@@ -254,12 +252,12 @@ async fn an_owner_names_its_keys(url: &str) {
         serde_json::json!("k"),
         serde_json::json!({"kty": "oct", "k": "AAAA"}),
     ] {
-        let refused = key_enrol(&app, &owner, DOMAIN, "k1", &bad)
+        let refused = key_enrol(app, &owner, DOMAIN, "k1", &bad)
             .await
             .unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid, "{bad}");
     }
-    let view = key_enrol(&app, &owner, DOMAIN, "k1", &jwks["keys"][0])
+    let view = key_enrol(app, &owner, DOMAIN, "k1", &jwks["keys"][0])
         .await
         .unwrap();
     assert_eq!(view.keys[0].kid, "k1");
@@ -270,7 +268,7 @@ async fn an_owner_names_its_keys(url: &str) {
     };
     let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
     let trust = async || {
-        let shown = agent_show(&app, &house.stage.admin, &agent.to_string())
+        let shown = agent_show(app, &house.stage.admin, &agent.to_string())
             .await
             .unwrap();
         let trust = shown.hit.summary.trust;
@@ -282,9 +280,9 @@ async fn an_owner_names_its_keys(url: &str) {
     }
     assert_eq!(trust().await, ("L3".into(), "valid".into()));
     house.stage.index_equals_database().await;
-    key_withdraw(&app, &owner, DOMAIN, "k1").await.unwrap();
+    key_withdraw(app, &owner, DOMAIN, "k1").await.unwrap();
     assert_eq!(
-        key_withdraw(&app, &owner, DOMAIN, "k1")
+        key_withdraw(app, &owner, DOMAIN, "k1")
             .await
             .unwrap_err()
             .kind,
@@ -318,26 +316,24 @@ async fn a_card_names_its_owner(url: &str) {
         .id
         .to_string();
     assert_eq!(
-        agent_deprecate(&app, &other, &agent, &moved())
+        agent_deprecate(app, &other, &agent, &moved())
             .await
             .unwrap_err()
             .kind,
         ErrorKind::Forbidden
     );
-    agent_deprecate(&app, &author, &agent, &moved())
+    agent_deprecate(app, &author, &agent, &moved())
         .await
         .unwrap();
     let act = Act {
         reason: "moved".into(),
         hold: None,
     };
-    agent_undeprecate(&app, &author, &agent, &act)
-        .await
-        .unwrap();
+    agent_undeprecate(app, &author, &agent, &act).await.unwrap();
     // It proves the card and nothing of the domain.
     assert_eq!(house.state().await, "unverified");
     assert_eq!(
-        domain_patch(&app, &author, DOMAIN, &DomainPatch::default())
+        domain_patch(app, &author, DOMAIN, &DomainPatch::default())
             .await
             .unwrap_err()
             .kind,
@@ -348,14 +344,14 @@ async fn a_card_names_its_owner(url: &str) {
     house.place_standing(&view);
     house.verify(&other).await.unwrap();
     assert_eq!(
-        agent_retire(&app, &author, &agent, &act)
+        agent_retire(app, &author, &agent, &act)
             .await
             .unwrap_err()
             .kind,
         ErrorKind::Forbidden
     );
     house.stage.index_equals_database().await;
-    agent_retire(&app, &other, &agent, &act).await.unwrap();
+    agent_retire(app, &other, &agent, &act).await.unwrap();
     // Accounts that there are not, and ones of other registries, are nobody.
     for (number, wrong) in [
         uri.replace("127.0.0.1", "elsewhere"),
@@ -385,12 +381,12 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
     let why = |reason: &str| a2a_registry_api::NewGeneration {
         reason: reason.into(),
     };
-    let refused = domain_new_generation(&app, &owner, DOMAIN, &why("mine"))
+    let refused = domain_new_generation(app, &owner, DOMAIN, &why("mine"))
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Forbidden);
     house.stage.advance(Duration::seconds(1));
-    let view = domain_new_generation(&app, &house.stage.admin, DOMAIN, &why("sold"))
+    let view = domain_new_generation(app, &house.stage.admin, DOMAIN, &why("sold"))
         .await
         .unwrap();
     assert_eq!(

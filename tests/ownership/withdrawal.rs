@@ -87,7 +87,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
     ];
     let app = &house.stage.app;
     house.register(&stranger, DOMAIN).await;
-    let view = register(&app, &owner, &at("/own.json")).await.unwrap();
+    let view = register(app, &owner, &at("/own.json")).await.unwrap();
     house.sees_site(&["/a.json"]).await;
     house.place_standing(&view);
     house.verify(&owner).await.unwrap();
@@ -101,7 +101,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
         assert!(before.contains(&fed), "{before:?}");
     }
     for kind in ["ard", "ai_catalog", "well_known"] {
-        source_withdraw(&app, &stranger, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &stranger, DOMAIN, &house.id_of(kind).await)
             .await
             .unwrap();
     }
@@ -127,13 +127,13 @@ async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
     ];
     let app = &house.stage.app;
     let view = house.register(&owner, DOMAIN).await;
-    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    register(app, &stranger, &at("/a.json")).await.unwrap();
     house.sees_site(&["/a.json"]).await;
     house.place_standing(&view);
     house.verify(&owner).await.unwrap();
     let (id, agent) = house.source_of("/a.json").await;
     assert_eq!(house.lifecycle(agent).await, "approved");
-    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     assert_eq!(house.source_of("/a.json").await, (id, agent));
     assert_eq!(house.lifecycle(agent).await, "approved");
     house
@@ -153,15 +153,15 @@ async fn a_former_owner_ends_nothing(url_of_database: &str) {
     let to = Transfer {
         account: "heir".into(),
     };
-    domain_transfer(&app, &former, DOMAIN, &to).await.unwrap();
+    domain_transfer(app, &former, DOMAIN, &to).await.unwrap();
     let before = house.fed().await;
-    source_withdraw(&app, &former, DOMAIN, &house.id_of("ard").await)
+    source_withdraw(app, &former, DOMAIN, &house.id_of("ard").await)
         .await
         .unwrap();
     house.place_standing(&house.shown(&heir).await);
     house.verify(&heir).await.unwrap();
     for kind in ["ai_catalog", "well_known"] {
-        source_withdraw(&app, &former, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &former, DOMAIN, &house.id_of(kind).await)
             .await
             .unwrap();
     }
@@ -181,7 +181,7 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
     let (_, pending) = house.source_of("/b.json").await;
     house.stage.approve(approved).await;
     let catalog = house.id_of("ard").await;
-    let kept = source_withdraw(&app, &first, DOMAIN, &catalog)
+    let kept = source_withdraw(app, &first, DOMAIN, &catalog)
         .await
         .unwrap_err();
     assert_eq!(kept.kind, ErrorKind::Conflict);
@@ -190,10 +190,10 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
         reason: "over".into(),
         hold: None,
     };
-    agent_retire(&app, admin, &approved.to_string(), &over)
+    agent_retire(app, admin, &approved.to_string(), &over)
         .await
         .unwrap();
-    source_withdraw(&app, &first, DOMAIN, &catalog)
+    source_withdraw(app, &first, DOMAIN, &catalog)
         .await
         .unwrap();
     assert_eq!(house.lifecycle(pending).await, "retired");
@@ -213,16 +213,16 @@ async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
     let [first, second] = [house.account("first").await, house.account("second").await];
     let app = &house.stage.app;
     house.register(&first, DOMAIN).await;
-    register(&app, &second, &at("/b.json")).await.unwrap();
+    register(app, &second, &at("/b.json")).await.unwrap();
     house.sees_site(&["/a.json", "/b.json"]).await;
     let (_, of_first) = house.source_of("/a.json").await;
     let (_, of_second) = house.source_of("/b.json").await;
     house.stage.approve(of_second).await;
-    let refused = domain_delete(&app, &first, DOMAIN).await.unwrap_err();
+    let refused = domain_delete(app, &first, DOMAIN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     assert_eq!(house.lifecycle(of_second).await, "approved");
     for kind in ["ard", "ai_catalog", "well_known"] {
-        source_withdraw(&app, &first, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &first, DOMAIN, &house.id_of(kind).await)
             .await
             .unwrap();
     }
@@ -239,10 +239,10 @@ async fn what_was_taken_back_can_be_named(url_of_database: &str) {
         house.account("owner").await,
     ];
     let app = &house.stage.app;
-    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    register(app, &stranger, &at("/a.json")).await.unwrap();
     house.sees_site(&[]).await;
     let (id, before) = house.source_of("/a.json").await;
-    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     assert_eq!(house.lifecycle(before).await, "retired");
     house.register(&owner, DOMAIN).await;
     house.sees_site(&["/a.json"]).await;
@@ -261,10 +261,10 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
     ];
     let app = &house.stage.app;
     house.register(&owner, DOMAIN).await;
-    register(&app, &stranger, &at("/a.json")).await.unwrap();
+    register(app, &stranger, &at("/a.json")).await.unwrap();
     house.sees_site(&["/a.json"]).await;
     let (id, before) = house.source_of("/a.json").await;
-    source_withdraw(&app, &stranger, DOMAIN, &id).await.unwrap();
+    source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     for _ in 0..2 {
         house
             .stage
@@ -286,10 +286,10 @@ async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
     let [first, second] = house.of_two().await;
     let (app, stage) = (&house.stage.app, &house.stage);
     let (id, agent) = house.source_of("/first.json").await;
-    register(&app, &second, &at("/first.json")).await.unwrap();
-    source_withdraw(&app, &first, DOMAIN, &id).await.unwrap();
+    register(app, &second, &at("/first.json")).await.unwrap();
+    source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
-    let versions = agent_versions(&app, &second, &agent.to_string(), &Default::default())
+    let versions = agent_versions(app, &second, &agent.to_string(), &Default::default())
         .await
         .unwrap();
     assert_eq!(

@@ -170,7 +170,7 @@ fn say_what_to_try(
     for (agent, id) in agents.agents.iter().zip(found) {
         console.line(&format!("  {:<18} {:<32} {id}", agent.name, agent.speaks))?;
     }
-    let options = registry_options(url, &token);
+    let options = registry_options(url, token);
     let program = invocation::program();
     console.line("")?;
     console.line(&format!("admin token: {token}"))?;

@@ -95,7 +95,7 @@ async fn a_card_is_found_once_it_is_approved() {
     let pending = Some(ReviewState::Open);
     let page = a2a_registry_server::paging::PageRequest::default();
     settled(&app, async |app| {
-        review_list(&app, &admin, pending, &page)
+        review_list(app, &admin, pending, &page)
             .await
             .unwrap()
             .reviews

@@ -234,7 +234,7 @@ async fn the_sections_own_roots_are_trusted() {
             allow_http: false,
             ..opening(OPEN)
         },
-        extra_ca: vec![authority.pem().into()],
+        extra_ca: vec![authority.pem()],
         ..config(&server)
     };
     let strict = EndpointOptions {

@@ -20,7 +20,7 @@ pub struct RequestIds {
 
 impl RequestIds {
     /// Ids with a prefix of their own, so that two processes give different ones.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             prefix: RandomState::new().hash_one(std::process::id()),
             next: AtomicU64::new(1),

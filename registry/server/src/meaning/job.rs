@@ -154,13 +154,13 @@ async fn take_over(
         work.abort();
         // Only when it has ended can it no longer say that searches go by its model.
         let _ = work.await;
-        embedding_serve(&context, &embedding);
+        embedding_serve(context, &embedding);
     }
     embed(context, &mut embedding, Embedding::is_complete).await;
     tracing::info!(model = embedding.name(), "searches go by meaning");
     let kept = [embedding.model().to_owned()];
     loop {
-        match models_forget_but(&context, &kept).await {
+        match models_forget_but(context, &kept).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => failed(error).await,

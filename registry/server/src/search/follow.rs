@@ -69,7 +69,7 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
         let now = context.now();
         if now.0.saturating_sub(examined.0).abs() >= EXAMINED {
             examined = now;
-            index_examined(&context).await;
+            index_examined(context).await;
         }
         let pause = if calm { POLL } else { PAUSE };
         tokio::select! {
