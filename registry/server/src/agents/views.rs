@@ -12,7 +12,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use crate::agents::documents::{AgentRecord, records, summary};
+use crate::agents::documents::summary;
+use crate::agents::records::{AgentRecord, records};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;

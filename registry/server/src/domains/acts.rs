@@ -6,7 +6,7 @@ use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, proof};
-use a2a_registry_store::{accounts, agents, coverage, domains, ownership};
+use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -83,39 +83,8 @@ pub async fn domain_vouch(
     let row = domain_visible(context, caller, domain).await?;
     let now = context.now();
     let (write, mut row, followers) = write_with_followers(context, &row).await?;
-    let named = match &vouch.account {
-        None => None,
-        Some(name) => Some(
-            accounts::account_by_name(&write, name)
-                .await?
-                .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?
-                .id,
-        ),
-    };
-    let standing = domains::proofs_of(&write, &[row.id]).await?;
-    let known = standing
-        .into_iter()
-        .find(|proof| proof.method == Method::Operator);
-    let is_news = known
-        .as_ref()
-        .is_none_or(|known| known.vouched_account != named);
-    match known {
-        Some(_) if !is_news => {}
-        Some(known) => {
-            write
-                .proof_update(&proof::Model {
-                    vouched_account: named,
-                    reason: Some(vouch.reason.clone()),
-                    ..known
-                })
-                .await?;
-        }
-        None => {
-            let word = operators_word(row.id, admin, vouch, named, now);
-            write.proof_insert(word).await?;
-        }
-    }
-    if is_news {
+    let named = account_named(&write, vouch).await?;
+    if keep_word(&write, row.id, admin, vouch, named, now).await? {
         let mut ledger = Ledger::new(now, context.entropy.as_ref());
         let data = json!({"reason": vouch.reason, "account": vouch.account});
         ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
@@ -136,6 +105,50 @@ pub async fn domain_vouch(
         after_act(context, &touched).await;
     }
     domain_view(context, caller, row.id).await
+}
+
+/// The account that an admin vouches for, where one is named.
+async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, AppError> {
+    let Some(name) = &vouch.account else {
+        return Ok(None);
+    };
+    let account = accounts::account_by_name(write, name).await?;
+    let account = account
+        .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
+    Ok(Some(account.id))
+}
+
+/// Keeps an admin's word for a domain as the one proof of its kind, and says whether it is news: the same for the same
+/// account is not written again.
+async fn keep_word(
+    write: &Write,
+    domain: i64,
+    admin: &Account,
+    vouch: &Vouch,
+    named: Option<Uuid>,
+    now: Timestamp,
+) -> Result<bool, AppError> {
+    let standing = domains::proofs_of(write, &[domain]).await?;
+    let known = standing
+        .into_iter()
+        .find(|proof| proof.method == Method::Operator);
+    match known {
+        Some(known) if known.vouched_account == named => return Ok(false),
+        Some(known) => {
+            write
+                .proof_update(&proof::Model {
+                    vouched_account: named,
+                    reason: Some(vouch.reason.clone()),
+                    ..known
+                })
+                .await?;
+        }
+        None => {
+            let word = operators_word(domain, admin, vouch, named, now);
+            write.proof_insert(word).await?;
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the next visit due at the earliest moment that politeness allows. While one waits, the

@@ -9,6 +9,8 @@ pub mod part;
 pub mod register;
 pub mod register_page;
 pub mod routes;
+pub mod rows;
+pub mod shown;
 pub mod standing;
 pub mod verify;
 pub mod view;

@@ -3,32 +3,21 @@
 use std::collections::HashMap;
 
 use a2a_crawler::AttemptOutcome;
-use a2a_registry_api::{
-    AttemptView, DomainView, EnrolledKey, KnownBy, KnownValidators, Proof, ProofCheck, SourceDay,
-    SourceView,
-};
+use a2a_registry_api::{AttemptView, DomainView, KnownValidators, Proof, SourceDay, SourceView};
 use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_store::entity::{
-    self, agent, attempt, domain, proof, proof_check, source, source_day,
-};
-use a2a_registry_store::{accounts, agents, crawl, domains, ownership};
+use a2a_registry_store::entity::{self, attempt, domain, proof, source, source_day};
+use a2a_registry_store::{crawl, domains};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::acts::listed_of;
-use crate::domains::part::{Agents, Part, Told};
-use crate::domains::standing::not_listed;
+use crate::domains::rows::DomainRows;
+use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
-use crate::ownership::challenges::challenge_views;
-use crate::ownership::{is_nobodys, is_party, owner_marks, why_no_challenge};
-use crate::sight::looks_after;
+use crate::ownership::{is_nobodys, is_party};
 use crate::sources::source_name;
 
 /// What a caller may see of a domain (docs/model.md#visibility).
@@ -85,133 +74,12 @@ pub(crate) async fn domain_views(
             .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
             .is_ok()
     });
-    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-    let sources = domains::sources_of(&context.store, &ids).await?;
-    let source_ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
-    let standings = Standings::load(&context.store, &rows, &sources).await?;
-    let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
-    for row in domains::attempts_of(&context.store, &source_ids).await? {
-        attempts.entry(row.source_id).or_default().push(row);
-    }
-    let proofs = domains::proofs_of(&context.store, &ids).await?;
-    let challenges = ownership::challenges_of(&context.store, &ids).await?;
-    let checks = ownership::checks_of(&context.store, &ids).await?;
-    let keys = ownership::enrolled_of(&context.store, &ids).await?;
-    let marks = ownership::owner_marks_of(&context.store, &ids).await?;
-    let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
-    let owners = accounts::accounts_by_ids(&context.store, &owners).await?;
-    let all = agents::agents_of(&context.store, &ids).await?;
-    let listed = listed_of(context, all.clone(), &caller.labels()).await?;
-    let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
-    let known = Agents {
-        holds: agents::holds_of(&context.store, &agent_ids).await?,
-        listed,
-        all,
-    };
+    let mut known = DomainRows::load(context, caller, &rows).await?;
+    let mut attempts = std::mem::take(&mut known.attempts);
     let mut views = Vec::with_capacity(rows.len());
-    for row in rows {
-        let sight = sight(caller, &row, &proofs, &marks);
-        let of_domain = |domain: i64| domain == row.id;
-        let mut part = Part::of(caller, &row, &proofs, &sources, &standings, &known);
-        if part.sees_all {
-            let own = known.all.iter();
-            let own = own.filter(|agent| agent.domain_id == row.id);
-            part.agents.extend(own.map(|agent| agent.id));
-        }
-        let shown: Vec<&agent::Model> = known
-            .all
-            .iter()
-            .filter(|agent| part.agents.contains(&agent.id))
-            .collect();
-        let told = part.told(caller, &row, &proofs);
-        views.push(DomainView {
-            state: match told {
-                Told::Everything => row.state.text().to_owned(),
-                Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
-            },
-            generation: match told {
-                Told::Everything => row.generation,
-                Told::Nothing { .. } => 1,
-            },
-            proofs: proofs
-                .iter()
-                .filter(|proof| of_domain(proof.domain_id) && told == Told::Everything)
-                .map(|proof| proof_view(proof, sight))
-                .collect(),
-            owner: owners
-                .iter()
-                .find(|account| row.owner_id == Some(account.id))
-                .filter(|_| sight != Sight::Outside)
-                .map(|account| account.name.clone()),
-            contact: row.contact.clone().filter(|_| sight != Sight::Outside),
-            known_by: marks
-                .iter()
-                .find(|marks| marks.domain_id == row.id && sight != Sight::Outside)
-                .map(known_by),
-            keys: keys
-                .iter()
-                .filter(|key| key.domain_id == row.id && sight != Sight::Outside)
-                .map(|key| EnrolledKey {
-                    kid: key.kid.clone(),
-                    thumbprint: key.thumbprint.clone(),
-                    at: Timestamp(key.created_at),
-                })
-                .collect(),
-            challenges: challenges
-                .iter()
-                .filter(|challenge| challenge.domain_id == row.id)
-                .filter(|challenge| caller.is(Some(challenge.account_id)))
-                .flat_map(|challenge| challenge_views(context, &row.name, challenge))
-                .collect(),
-            checks: checks
-                .iter()
-                .filter(|check| check.domain_id == row.id)
-                // Whoever registered a domain first has no part in what others try.
-                .filter(|check| part.sees_all || caller.is(check.account_id))
-                .map(check_view)
-                .collect(),
-            next_check: row
-                .check_due_at
-                .filter(|_| told == Told::Everything)
-                .map(Timestamp),
-            no_challenge: caller.account.as_ref().and_then(|_| why_no_challenge(&row)),
-            sources: sources
-                .iter()
-                .filter(|source| of_domain(source.domain_id))
-                .filter_map(|source| {
-                    let attempts = attempts.remove(&source.id);
-                    let coverage = standings.of_source(source, sources.iter()).coverage();
-                    let view = part.source_view(source, attempts, sight, coverage)?;
-                    let id = source_name(context, source);
-                    Some(SourceView { id, ..view })
-                })
-                .collect(),
-            agents: shown.iter().map(|agent| agent.id).collect(),
-            complete: part.sees_all,
-            not_listed: if sight == Sight::Outside && part.own.is_empty() {
-                Vec::new()
-            } else {
-                let sources = sources.iter().filter(|source| part.sees(source));
-                let waiting: Vec<_> = shown.iter().copied().cloned().collect();
-                // Why one is withheld is for its owner and the curators.
-                let nobodys = is_nobodys(&row, &marks);
-                let told =
-                    |agent: &agent::Model| part.sees_all || looks_after(caller, agent, nobodys);
-                let told: Vec<Uuid> = waiting
-                    .iter()
-                    .filter(|one| told(one))
-                    .map(|one| one.id)
-                    .collect();
-                let mut holds = known.holds.clone();
-                holds.retain(|hold| told.contains(&hold.agent_id));
-                not_listed(context, &row, sources, &waiting, &holds).await?
-            },
-            created_at: Timestamp(match told {
-                Told::Everything => row.created_at,
-                Told::Nothing { since } => since.unwrap_or(context.now().0),
-            }),
-            domain: row.name,
-        });
+    for row in &rows {
+        let shown = ShownDomain::of(context, caller, row, &known);
+        views.push(shown.view(&mut attempts).await?);
     }
     Ok(views)
 }
@@ -241,23 +109,6 @@ pub(crate) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model
     party || caller.is(row.owner_id)
 }
 
-fn check_view(row: &proof_check::Model) -> ProofCheck {
-    ProofCheck {
-        at: Timestamp(row.at),
-        method: row.method.text().to_owned(),
-        place: row.place.clone(),
-        outcome: row.outcome.text().to_owned(),
-        detail: row.detail.clone(),
-        wanted: row.wanted.clone(),
-        found: row
-            .found
-            .as_deref()
-            .and_then(|found| serde_json::from_str(found).ok())
-            .unwrap_or_default(),
-        aliased: row.aliased,
-    }
-}
-
 pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
         method: row.method.text().to_owned(),
@@ -265,16 +116,6 @@ pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
         reason: row.reason.clone().filter(|_| sight != Sight::Outside),
-    }
-}
-
-fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
-    let marks = owner_marks(row);
-    KnownBy {
-        name_servers: marks.name_servers.into_iter().collect(),
-        tls_key: marks.tls_key,
-        card_keys: marks.card_keys.into_iter().collect(),
-        at: Timestamp(row.seen_at),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trust and liveness in words: a ladder with its evidence, never one tick.
 
-use a2a_registry_api::{Liveness, Trust};
+use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 
 use crate::pages::text;
@@ -85,6 +85,14 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
             Some(_) => "good",
         },
     }
+}
+
+/// The badges of an agent: its level and liveness, and where they are worth one, its lifecycle and visibility.
+pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
+    let mut badges = vec![trust_badge(&agent.trust), liveness_badge(&agent.liveness)];
+    badges.extend(lifecycle_badge(agent.lifecycle));
+    badges.extend(visibility_badge(agent.visibility));
+    badges
 }
 
 /// What is known about the card's signatures.

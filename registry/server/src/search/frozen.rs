@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use a2a_registry_search::{OrderState, SearchAnswer, SearchRequest};
+use a2a_registry_search::{Index, IndexError, OrderState, SearchAnswer, SearchRequest};
 use bytes::Bytes;
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -111,56 +112,86 @@ pub(crate) async fn frozen_page(
     order: &Arc<Frozen>,
     offset: usize,
 ) -> Result<Bytes, AppError> {
-    let key = query
-        .page_token
-        .as_ref()
-        .and_then(|token| {
-            context
-                .signer
-                .position::<Position>(canonical, caller, token)
-                .ok()
-        })
-        .and_then(|position| position.frozen)
-        .map_or(0, |(key, _)| key);
-    let counted = !request.facets.is_empty();
+    let key = key_named(context, caller, query, canonical);
     let mode = order.mode;
     if mode == Mode::Lexical {
         request.meaning = None;
     }
     let held = Arc::clone(order);
-    let (mut answer, places, end) = run(context, move |index| {
-        let places = held.places()?;
-        let end = (offset + request.limit).min(places.len());
-        let page = places.get(offset..end).unwrap_or_default();
-        let hits = index.fetch(page, offset, &request)?;
-        let mut answer = SearchAnswer {
-            hits,
-            ..SearchAnswer::default()
-        };
-        if counted {
-            let counting = SearchRequest {
-                limit: 0,
-                ..request.clone()
-            };
-            answer.facets = index.search(&counting)?.facets;
-        }
-        Ok((answer, Arc::clone(&places), end))
+    let page = run(context, move |index| {
+        FrozenHits::read(index, &held, offset, &request)
     })
     .await?;
-    answer.total = order.total;
-    let more = order.total > end as u64;
+    let answer = SearchAnswer {
+        total: order.total,
+        ..page.answer
+    };
+    let more = order.total > page.end as u64;
     // The whole page may have been hidden since; the order still says where the next one begins.
     let position = match answer.hits.last() {
-        Some(last) => Some(Position::of(&last.position, Some((key, end)), mode)),
-        None => places.get(end.wrapping_sub(1)).map(|place| Position {
-            frozen: Some((key, end)),
+        Some(last) => Some(Position::of(&last.position, Some((key, page.end)), mode)),
+        None => page.last_place.map(|id| Position {
+            frozen: Some((key, page.end)),
             last: Last::Score(0.0),
             mode,
-            id: place.id,
+            id,
         }),
     };
     let next = position
         .filter(|_| more)
         .and_then(|position| context.signer.token(canonical, caller, &position));
     Ok(list(&answer, query.order(), mode, next))
+}
+
+/// The key of the order that a query's page token names; 0 where it names none.
+fn key_named(context: &Context, caller: &Caller, query: &SearchQuery, canonical: &str) -> u64 {
+    let token = query.page_token.as_ref();
+    let position = token.and_then(|token| {
+        let position = context
+            .signer
+            .position::<Position>(canonical, caller, token);
+        position.ok()
+    });
+    let frozen = position.and_then(|position| position.frozen);
+    frozen.map_or(0, |(key, _)| key)
+}
+
+/// The hits at some places of a frozen order.
+struct FrozenHits {
+    /// Those that are still to be seen, with the counts that were asked for.
+    answer: SearchAnswer,
+    /// The offset in the order behind the last of these places.
+    end: usize,
+    /// The agent at the last of these places, whether or not it is still to be seen.
+    last_place: Option<Uuid>,
+}
+
+impl FrozenHits {
+    /// As many places from this offset on as the request asks for.
+    fn read(
+        index: &Index,
+        order: &Frozen,
+        offset: usize,
+        request: &SearchRequest,
+    ) -> Result<Self, IndexError> {
+        let places = order.places()?;
+        let end = (offset + request.limit).min(places.len());
+        let page = places.get(offset..end).unwrap_or_default();
+        let mut answer = SearchAnswer {
+            hits: index.fetch(page, offset, request)?,
+            ..SearchAnswer::default()
+        };
+        if !request.facets.is_empty() {
+            let counting = SearchRequest {
+                limit: 0,
+                ..request.clone()
+            };
+            answer.facets = index.search(&counting)?.facets;
+        }
+        Ok(Self {
+            answer,
+            end,
+            last_place: places.get(end.wrapping_sub(1)).map(|place| place.id),
+        })
+    }
 }

@@ -1,6 +1,6 @@
 //! What the card says, made fit for a page.
 
-use a2a_card::{AgentCard, Skill};
+use a2a_card::{AgentCard, Capabilities, Extension, Interface, Provider, Skill};
 
 use crate::pages::text;
 use crate::pages::text::{ADDRESS, BLOCK, LINE, web_address};
@@ -70,25 +70,7 @@ pub(crate) struct SkillView {
 impl CardView {
     /// The view of a card and of what it asks of callers, in sentences.
     pub fn new(card: &AgentCard, security: &[String]) -> Self {
-        let capabilities = [
-            (card.capabilities.streaming, "Streams its answers"),
-            (
-                card.capabilities.push_notifications,
-                "Pushes updates of tasks",
-            ),
-            (
-                card.capabilities.extended_agent_card,
-                "Has a fuller card for callers it knows",
-            ),
-        ];
-        let provider = card.provider.as_ref().and_then(|provider| {
-            let url = provider.url.as_deref().unwrap_or_default();
-            let label = provider
-                .organization
-                .as_deref()
-                .filter(|name| !name.trim().is_empty());
-            link(label.unwrap_or(url), url)
-        });
+        let extensions = &card.capabilities.extensions;
         Self {
             name: text::line(&card.name, LINE),
             version: card
@@ -99,7 +81,7 @@ impl CardView {
                 .description
                 .as_deref()
                 .map(|text| text::block(text, BLOCK)),
-            provider,
+            provider: card.provider.as_ref().and_then(provider_link),
             documentation: card
                 .documentation_url
                 .as_deref()
@@ -109,39 +91,16 @@ impl CardView {
                 .interfaces
                 .iter()
                 .take(INTERFACES)
-                .map(|interface| InterfaceView {
-                    url: text::line(&interface.url, ADDRESS / 4),
-                    binding: text::line(&interface.binding, LINE),
-                    version: interface
-                        .protocol_version
-                        .as_deref()
-                        .map(|v| text::line(v, 20)),
-                    tenant: interface
-                        .tenant
-                        .as_deref()
-                        .map(|tenant| text::line(tenant, LINE)),
-                })
+                .map(InterfaceView::new)
                 .collect(),
             more_interfaces: card.interfaces.len().saturating_sub(INTERFACES),
-            capabilities: capabilities
-                .iter()
-                .filter(|(has, _)| *has)
-                .map(|(_, what)| *what)
-                .collect(),
-            extensions: card
-                .capabilities
-                .extensions
+            capabilities: capabilities(&card.capabilities),
+            extensions: extensions
                 .iter()
                 .take(LIST)
-                .filter_map(|extension| {
-                    Some(ExtensionView {
-                        uri: link(&extension.uri, &extension.uri)?,
-                        description: extension.description.as_deref().map(|d| text::line(d, 300)),
-                        required: extension.required,
-                    })
-                })
+                .filter_map(ExtensionView::new)
                 .collect(),
-            more_extensions: card.capabilities.extensions.len().saturating_sub(LIST),
+            more_extensions: extensions.len().saturating_sub(LIST),
             security: lines(security, LIST, 500),
             input_modes: lines(&card.input_modes, LIST, 80),
             output_modes: lines(&card.output_modes, LIST, 80),
@@ -154,6 +113,62 @@ impl CardView {
             more_skills: card.skills.len().saturating_sub(SKILLS),
             signatures: card.signatures.len(),
         }
+    }
+}
+
+/// The organization behind an agent, linked to its site.
+fn provider_link(provider: &Provider) -> Option<LinkView> {
+    let url = provider.url.as_deref().unwrap_or_default();
+    let organization = provider.organization.as_deref();
+    let label = organization.filter(|name| !name.trim().is_empty());
+    link(label.unwrap_or(url), url)
+}
+
+/// What an agent can do, in sentences.
+fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
+    let known = [
+        (capabilities.streaming, "Streams its answers"),
+        (capabilities.push_notifications, "Pushes updates of tasks"),
+        (
+            capabilities.extended_agent_card,
+            "Has a fuller card for callers it knows",
+        ),
+    ];
+    known
+        .iter()
+        .filter(|(has, _)| *has)
+        .map(|(_, what)| *what)
+        .collect()
+}
+
+impl InterfaceView {
+    fn new(interface: &Interface) -> Self {
+        Self {
+            url: text::line(&interface.url, ADDRESS / 4),
+            binding: text::line(&interface.binding, LINE),
+            version: interface
+                .protocol_version
+                .as_deref()
+                .map(|version| text::line(version, 20)),
+            tenant: interface
+                .tenant
+                .as_deref()
+                .map(|tenant| text::line(tenant, LINE)),
+        }
+    }
+}
+
+impl ExtensionView {
+    /// The view of an extension, where it has a name.
+    fn new(extension: &Extension) -> Option<Self> {
+        Some(Self {
+            uri: link(&extension.uri, &extension.uri)?,
+            description: extension
+                .description
+                .as_deref()
+                .map(|text| text::line(text, 300)),
+            required: extension.required,
+        })
     }
 }
 

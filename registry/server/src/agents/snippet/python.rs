@@ -5,6 +5,17 @@ use std::fmt::Write as _;
 use super::{Credential, Dialect, Generation, Place, Plan, Snippet};
 use crate::pages::quote::python;
 
+/// What a program takes from one generation of the SDK.
+struct SdkUse {
+    /// The versions to install.
+    versions: &'static str,
+    /// What it imports of the standard library besides `asyncio` and `os`.
+    standard_import: &'static str,
+    imports: &'static str,
+    /// Sends the message to the agent and prints its response.
+    exchange: String,
+}
+
 /// The snippet. The registry gives the card; what the agent asks for goes to the agent alone, which is why
 /// there are two HTTP clients.
 pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
@@ -16,65 +27,79 @@ pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
     } else {
         "import os\n"
     };
-    let head =
-        |sdk: &str, uuid: &str| format!("import asyncio\n{os}{uuid}\nimport httpx\n{sdk}\n\n");
-    let begin = format!(
-        "async def main():\n    async with httpx.AsyncClient() as registry, {agent_client} as http:\n        \
-         card = await A2ACardResolver(registry, base_url={resolver}).get_agent_card()\n"
-    );
-    let (version, code) = match plan.generation() {
-        Generation::V1 => {
-            let bindings = match plan.route.dialect {
-                Dialect::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
-                _ => "",
-            };
-            let imports = "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
-                 from a2a.helpers import get_stream_response_text, new_text_message\n\
-                 from a2a.types import Role, SendMessageRequest\n";
-            let talk = format!(
-                "        client = ClientFactory(ClientConfig(httpx_client=http{bindings})).create(card)\n        \
-                 message = new_text_message({text}, role=Role.ROLE_USER)\n        \
-                 async for event in client.send_message(SendMessageRequest(message=message)):\n            \
-                 print(get_stream_response_text(event))\n"
-            );
-            (">=1.3,<2", format!("{}{begin}{talk}", head(imports, "")))
-        }
-        Generation::V03 => {
-            let imports = "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
-                 from a2a.client.helpers import create_text_message_object\n";
-            let talk = format!(
-                "        client = ClientFactory(ClientConfig(httpx_client=http)).create(card)\n        \
-                 message = create_text_message_object(content={text})\n        \
-                 async for event in client.send_message(message):\n            \
-                 print(event)\n"
-            );
-            (
-                ">=0.3.26,<0.4",
-                format!("{}{begin}{talk}", head(imports, "")),
-            )
-        }
-        Generation::V02 => {
-            let imports = "from a2a.client import A2ACardResolver, A2AClient\n\
-                 from a2a.types import Message, MessageSendParams, Part, Role, SendMessageRequest, TextPart\n";
-            let talk = format!(
-                "        message = Message(\n            role=Role.user,\n            \
-                 parts=[Part(root=TextPart(text={text}))],\n            \
-                 message_id=str(uuid.uuid4()),\n        )\n        \
-                 request = SendMessageRequest(\n            id=str(uuid.uuid4()), params=MessageSendParams(message=message)\n        )\n        \
-                 answer = await A2AClient(http, agent_card=card).send_message(request)\n        \
-                 print(answer.model_dump_json(indent=2, exclude_none=True))\n"
-            );
-            (
-                "==0.2.16",
-                format!("{}{begin}{talk}", head(imports, "import uuid\n")),
-            )
-        }
+    let SdkUse {
+        versions,
+        standard_import,
+        imports,
+        exchange,
+    } = match plan.generation() {
+        Generation::V1 => v1(plan.route.dialect, &text),
+        Generation::V03 => v03(&text),
+        Generation::V02 => v02(&text),
     };
+    let code = format!(
+        "import asyncio\n{os}{standard_import}\nimport httpx\n{imports}\n\n\
+         async def main():\n    async with httpx.AsyncClient() as registry, {agent_client} as http:\n        \
+         card = await A2ACardResolver(registry, base_url={resolver}).get_agent_card()\n\
+         {exchange}\n\nasyncio.run(main())\n"
+    );
     Snippet {
         id: "python",
         title: "Python",
-        install: format!("pip install 'a2a-sdk{version}' httpx"),
-        code: format!("{code}\n\nasyncio.run(main())\n"),
+        install: format!("pip install 'a2a-sdk{versions}' httpx"),
+        code,
+    }
+}
+
+fn v1(dialect: Dialect, text: &str) -> SdkUse {
+    let bindings = match dialect {
+        Dialect::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
+        _ => "",
+    };
+    SdkUse {
+        versions: ">=1.3,<2",
+        standard_import: "",
+        imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
+             from a2a.helpers import get_stream_response_text, new_text_message\n\
+             from a2a.types import Role, SendMessageRequest\n",
+        exchange: format!(
+            "        client = ClientFactory(ClientConfig(httpx_client=http{bindings})).create(card)\n        \
+             message = new_text_message({text}, role=Role.ROLE_USER)\n        \
+             async for event in client.send_message(SendMessageRequest(message=message)):\n            \
+             print(get_stream_response_text(event))\n"
+        ),
+    }
+}
+
+fn v03(text: &str) -> SdkUse {
+    SdkUse {
+        versions: ">=0.3.26,<0.4",
+        standard_import: "",
+        imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
+             from a2a.client.helpers import create_text_message_object\n",
+        exchange: format!(
+            "        client = ClientFactory(ClientConfig(httpx_client=http)).create(card)\n        \
+             message = create_text_message_object(content={text})\n        \
+             async for event in client.send_message(message):\n            \
+             print(event)\n"
+        ),
+    }
+}
+
+fn v02(text: &str) -> SdkUse {
+    SdkUse {
+        versions: "==0.2.16",
+        standard_import: "import uuid\n",
+        imports: "from a2a.client import A2ACardResolver, A2AClient\n\
+             from a2a.types import Message, MessageSendParams, Part, Role, SendMessageRequest, TextPart\n",
+        exchange: format!(
+            "        message = Message(\n            role=Role.user,\n            \
+             parts=[Part(root=TextPart(text={text}))],\n            \
+             message_id=str(uuid.uuid4()),\n        )\n        \
+             request = SendMessageRequest(\n            id=str(uuid.uuid4()), params=MessageSendParams(message=message)\n        )\n        \
+             answer = await A2AClient(http, agent_card=card).send_message(request)\n        \
+             print(answer.model_dump_json(indent=2, exclude_none=True))\n"
+        ),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One agent in the list.
 
-use a2a_registry_api::{Fragment, HighlightView, Hit};
+use a2a_registry_api::{Fragment, HighlightView, Hit, Interface};
 
 use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
@@ -67,24 +67,6 @@ impl HitView {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
         let description = summary.description.as_deref().unwrap_or_default();
-        let mut bindings: Vec<String> = Vec::new();
-        for interface in summary.interfaces.iter().take(INTERFACES) {
-            let version = interface.protocol_version.as_deref().unwrap_or("undated");
-            let label = format!(
-                "{} {}",
-                text::line(&interface.binding, 40),
-                text::line(version, 12)
-            );
-            if !bindings.contains(&label) && bindings.len() < BINDINGS {
-                bindings.push(label);
-            }
-        }
-        let mut badges = vec![
-            trust::trust_badge(&summary.trust),
-            trust::liveness_badge(&summary.liveness),
-        ];
-        badges.extend(trust::lifecycle_badge(summary.lifecycle));
-        badges.extend(trust::visibility_badge(summary.visibility));
         Self {
             link: format!("/agents/{}/", summary.id),
             name: pieces(find(highlights, "name", None), &summary.name, LINE),
@@ -106,19 +88,11 @@ impl HitView {
                 .tags
                 .iter()
                 .take(TAGS)
-                .map(|tag| TagView {
-                    label: text::line(tag, 40),
-                    link: if query.tag.contains(tag) {
-                        only("tag", tag)
-                    } else {
-                        toggled(query, |query| &mut query.tag, tag)
-                    },
-                    chosen: query.tag.contains(tag),
-                })
+                .map(|tag| TagView::new(tag, query))
                 .collect(),
             more_tags: summary.tags.len().saturating_sub(TAGS),
-            bindings,
-            badges,
+            bindings: bindings(&summary.interfaces),
+            badges: trust::badges(summary),
             deprecation: summary
                 .deprecation
                 .as_ref()
@@ -126,6 +100,39 @@ impl HitView {
             score: ScoreView::new(hit),
         }
     }
+}
+
+impl TagView {
+    /// A tag chosen in the query links to the search for it alone, any other to this search narrowed by it.
+    fn new(tag: &str, query: &SearchQuery) -> Self {
+        let chosen = query.tag.iter().any(|one| one == tag);
+        Self {
+            label: text::line(tag, 40),
+            link: if chosen {
+                only("tag", tag)
+            } else {
+                toggled(query, |query| &mut query.tag, tag)
+            },
+            chosen,
+        }
+    }
+}
+
+/// The bindings of these interfaces with their protocol versions, each once.
+fn bindings(interfaces: &[Interface]) -> Vec<String> {
+    let mut bindings: Vec<String> = Vec::new();
+    for interface in interfaces.iter().take(INTERFACES) {
+        let version = interface.protocol_version.as_deref().unwrap_or("undated");
+        let label = format!(
+            "{} {}",
+            text::line(&interface.binding, 40),
+            text::line(version, 12)
+        );
+        if !bindings.contains(&label) && bindings.len() < BINDINGS {
+            bindings.push(label);
+        }
+    }
+    bindings
 }
 
 /// The skills to show: those that matched come first.

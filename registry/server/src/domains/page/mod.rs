@@ -1,12 +1,14 @@
 //! The page of one domain: what is asked of it, what came of it, and how to prove it.
 
-use a2a_registry_api::{AttemptView as Attempt, DomainView, KnownValidators};
-use a2a_registry_domain::coverage::Coverage;
+mod parts;
+
+use a2a_registry_api::DomainView;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
+use parts::{AgentView, ChallengeView, CheckView, KnownByView, ProofView, SourceView};
 
 use crate::agents::views::agent_show;
 use crate::caller::Caller;
@@ -26,8 +28,6 @@ const RELOADS: u32 = 20;
 pub(crate) const NEW: &str = SourceState::New.as_str();
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
-/// Requests of one source on the page, the newest ones.
-const ATTEMPTS: usize = 10;
 
 /// The page.
 #[derive(Template)]
@@ -73,65 +73,6 @@ struct NothingPage {
     domain: String,
     waiting: bool,
     command: String,
-}
-
-struct ProofView {
-    method: String,
-    since: Moment,
-    missing: Option<Moment>,
-    reason: Option<String>,
-}
-
-/// What another owner would be told by.
-struct KnownByView {
-    name_servers: Vec<String>,
-    tls_key: Option<String>,
-    card_keys: Vec<String>,
-    at: Moment,
-}
-
-struct ChallengeView {
-    method: String,
-    place: String,
-    content: String,
-    expires: Option<Moment>,
-}
-
-struct CheckView {
-    at: Moment,
-    outcome: String,
-    place: String,
-    detail: String,
-}
-
-struct SourceView {
-    url: String,
-    kind: &'static str,
-    /// Whether no proof of the domain covers it.
-    nominated: bool,
-    state: String,
-    tone: &'static str,
-    asked: bool,
-    /// The newest first.
-    attempts: Vec<AttemptView>,
-    uptime: Option<String>,
-    validators: Option<&'static str>,
-    next_due: Option<Moment>,
-}
-
-struct AttemptView {
-    at: Moment,
-    outcome: String,
-    status: Option<u16>,
-    /// How long it took, and what kept content had to do with it.
-    aside: String,
-    detail: String,
-}
-
-struct AgentView {
-    link: String,
-    name: String,
-    description: String,
 }
 
 /// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
@@ -260,145 +201,28 @@ impl DomainPage {
             registered: Moment::new(view.created_at, now),
             generation: view.generation,
             next_check: Moment::maybe(view.next_check, now),
-            proofs: view
-                .proofs
-                .iter()
-                .take(LIST)
-                .map(|proof| ProofView {
-                    method: text::line(&proof.method, LINE),
-                    since: Moment::new(proof.at, now),
-                    missing: Moment::maybe(proof.missing_since, now),
-                    reason: proof
-                        .reason
-                        .as_deref()
-                        .map(|reason| text::line(reason, BLOCK)),
-                })
-                .collect(),
-            known_by: view.known_by.as_ref().map(|known| {
-                let lines = |words: &[String]| {
-                    let shown = words.iter().take(LIST);
-                    shown.map(|word| text::line(word, ADDRESS)).collect()
-                };
-                KnownByView {
-                    name_servers: lines(&known.name_servers),
-                    tls_key: known.tls_key.as_deref().map(|key| text::line(key, LINE)),
-                    card_keys: lines(&known.card_keys),
-                    at: Moment::new(known.at, now),
-                }
-            }),
+            proofs: first(&view.proofs, |proof| ProofView::new(proof, now)),
+            known_by: view
+                .known_by
+                .as_ref()
+                .map(|known| KnownByView::new(known, now)),
             no_challenge: view
                 .no_challenge
                 .as_deref()
                 .map(|reason| text::line(reason, ADDRESS)),
-            challenges: view
-                .challenges
-                .iter()
-                .take(LIST)
-                .map(|challenge| {
-                    let place = challenge.name.as_ref().or(challenge.url.as_ref());
-                    let content = challenge.value.as_ref().or(challenge.body.as_ref());
-                    ChallengeView {
-                        method: text::line(&challenge.method, LINE),
-                        place: text::line(place.map_or("", |place| place), ADDRESS),
-                        content: text::line(content.map_or("", |content| content), BLOCK),
-                        expires: Moment::maybe(challenge.expires, now),
-                    }
-                })
-                .collect(),
-            not_listed: view
-                .not_listed
-                .iter()
-                .take(LIST)
-                .map(|reason| text::line(reason, BLOCK))
-                .collect(),
-            checks: view
-                .checks
-                .iter()
-                .take(LIST)
-                .map(|check| CheckView {
-                    at: Moment::new(check.at, now),
-                    outcome: text::line(&check.outcome, LINE),
-                    place: text::line(&check.place, ADDRESS),
-                    detail: text::line(&check.told(), BLOCK),
-                })
-                .collect(),
-            sources: view
-                .sources
-                .iter()
-                .take(LIST)
-                .map(|source| SourceView {
-                    url: text::line(&source.url, ADDRESS / 4),
-                    kind: match source.kind.as_str() {
-                        "well_known" => "well-known path",
-                        "url" => "card URL",
-                        "entry" => "card that a catalog names",
-                        "ard" => "agent catalog (ARD)",
-                        "ai_catalog" => "agent catalog (AI Catalog)",
-                        _ => "other",
-                    },
-                    nominated: source.coverage == Coverage::Nomination,
-                    asked: source.state != NEW,
-                    state: text::line(&source.state, LINE),
-                    tone: match source.state.as_str() {
-                        "fresh" => "good",
-                        "stale" => "warn",
-                        "gone" => "bad",
-                        _ => "plain",
-                    },
-                    attempts: source
-                        .last_attempt
-                        .iter()
-                        .chain(&source.attempts)
-                        .take(ATTEMPTS)
-                        .map(|attempt| AttemptView::new(attempt, now))
-                        .collect(),
-                    uptime: source.uptime(),
-                    validators: source.validators.and_then(validators),
-                    next_due: Moment::maybe(source.next_due, now),
-                })
-                .collect(),
+            challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
+            not_listed: first(&view.not_listed, |reason| text::line(reason, BLOCK)),
+            checks: first(&view.checks, |check| CheckView::new(check, now)),
+            sources: first(&view.sources, |source| SourceView::new(source, now)),
             more_agents: view.agents.len().saturating_sub(LIST),
-            agents: view
-                .agents
-                .iter()
-                .take(LIST)
-                .map(|id| {
-                    let id = id.to_string();
-                    let known = names.iter().find(|(other, ..)| *other == id);
-                    AgentView {
-                        link: format!("/agents/{id}/"),
-                        name: text::line(known.map_or(&id, |(_, name, _)| name), LINE),
-                        description: text::line(known.map_or("", |(_, _, text)| text), 200),
-                    }
-                })
-                .collect(),
+            agents: first(&view.agents, |id| AgentView::new(&id.to_string(), &names)),
         }
     }
 }
 
-/// By what the next request can be conditional.
-const fn validators(known: KnownValidators) -> Option<&'static str> {
-    match (known.etag, known.last_modified) {
-        (true, true) => Some("ETag and Last-Modified"),
-        (true, false) => Some("ETag"),
-        (false, true) => Some("Last-Modified"),
-        (false, false) => None,
-    }
-}
-
-impl AttemptView {
-    fn new(attempt: &Attempt, now: Timestamp) -> Self {
-        Self {
-            at: Moment::new(attempt.at, now),
-            outcome: text::line(&attempt.outcome.replace('_', " "), LINE),
-            status: attempt.status,
-            aside: match &attempt.cache {
-                Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
-                None => format!("{} ms", attempt.elapsed_ms),
-            },
-            detail: text::line(&attempt.detail, 500),
-        }
-    }
+/// The first of a list, as many as the page holds, made fit for it.
+fn first<T, V>(list: &[T], view: impl FnMut(&T) -> V) -> Vec<V> {
+    list.iter().take(LIST).map(view).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,216 @@
+//! The parts of a domain's page, each made fit for it.
+
+use a2a_registry_api::{
+    AttemptView as Attempt, Challenge, KnownBy, KnownValidators, Proof, ProofCheck,
+    SourceView as Source,
+};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::timestamp::Timestamp;
+
+use crate::domains::page::{LIST, NEW};
+use crate::pages::moment::Moment;
+use crate::pages::text;
+use crate::pages::text::{ADDRESS, BLOCK, LINE};
+
+/// Requests of one source on the page, the newest ones.
+const ATTEMPTS: usize = 10;
+
+/// A proof of the domain that holds.
+pub(crate) struct ProofView {
+    pub method: String,
+    pub since: Moment,
+    pub missing: Option<Moment>,
+    pub reason: Option<String>,
+}
+
+/// The fingerprint that detects a change of owner.
+pub(crate) struct KnownByView {
+    pub name_servers: Vec<String>,
+    pub tls_key: Option<String>,
+    pub card_keys: Vec<String>,
+    pub at: Moment,
+}
+
+/// A record that would prove the domain, and where to place it.
+pub(crate) struct ChallengeView {
+    pub method: String,
+    pub place: String,
+    pub content: String,
+    pub expires: Option<Moment>,
+}
+
+/// An attempt to find a proof, and its result.
+pub(crate) struct CheckView {
+    pub at: Moment,
+    pub outcome: String,
+    pub place: String,
+    pub detail: String,
+}
+
+/// A source of the domain with its newest requests.
+pub(crate) struct SourceView {
+    pub url: String,
+    pub kind: &'static str,
+    /// Whether no proof of the domain covers it.
+    pub nominated: bool,
+    pub state: String,
+    pub tone: &'static str,
+    pub asked: bool,
+    /// The newest first.
+    pub attempts: Vec<AttemptView>,
+    pub uptime: Option<String>,
+    pub validators: Option<&'static str>,
+    pub next_due: Option<Moment>,
+}
+
+/// One request of a source.
+pub(crate) struct AttemptView {
+    pub at: Moment,
+    pub outcome: String,
+    pub status: Option<u16>,
+    /// How long it took, and what kept content had to do with it.
+    pub aside: String,
+    pub detail: String,
+}
+
+/// An agent of the domain.
+pub(crate) struct AgentView {
+    pub link: String,
+    pub name: String,
+    pub description: String,
+}
+
+impl ProofView {
+    pub fn new(proof: &Proof, now: Timestamp) -> Self {
+        Self {
+            method: text::line(&proof.method, LINE),
+            since: Moment::new(proof.at, now),
+            missing: Moment::maybe(proof.missing_since, now),
+            reason: proof
+                .reason
+                .as_deref()
+                .map(|reason| text::line(reason, BLOCK)),
+        }
+    }
+}
+
+impl KnownByView {
+    pub fn new(known: &KnownBy, now: Timestamp) -> Self {
+        let lines = |words: &[String]| {
+            let shown = words.iter().take(LIST);
+            shown.map(|word| text::line(word, ADDRESS)).collect()
+        };
+        Self {
+            name_servers: lines(&known.name_servers),
+            tls_key: known.tls_key.as_deref().map(|key| text::line(key, LINE)),
+            card_keys: lines(&known.card_keys),
+            at: Moment::new(known.at, now),
+        }
+    }
+}
+
+impl ChallengeView {
+    pub fn new(challenge: &Challenge, now: Timestamp) -> Self {
+        let place = challenge.name.as_ref().or(challenge.url.as_ref());
+        let content = challenge.value.as_ref().or(challenge.body.as_ref());
+        Self {
+            method: text::line(&challenge.method, LINE),
+            place: text::line(place.map_or("", |place| place), ADDRESS),
+            content: text::line(content.map_or("", |content| content), BLOCK),
+            expires: Moment::maybe(challenge.expires, now),
+        }
+    }
+}
+
+impl CheckView {
+    pub fn new(check: &ProofCheck, now: Timestamp) -> Self {
+        Self {
+            at: Moment::new(check.at, now),
+            outcome: text::line(&check.outcome, LINE),
+            place: text::line(&check.place, ADDRESS),
+            detail: text::line(&check.told(), BLOCK),
+        }
+    }
+}
+
+impl SourceView {
+    pub fn new(source: &Source, now: Timestamp) -> Self {
+        Self {
+            url: text::line(&source.url, ADDRESS / 4),
+            kind: kind_name(&source.kind),
+            nominated: source.coverage == Coverage::Nomination,
+            asked: source.state != NEW,
+            state: text::line(&source.state, LINE),
+            tone: state_tone(&source.state),
+            attempts: source
+                .last_attempt
+                .iter()
+                .chain(&source.attempts)
+                .take(ATTEMPTS)
+                .map(|attempt| AttemptView::new(attempt, now))
+                .collect(),
+            uptime: source.uptime(),
+            validators: source.validators.and_then(validators),
+            next_due: Moment::maybe(source.next_due, now),
+        }
+    }
+}
+
+/// A kind of source in words.
+fn kind_name(kind: &str) -> &'static str {
+    match kind {
+        "well_known" => "well-known path",
+        "url" => "card URL",
+        "entry" => "card that a catalog names",
+        "ard" => "agent catalog (ARD)",
+        "ai_catalog" => "agent catalog (AI Catalog)",
+        _ => "other",
+    }
+}
+
+/// How the badge of a source in that state looks.
+fn state_tone(state: &str) -> &'static str {
+    match state {
+        "fresh" => "good",
+        "stale" => "warn",
+        "gone" => "bad",
+        _ => "plain",
+    }
+}
+
+/// By what the next request can be conditional.
+const fn validators(known: KnownValidators) -> Option<&'static str> {
+    match (known.etag, known.last_modified) {
+        (true, true) => Some("ETag and Last-Modified"),
+        (true, false) => Some("ETag"),
+        (false, true) => Some("Last-Modified"),
+        (false, false) => None,
+    }
+}
+
+impl AttemptView {
+    fn new(attempt: &Attempt, now: Timestamp) -> Self {
+        Self {
+            at: Moment::new(attempt.at, now),
+            outcome: text::line(&attempt.outcome.replace('_', " "), LINE),
+            status: attempt.status,
+            aside: match &attempt.cache {
+                Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
+                None => format!("{} ms", attempt.elapsed_ms),
+            },
+            detail: text::line(&attempt.detail, 500),
+        }
+    }
+}
+
+impl AgentView {
+    /// The view of the agent with that id, by its name where it is among these.
+    pub fn new(id: &str, names: &[(String, String, String)]) -> Self {
+        let known = names.iter().find(|(other, ..)| other == id);
+        Self {
+            link: format!("/agents/{id}/"),
+            name: text::line(known.map_or(id, |(_, name, _)| name), LINE),
+            description: text::line(known.map_or("", |(_, _, text)| text), 200),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What is loaded of some domains to show them to a caller.
+
+use std::collections::HashMap;
+
+use a2a_registry_store::entity::{
+    account, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check, source,
+};
+use a2a_registry_store::{accounts, agents, domains, ownership};
+use uuid::Uuid;
+
+use crate::admission::coverage::Standings;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::acts::listed_of;
+use crate::domains::part::Agents;
+use crate::error::AppError;
+
+/// The rows beside those of some domains themselves, all domains' in one list.
+pub(crate) struct DomainRows {
+    pub(crate) sources: Vec<source::Model>,
+    pub(crate) standings: Standings,
+    /// By the source, the newest first.
+    pub(crate) attempts: HashMap<i64, Vec<attempt::Model>>,
+    pub(crate) proofs: Vec<proof::Model>,
+    pub(crate) challenges: Vec<challenge::Model>,
+    pub(crate) checks: Vec<proof_check::Model>,
+    pub(crate) keys: Vec<enrolled_key::Model>,
+    pub(crate) marks: Vec<owner_marks::Model>,
+    pub(crate) owners: Vec<account::Model>,
+    pub(crate) agents: Agents,
+}
+
+impl DomainRows {
+    /// Loads what belongs to these domains.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(crate) async fn load(
+        context: &Context,
+        caller: &Caller,
+        rows: &[domain::Model],
+    ) -> Result<Self, AppError> {
+        let store = &context.store;
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let sources = domains::sources_of(store, &ids).await?;
+        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        Ok(Self {
+            standings: Standings::load(store, rows, &sources).await?,
+            attempts: attempts_by_source(context, &sources).await?,
+            sources,
+            proofs: domains::proofs_of(store, &ids).await?,
+            challenges: ownership::challenges_of(store, &ids).await?,
+            checks: ownership::checks_of(store, &ids).await?,
+            keys: ownership::enrolled_of(store, &ids).await?,
+            marks: ownership::owner_marks_of(store, &ids).await?,
+            owners: accounts::accounts_by_ids(store, &owners).await?,
+            agents: agents_for(context, caller, &ids).await?,
+        })
+    }
+}
+
+async fn attempts_by_source(
+    context: &Context,
+    sources: &[source::Model],
+) -> Result<HashMap<i64, Vec<attempt::Model>>, AppError> {
+    let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
+    let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
+    for row in domains::attempts_of(&context.store, &ids).await? {
+        attempts.entry(row.source_id).or_default().push(row);
+    }
+    Ok(attempts)
+}
+
+/// The agents of these domains, and which of them are listed for the caller.
+async fn agents_for(context: &Context, caller: &Caller, ids: &[i64]) -> Result<Agents, AppError> {
+    let all = agents::agents_of(&context.store, ids).await?;
+    let listed = listed_of(context, all.clone(), &caller.labels()).await?;
+    let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
+    Ok(Agents {
+        holds: agents::holds_of(&context.store, &agent_ids).await?,
+        listed,
+        all,
+    })
+}

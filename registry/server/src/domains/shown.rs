@@ -1,0 +1,245 @@
+//! One domain as a caller sees it.
+
+use std::collections::HashMap;
+
+use a2a_registry_api::{
+    Challenge, DomainView, EnrolledKey, KnownBy, Proof, ProofCheck, SourceView,
+};
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{self, agent, attempt, domain, proof_check};
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::part::{Part, Told};
+use crate::domains::rows::DomainRows;
+use crate::domains::standing::not_listed;
+use crate::domains::view::{Sight, proof_view, sight};
+use crate::error::AppError;
+use crate::ownership::challenges::challenge_views;
+use crate::ownership::{is_nobodys, owner_marks, why_no_challenge};
+use crate::sight::looks_after;
+use crate::sources::source_name;
+
+/// A domain, with how much of it and of its sources and agents the caller sees.
+pub(crate) struct ShownDomain<'a> {
+    context: &'a Context,
+    caller: &'a Caller,
+    row: &'a domain::Model,
+    known: &'a DomainRows,
+    sight: Sight,
+    part: Part,
+    told: Told,
+}
+
+impl<'a> ShownDomain<'a> {
+    /// What of a domain a caller sees, where this is known of it and maybe of others.
+    pub(crate) fn of(
+        context: &'a Context,
+        caller: &'a Caller,
+        row: &'a domain::Model,
+        known: &'a DomainRows,
+    ) -> Self {
+        let DomainRows {
+            sources,
+            standings,
+            proofs,
+            agents,
+            ..
+        } = known;
+        let mut part = Part::of(caller, row, proofs, sources, standings, agents);
+        if part.sees_all {
+            let own = agents.all.iter();
+            let own = own.filter(|agent| agent.domain_id == row.id);
+            part.agents.extend(own.map(|agent| agent.id));
+        }
+        Self {
+            context,
+            caller,
+            row,
+            known,
+            sight: sight(caller, row, proofs, &known.marks),
+            told: part.told(caller, row, proofs),
+            part,
+        }
+    }
+
+    /// The view of the domain. The attempts of its sources are taken from among these.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(crate) async fn view(
+        &self,
+        attempts: &mut HashMap<i64, Vec<attempt::Model>>,
+    ) -> Result<DomainView, AppError> {
+        let row = self.row;
+        let is_told = self.told == Told::Everything;
+        Ok(DomainView {
+            domain: row.name.clone(),
+            state: self.state(),
+            generation: if is_told { row.generation } else { 1 },
+            proofs: self.proofs(),
+            owner: self.owner(),
+            contact: row.contact.clone().filter(|_| self.is_inside()),
+            known_by: self.known_by(),
+            keys: self.keys(),
+            challenges: self.challenges(),
+            checks: self.checks(),
+            next_check: row.check_due_at.filter(|_| is_told).map(Timestamp),
+            no_challenge: self.no_challenge(),
+            sources: self.sources(attempts),
+            agents: self.agents().map(|agent| agent.id).collect(),
+            complete: self.part.sees_all,
+            not_listed: self.not_listed().await?,
+            created_at: self.created_at(),
+        })
+    }
+
+    /// Whether the caller sees more of the domain itself than everybody.
+    fn is_inside(&self) -> bool {
+        self.sight != Sight::Outside
+    }
+
+    fn state(&self) -> String {
+        match self.told {
+            Told::Everything => self.row.state.text().to_owned(),
+            Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
+        }
+    }
+
+    fn created_at(&self) -> Timestamp {
+        Timestamp(match self.told {
+            Told::Everything => self.row.created_at,
+            Told::Nothing { since } => since.unwrap_or(self.context.now().0),
+        })
+    }
+
+    fn proofs(&self) -> Vec<Proof> {
+        let proofs = self.known.proofs.iter();
+        proofs
+            .filter(|proof| proof.domain_id == self.row.id && self.told == Told::Everything)
+            .map(|proof| proof_view(proof, self.sight))
+            .collect()
+    }
+
+    fn owner(&self) -> Option<String> {
+        let mut owners = self.known.owners.iter();
+        let owner = owners.find(|account| self.row.owner_id == Some(account.id));
+        owner
+            .filter(|_| self.is_inside())
+            .map(|account| account.name.clone())
+    }
+
+    fn known_by(&self) -> Option<KnownBy> {
+        let mut marks = self.known.marks.iter();
+        marks
+            .find(|marks| marks.domain_id == self.row.id && self.is_inside())
+            .map(known_by)
+    }
+
+    fn keys(&self) -> Vec<EnrolledKey> {
+        let keys = self.known.keys.iter();
+        keys.filter(|key| key.domain_id == self.row.id && self.is_inside())
+            .map(|key| EnrolledKey {
+                kid: key.kid.clone(),
+                thumbprint: key.thumbprint.clone(),
+                at: Timestamp(key.created_at),
+            })
+            .collect()
+    }
+
+    /// The caller's own challenges.
+    fn challenges(&self) -> Vec<Challenge> {
+        let challenges = self.known.challenges.iter();
+        challenges
+            .filter(|challenge| challenge.domain_id == self.row.id)
+            .filter(|challenge| self.caller.is(Some(challenge.account_id)))
+            .flat_map(|challenge| challenge_views(self.context, &self.row.name, challenge))
+            .collect()
+    }
+
+    fn checks(&self) -> Vec<ProofCheck> {
+        let checks = self.known.checks.iter();
+        checks
+            .filter(|check| check.domain_id == self.row.id)
+            // Whoever registered a domain first has no part in what others try.
+            .filter(|check| self.part.sees_all || self.caller.is(check.account_id))
+            .map(check_view)
+            .collect()
+    }
+
+    /// Why the domain cannot be proved, where that is so, for whoever is signed in.
+    fn no_challenge(&self) -> Option<String> {
+        let account = self.caller.account.as_ref();
+        account.and_then(|_| why_no_challenge(self.row))
+    }
+
+    fn sources(&self, attempts: &mut HashMap<i64, Vec<attempt::Model>>) -> Vec<SourceView> {
+        let all = &self.known.sources;
+        all.iter()
+            .filter(|source| source.domain_id == self.row.id)
+            .filter_map(|source| {
+                let attempts = attempts.remove(&source.id);
+                let standing = self.known.standings.of_source(source, all.iter());
+                let coverage = standing.coverage();
+                let view = self
+                    .part
+                    .source_view(source, attempts, self.sight, coverage)?;
+                let id = source_name(self.context, source);
+                Some(SourceView { id, ..view })
+            })
+            .collect()
+    }
+
+    /// The agents that the caller sees.
+    fn agents(&self) -> impl Iterator<Item = &'a agent::Model> {
+        let all = self.known.agents.all.iter();
+        all.filter(|agent| self.part.agents.contains(&agent.id))
+    }
+
+    /// Why sources and agents that the caller sees are not listed.
+    async fn not_listed(&self) -> Result<Vec<String>, AppError> {
+        if !self.is_inside() && self.part.own.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (known, part) = (self.known, &self.part);
+        let sources = known.sources.iter().filter(|source| part.sees(source));
+        let waiting: Vec<agent::Model> = self.agents().cloned().collect();
+        // Why one is withheld is for its owner and the curators.
+        let nobodys = is_nobodys(self.row, &known.marks);
+        let told =
+            |agent: &&agent::Model| part.sees_all || looks_after(self.caller, agent, nobodys);
+        let told: Vec<Uuid> = waiting.iter().filter(told).map(|one| one.id).collect();
+        let mut holds = known.agents.holds.clone();
+        holds.retain(|hold| told.contains(&hold.agent_id));
+        not_listed(self.context, self.row, sources, &waiting, &holds).await
+    }
+}
+
+fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
+    let marks = owner_marks(row);
+    KnownBy {
+        name_servers: marks.name_servers.into_iter().collect(),
+        tls_key: marks.tls_key,
+        card_keys: marks.card_keys.into_iter().collect(),
+        at: Timestamp(row.seen_at),
+    }
+}
+
+fn check_view(row: &proof_check::Model) -> ProofCheck {
+    ProofCheck {
+        at: Timestamp(row.at),
+        method: row.method.text().to_owned(),
+        place: row.place.clone(),
+        outcome: row.outcome.text().to_owned(),
+        detail: row.detail.clone(),
+        wanted: row.wanted.clone(),
+        found: row
+            .found
+            .as_deref()
+            .and_then(|found| serde_json::from_str(found).ok())
+            .unwrap_or_default(),
+        aliased: row.aliased,
+    }
+}
