@@ -1,6 +1,7 @@
 //! Domains: registering, what is shown of one, the acts on it, and taking back.
 
 pub mod acts;
+pub mod adding;
 pub mod generation;
 pub mod keys;
 pub mod owner;
@@ -10,6 +11,7 @@ pub mod register;
 pub mod register_page;
 pub mod routes;
 pub mod standing;
+pub mod target;
 pub mod verify;
 pub mod view;
 pub mod withdrawal;
