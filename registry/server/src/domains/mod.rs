@@ -9,6 +9,7 @@ pub mod page;
 pub mod part;
 pub mod register;
 pub mod register_page;
+pub mod registered;
 pub mod routes;
 pub mod standing;
 pub mod target;
