@@ -30,7 +30,7 @@ type TooLong = (&'static str, &'static str, usize);
 
 /// Functions that are to become shorter. A row goes when its function is short enough, and its number only falls; no
 /// row is added.
-const TOO_LONG: [TooLong; 16] = [
+const TOO_LONG: [TooLong; 15] = [
     ("domain_view.rs", "domain_views", 141),
     ("pages/domain.rs", "new", 134),
     ("pages/agent/mod.rs", "new", 115),
@@ -42,7 +42,6 @@ const TOO_LONG: [TooLong; 16] = [
     ("ingest/catalog.rs", "ingest_catalog", 74),
     ("documents.rs", "document", 72),
     ("snippet/python.rs", "snippet", 70),
-    ("derivation.rs", "derive_again", 67),
     ("pages/search/hit.rs", "new", 63),
     ("search/frozen.rs", "frozen_page", 62),
     ("domains.rs", "domain_vouch", 61),
