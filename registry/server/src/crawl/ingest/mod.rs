@@ -8,6 +8,7 @@ pub mod card;
 pub mod catalog;
 pub mod evidence;
 pub mod group;
+pub mod relisting;
 pub mod ruling;
 pub mod slot;
 pub mod source;
