@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
 use crate::context::Context;
-use crate::crawl::ingest::card::Content;
+use crate::crawl::ingest::arrival::Content;
 use crate::crawl::ingest::group::Group;
 use crate::sources::places::places;
 use crate::sources::slot_of;
