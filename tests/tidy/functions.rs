@@ -25,26 +25,6 @@ const TABLES: [Table; 2] = [
     ),
 ];
 
-/// A file's name, a function in it, and how long it was when it was written down.
-type TooLong = (&'static str, &'static str, usize);
-
-/// Functions that are to become shorter. A row goes when its function is short enough, and its number only falls; no
-/// row is added.
-const TOO_LONG: [TooLong; 12] = [
-    ("ingest/card.rs", "ingest_card", 105),
-    ("ingest/card.rs", "new_version", 92),
-    ("ingest/slot.rs", "agent_for", 86),
-    ("register.rs", "register", 84),
-    ("ingest/catalog.rs", "ingest_catalog", 74),
-    ("ownership/settle.rs", "settle", 72),
-    ("derivation.rs", "derive_again", 67),
-    ("withdrawal.rs", "take_registrations_back", 66),
-    ("start.rs", "assemble", 65),
-    ("ownership/settle.rs", "follow_proofs", 65),
-    ("attribution.rs", "name_registrants", 64),
-    ("register.rs", "add_sources", 62),
-];
-
 /// A function with a body.
 #[derive(Debug, PartialEq)]
 struct Function {
@@ -95,26 +75,16 @@ fn functions(tokens: &[Token]) -> Vec<Function> {
     found
 }
 
-/// Whether a path ends with these folders and this file name.
-fn ends_with(path: &str, end: &str) -> bool {
-    path.strip_suffix(end)
-        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-}
-
-/// What is wrong with a file, where these functions may be longer.
-fn check(source: &Source, too_long: &[TooLong]) -> Vec<String> {
+/// What is wrong with a file.
+fn check(source: &Source) -> Vec<String> {
     let mut problems = Vec::new();
     for Function { name, line, lines } in functions(&source.production_tokens()) {
         let is_table = TABLES.iter().any(|(place, table, _)| {
             lies_in(&source.path, place) && (*table == "*" || *table == name)
         });
-        let known = too_long
-            .iter()
-            .find(|(file, known, _)| *known == name && ends_with(&source.path, file));
-        let limit = known.map_or(LIMIT, |(.., lines)| *lines);
-        if lines > limit && !is_table {
+        if lines > LIMIT && !is_table {
             problems.push(format!(
-                "{}:{line}: `{name}` has {lines} lines, {limit} are allowed: give a step of it a function whose name says \
+                "{}:{line}: `{name}` has {lines} lines, {LIMIT} are allowed: give a step of it a function whose name says \
                  what the step does",
                 source.path
             ));
@@ -123,39 +93,15 @@ fn check(source: &Source, too_long: &[TooLong]) -> Vec<String> {
     problems
 }
 
-/// The rows whose function is not there, or is short enough.
-fn done(sources: &[Source], too_long: &[TooLong]) -> Vec<String> {
-    let mut long: Vec<(&str, String)> = Vec::new();
-    for source in sources {
-        let functions = functions(&source.production_tokens());
-        let functions = functions.into_iter().filter(|one| one.lines > LIMIT);
-        long.extend(functions.map(|one| (source.path.as_str(), one.name)));
-    }
-    let rows = too_long.iter().filter(|(file, name, _)| {
-        let mut long = long.iter();
-        !long.any(|(path, long)| long == name && ends_with(path, file))
-    });
-    rows.map(|(file, name, _)| {
-        format!("`{name}` of {file} is short enough: take its row out of TOO_LONG in tests/tidy/functions.rs")
-    })
-    .collect()
-}
-
 #[test]
 fn functions_are_short() {
-    let sources = sources();
-    let mut problems: Vec<_> = sources
-        .iter()
-        .flat_map(|source| check(source, &TOO_LONG))
-        .collect();
-    problems.extend(done(&sources, &TOO_LONG));
+    let problems: Vec<_> = sources().iter().flat_map(check).collect();
     assert_tidy(&problems);
 }
 
 #[test]
 fn long_functions_are_found() {
-    let too_long = [("known.rs", "long", 70)];
-    let problems = |path: &str, text: &str| check(&Source::new(path, text), &too_long).len();
+    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
     let function = |lines: usize| {
         format!(
             "fn f<T>(a: [u8; 2]) -> [T; 3]\nwhere\n T: X,\n{{\n{}}}\n",
@@ -171,14 +117,6 @@ fn long_functions_are_found() {
     assert_eq!(problems("card/src/a.rs", &method), 1);
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(61));
     assert_eq!(problems("card/src/a.rs", &tests), 0);
-    let long = |lines: usize| function(lines).replace("fn f", "fn long");
-    assert_eq!(problems("any/src/known.rs", &long(70)), 0);
-    assert_eq!(problems("any/src/other_known.rs", &long(70)), 1);
-    assert_eq!(problems("any/src/known.rs", &long(71)), 1);
-
-    let done = |lines: usize| done(&[Source::new("any/src/known.rs", &long(lines))], &too_long);
-    assert!(done(61).is_empty());
-    assert_eq!(done(60).len(), 1);
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub struct Context {
 }
 
 /// Signals between the parts of one process. Each is a hint: whoever waits looks for itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Wake {
     /// A visit may have become due.
     pub visits: Notify,

@@ -1,6 +1,6 @@
 //! Putting the registry together.
 
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tokio::sync::{Notify, watch};
 
 use crate::accounts::tokens;
 use crate::admission::rules::apply_rules;
@@ -119,21 +118,10 @@ impl Context {
         })?;
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
-        // Nothing is kept in memory yet that an earlier event could have made wrong, beside the index.
-        let noted = match index.is_missing() {
-            true => events::highest_seq(&store)
-                .await
-                .map_err(|error| StartError(format!("the database failed: {error}")))?,
-            false => index.applied_seq(),
-        };
+        let noted = noted_before(&store, &index).await?;
         let outage = Outage::kept(&store, clock.now().into())
             .await
-            .map_err(|error| StartError(format!("the database failed: {error}")))?;
-        let rules = Rules {
-            deny_domains: config.governance.deny_domains.clone(),
-            allow_domains: config.governance.allow_domains.clone(),
-            approve_all: config.governance.approve_all,
-        };
+            .map_err(|error| database_failed(&error))?;
         let context = Self {
             guard: Arc::new(Guard::new(config.crawler.guard())),
             cards: CardCache::new(config.limits.card_cache_megabytes),
@@ -145,19 +133,9 @@ impl Context {
             index_asked: tokio::sync::Mutex::default(),
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
-            wake: Wake {
-                visits: Notify::new(),
-                checks: Notify::new(),
-                foreign: Notify::new(),
-                events: watch::Sender::new(0),
-                applied: watch::Sender::new(0),
-                following: AtomicBool::new(false),
-                reindex: Notify::new(),
-                damage: Notify::new(),
-                derive: Notify::new(),
-            },
+            wake: Wake::default(),
             fetcher: OnceLock::new(),
-            rules,
+            rules: rules_of(&config),
             signer,
             store,
             index,
@@ -175,6 +153,31 @@ impl Context {
             tracing::warn!(%error, "the database did not close in order");
         }
     }
+}
+
+/// The rules that the configuration sets.
+fn rules_of(config: &Config) -> Rules {
+    let governance = &config.governance;
+    Rules {
+        deny_domains: governance.deny_domains.clone(),
+        allow_domains: governance.allow_domains.clone(),
+        approve_all: governance.approve_all,
+    }
+}
+
+/// The last event that nothing in memory has to be told of. Nothing is kept there yet that an earlier event could have
+/// made wrong, beside the index.
+async fn noted_before(store: &Store, index: &Index) -> Result<i64, StartError> {
+    if !index.is_missing() {
+        return Ok(index.applied_seq());
+    }
+    events::highest_seq(store)
+        .await
+        .map_err(|error| database_failed(&error))
+}
+
+fn database_failed(error: &StoreError) -> StartError {
+    StartError(format!("the database failed: {error}"))
 }
 
 pub(crate) fn store_options(config: &Config) -> StoreOptions {
@@ -206,7 +209,7 @@ async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, Start
     let key = store
         .setting_get_or_put(PAGE_KEY, &STANDARD.encode(fresh))
         .await
-        .map_err(|error| StartError(format!("the database failed: {error}")))?;
+        .map_err(|error| database_failed(&error))?;
     STANDARD
         .decode(key)
         .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is broken")))
@@ -220,7 +223,7 @@ async fn open_index(
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<(Index, Option<String>), StartError> {
-    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    let failed = |error: StoreError| database_failed(&error);
     let mut fresh = [0; 16];
     entropy.fill(&mut fresh);
     let identity = store

@@ -156,60 +156,98 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     agent_ids.dedup();
     let rows = agents::agents_by_ids(&context.store, &agent_ids).await?;
     let keys = keys_of(&context.store, &rows).await?;
-    // Verifying is the work of it, and nobody waits for it who wants to write.
-    let mut pairs = Vec::with_capacity(count);
-    for row in old {
-        let bytes = versions::body_by_digest(&context.store, &row.digest).await?;
-        let around = Surroundings::of_version(&context.store, &row).await?;
-        let none = Keys::default();
-        let keys = keys.get(&row.agent_id).unwrap_or(&none);
-        let again = rederive(&row, bytes.as_deref(), &around, keys);
-        pairs.push((row, again));
-        tokio::task::yield_now().await;
-    }
+    let mut pairs = rederive_all(context, old, &keys).await?;
     let write = context.store.write().await?;
     let rows = agents::agents_by_ids(&write, &agent_ids).await?;
     let now = keys_of(&write, &rows).await?;
-    let ids: Vec<Uuid> = pairs.iter().map(|(row, _)| row.id).collect();
+    let ids: Vec<Uuid> = pairs.iter().map(|pair| pair.before.id).collect();
     let kept = versions::key_sets_of(&write, &ids).await?;
     // What has changed meanwhile is derived with the next page.
-    pairs.retain(|(row, _)| {
-        keys.get(&row.agent_id) == now.get(&row.agent_id)
-            && kept.contains(&(row.id, row.key_sets.clone()))
+    pairs.retain(|Rederived { before, .. }| {
+        keys.get(&before.agent_id) == now.get(&before.agent_id)
+            && kept.contains(&(before.id, before.key_sets.clone()))
     });
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let mut changed: BTreeMap<Uuid, Vec<(version::Model, version::Model)>> = BTreeMap::new();
-    for (row, again) in pairs {
-        let by_keys = row.derivation == versions::UNDERIVED;
-        let signing = (&again.content_digest, &again.signing);
-        if !by_keys && signing != (&row.content_digest, &row.signing) {
-            // What was decided was decided on these bytes, however they are read today. Keys that are known only
-            // today are no other reading: nobody has decided on what they say.
-            write
-                .decisions_rekey(row.id, &again.content_digest, &again.signing)
-                .await?;
-        }
-        write.version_derived(again.clone()).await?;
-        let differs = again
-            != version::Model {
-                derivation: again.derivation,
-                ..row.clone()
-            };
-        if differs {
-            let data = json!({"digest": row.digest, "derivation": again.derivation});
-            ledger.agent_event(EventKind::AgentDerived, row.agent_id, SYSTEM, data);
-            let judged = changed.entry(row.agent_id).or_default();
-            judged.push((row, again));
-        }
-    }
-    for (agent, judged) in changed {
+    for (agent, changed) in keep(&write, &mut ledger, pairs).await? {
         let mut state = state_of(&write, agent).await?;
-        follow_verdicts(context, &write, &mut ledger, &mut state, &judged).await?;
+        follow_verdicts(context, &write, &mut ledger, &mut state, &changed).await?;
     }
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
     Ok(count)
+}
+
+/// A version as it was and as it is.
+struct Rederived {
+    before: version::Model,
+    after: version::Model,
+}
+
+impl Rederived {
+    /// Whether it is read as something else, or signed by something else, and not only because other keys are known.
+    /// Keys that are known only today are no other reading: nobody has decided on what they say.
+    fn reads_differently(&self) -> bool {
+        let by_keys = self.before.derivation == versions::UNDERIVED;
+        let (before, after) = (&self.before, &self.after);
+        let is_read_alike =
+            (&before.content_digest, &before.signing) == (&after.content_digest, &after.signing);
+        !by_keys && !is_read_alike
+    }
+
+    /// Whether anything of it came out differently.
+    fn differs(&self) -> bool {
+        let same = version::Model {
+            derivation: self.after.derivation,
+            ..self.before.clone()
+        };
+        self.after != same
+    }
+}
+
+/// Derives versions again before anything is locked: verifying is the work of it, and nobody waits for it who wants to
+/// write.
+async fn rederive_all(
+    context: &Context,
+    old: Vec<version::Model>,
+    keys: &HashMap<Uuid, Keys>,
+) -> Result<Vec<Rederived>, AppError> {
+    let none = Keys::default();
+    let mut pairs = Vec::with_capacity(old.len());
+    for before in old {
+        let bytes = versions::body_by_digest(&context.store, &before.digest).await?;
+        let around = Surroundings::of_version(&context.store, &before).await?;
+        let keys = keys.get(&before.agent_id).unwrap_or(&none);
+        let after = rederive(&before, bytes.as_deref(), &around, keys);
+        pairs.push(Rederived { before, after });
+        tokio::task::yield_now().await;
+    }
+    Ok(pairs)
+}
+
+/// Keeps what was derived again, and answers what of it came out differently, by the agent.
+async fn keep(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    pairs: Vec<Rederived>,
+) -> Result<BTreeMap<Uuid, Vec<Rederived>>, AppError> {
+    let mut changed: BTreeMap<Uuid, Vec<Rederived>> = BTreeMap::new();
+    for pair in pairs {
+        let (before, after) = (&pair.before, &pair.after);
+        if pair.reads_differently() {
+            // What was decided was decided on these bytes, however they are read today.
+            write
+                .decisions_rekey(before.id, &after.content_digest, &after.signing)
+                .await?;
+        }
+        write.version_derived(after.clone()).await?;
+        if pair.differs() {
+            let data = json!({"digest": before.digest, "derivation": after.derivation});
+            ledger.agent_event(EventKind::AgentDerived, before.agent_id, SYSTEM, data);
+            changed.entry(before.agent_id).or_default().push(pair);
+        }
+    }
+    Ok(changed)
 }
 
 /// Lets an agent follow what came out differently for versions of its card, each as it was and as it is: a served
@@ -220,19 +258,21 @@ async fn follow_verdicts(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-    judged: &[(version::Model, version::Model)],
+    judged: &[Rederived],
 ) -> Result<(), AppError> {
     if state.agent.retired_at.is_some() {
         return Ok(());
     }
-    let of = |id: Option<Uuid>| judged.iter().find(|(row, _)| Some(row.id) == id);
+    let of = |id: Option<Uuid>| judged.iter().find(|pair| Some(pair.before.id) == id);
     let invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
-    let broken = of(approved).filter(|(_, now)| invalid(now));
+    let broken = of(approved).filter(|pair| invalid(&pair.after));
     let unseen = match broken {
         // What a person approved knowing that its signature is invalid stays; what a rule of an older build
         // admitted does not.
-        Some((before, now)) => !invalid(before) || !approved_by_person(write, now).await?,
+        Some(Rederived { before, after }) => {
+            !invalid(before) || !approved_by_person(write, after).await?
+        }
         None => false,
     };
     if unseen {
@@ -249,12 +289,13 @@ async fn follow_verdicts(
             }
         }
     }
-    let mended = |(before, now): &(version::Model, version::Model)| {
+    let mended = |Rederived { before, after }: &Rederived| {
         let rejected = before.state == VersionState::Rejected;
-        rejected && before.signing != now.signing && !now.signature.may_be(SignatureState::Invalid)
+        let is_broken = after.signature.may_be(SignatureState::Invalid);
+        rejected && before.signing != after.signing && !is_broken
     };
-    if let Some((row, _)) = of(newest).filter(|pair| mended(pair)) {
-        ledger.set_state(row.id, VersionState::Pending);
+    if let Some(pair) = of(newest).filter(|pair| mended(pair)) {
+        ledger.set_state(pair.before.id, VersionState::Pending);
         return decide_newest(context, write, ledger, state).await;
     }
     decide_waiting(context, write, ledger, state).await

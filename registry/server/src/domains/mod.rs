@@ -1,6 +1,7 @@
 //! Domains: registering, what is shown of one, the acts on it, and taking back.
 
 pub mod acts;
+pub mod adding;
 pub mod generation;
 pub mod keys;
 pub mod owner;
@@ -8,10 +9,12 @@ pub mod page;
 pub mod part;
 pub mod register;
 pub mod register_page;
+pub mod registered;
 pub mod routes;
 pub mod rows;
 pub mod shown;
 pub mod standing;
+pub mod target;
 pub mod verify;
 pub mod view;
 pub mod withdrawal;

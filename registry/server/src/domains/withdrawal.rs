@@ -3,17 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_domain::coverage::{Standing, lies_with_the_domain};
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, domain, source, source_registrant};
-use a2a_registry_store::{Write, accounts, agents, domains};
+use a2a_registry_store::{Write, accounts, agents};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
 use crate::admission::covering::{Covering, follow_coverage};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
@@ -22,92 +18,12 @@ use crate::commit::shown::{after_write, searchable};
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
+use crate::domains::registered::{Registered, is_approved, lies_there};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::dispute::may_keep_on;
 use crate::ownership::settle::follow_redirects;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
-
-/// A domain's sources, who stands behind them, and the agents they feed.
-struct Registered {
-    sources: Vec<source::Model>,
-    standings: Standings,
-    agents: Vec<agent::Model>,
-    /// Whether the domain has been proved, and by whom that holds.
-    is_proved: bool,
-    owner: Option<Uuid>,
-}
-
-impl Registered {
-    async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
-        let agents = agents::agents_of(write, &[row.id]).await?;
-        let sources = domains::sources_of(write, &[row.id]).await?;
-        Ok(Self {
-            standings: Standings::load(write, [row], &sources).await?,
-            sources,
-            agents,
-            is_proved: row.state != DomainState::Unverified,
-            owner: row.owner_id,
-        })
-    }
-
-    /// Whether an account has registered a source.
-    fn is_own(&self, account: Uuid, source: i64) -> bool {
-        let mut all = self.standings.registrants(source).iter();
-        all.any(|one| one.account_id == Some(account))
-    }
-
-    /// Whether anybody else has.
-    fn is_others(&self, account: Uuid, source: i64) -> bool {
-        let mut all = self.standings.registrants(source).iter();
-        all.any(|one| one.account_id != Some(account))
-    }
-
-    /// Whether a source is another's, who has proved the domain: what lies where only the domain puts it, and what its
-    /// proof covers. Whoever else has registered that has only named it, and does not end it; nor while the proof lapses.
-    fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
-        let standing = || self.standings.of_source(source, self.sources.iter());
-        self.is_proved
-            && self.owner != Some(account)
-            && (lies_there(source) || standing() == Standing::Covered)
-    }
-
-    /// The sources that end when an account takes back what it has registered: those that nobody else has, and with a
-    /// catalog its entries, which are whose the catalog is.
-    fn ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
-        let mut ending: Vec<i64> = self
-            .sources
-            .iter()
-            .filter(|source| withdrawn.contains(&source.id))
-            .filter(|source| !self.is_others(account, source.id))
-            .filter(|source| !self.is_owners(account, source))
-            .map(|source| source.id)
-            .collect();
-        let entries: Vec<i64> = self
-            .sources
-            .iter()
-            .filter(|source| source.kind == SourceKind::Entry)
-            .filter(|source| source.catalog_id.is_some_and(|id| ending.contains(&id)))
-            .map(|source| source.id)
-            .collect();
-        ending.extend(entries);
-        ending
-    }
-
-    /// The agents that no source feeds once these have ended.
-    fn unfed(&self, ending: &[i64]) -> Vec<&agent::Model> {
-        let fed = |agent: Uuid, stays: bool| {
-            self.sources
-                .iter()
-                .filter(move |source| ending.contains(&source.id) != stays)
-                .any(move |source| source.agent_id == Some(agent))
-        };
-        self.agents
-            .iter()
-            .filter(|agent| fed(agent.id, false) && !fed(agent.id, true))
-            .collect()
-    }
-}
 
 /// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
 /// alone has fed, unless that was approved. What is the proved owner's stays.
@@ -226,20 +142,51 @@ async fn take_registrations_back(
     taken: Taken<'_>,
 ) -> Result<(), AppError> {
     let now = context.now();
-    let actor = taken.by.name.as_str();
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    end_registrations(&write, &mut ledger, row, registered, &taken).await?;
+    leave_to_owner(context, &write, registered, &taken).await?;
+    for agent in registered.unfed(&taken.ending) {
+        let mut state = state_of(&write, agent.id).await?;
+        let reason = "its registration was taken back";
+        ledger.retire(&mut state, &taken.by.name, reason);
+    }
+    pass_submitter_on(&write, &mut ledger, row, registered, &taken).await?;
+    if !taken.leaves_own(registered) {
+        write.challenge_end(row.id, taken.by.id).await?;
+    }
+    // Written before what follows, which finds the agents as they are then.
+    let touched = ledger.write(&write).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    follow_coverage(context, &write, &mut ledger, row).await?;
+    tell_agents(&mut ledger, registered, &taken);
+    let regarded = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    after_write(context, &regarded);
+    searchable(context, &[&touched, &regarded]).await;
+    Ok(())
+}
+
+/// Ends the registrations that are taken back, and the sources that end with them.
+async fn end_registrations(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    registered: &Registered,
+    taken: &Taken<'_>,
+) -> Result<(), AppError> {
     write
         .registrations_end(&taken.withdrawn, taken.by.id)
         .await?;
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for source in &registered.sources {
         if taken.withdrawn.contains(&source.id) {
             let ends = taken.ending.contains(&source.id);
             let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
-            ledger.event(EventKind::DomainWithdrawn, &row.name, actor, data);
+            ledger.event(EventKind::DomainWithdrawn, &row.name, &taken.by.name, data);
         }
     }
     for id in &taken.ending {
-        write.source_end(*id, now.0).await?;
+        write.source_end(*id, ledger.now().0).await?;
     }
     // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
     write.sources_detach(&taken.ending).await?;
@@ -247,21 +194,11 @@ async fn take_registrations_back(
         // A catalog that stays would not say by itself that it names that still.
         write.sources_want_full(row.id).await?;
     }
-    leave_to_owner(context, &write, registered, &taken).await?;
-    for agent in registered.unfed(&taken.ending) {
-        let mut state = state_of(&write, agent.id).await?;
-        ledger.retire(&mut state, actor, "its registration was taken back");
-    }
-    pass_submitter_on(&write, &mut ledger, row, registered, &taken).await?;
-    let still_own = registered.sources.iter().any(|source| {
-        registered.is_own(taken.by.id, source.id) && !taken.withdrawn.contains(&source.id)
-    });
-    if !still_own {
-        write.challenge_end(row.id, taken.by.id).await?;
-    }
-    let touched = ledger.write(&write).await?;
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    follow_coverage(context, &write, &mut ledger, row).await?;
+    Ok(())
+}
+
+/// Tells of the agents whose sources are registered by one less, or have ended.
+fn tell_agents(ledger: &mut Ledger<'_>, registered: &Registered, taken: &Taken<'_>) {
     for source in &registered.sources {
         let Some(agent) = source.agent_id else {
             continue;
@@ -274,14 +211,8 @@ async fn take_registrations_back(
         } else {
             continue;
         };
-        ledger.agent_event(EventKind::AgentUpdated, agent, actor, data);
+        ledger.agent_event(EventKind::AgentUpdated, agent, &taken.by.name, data);
     }
-    let regarded = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    after_write(context, &regarded);
-    searchable(context, &[&touched, &regarded]).await;
-    Ok(())
 }
 
 /// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is its
@@ -377,13 +308,11 @@ struct Taken<'a> {
     ending: Vec<i64>,
 }
 
-/// Whether an agent is approved, listed or not.
-fn is_approved(agent: &agent::Model) -> bool {
-    agent.approved_version.is_some()
-}
-
-/// Whether a source lies where only its domain puts it. Of one of a kind that only a later build knows nobody can say that
-/// it does not, so that it ends for nobody else.
-fn lies_there(source: &source::Model) -> bool {
-    source.kind.known().is_none_or(lies_with_the_domain)
+impl Taken<'_> {
+    /// Whether the account keeps another registration of a source of the domain.
+    fn leaves_own(&self, registered: &Registered) -> bool {
+        registered.sources.iter().any(|source| {
+            registered.is_own(self.by.id, source.id) && !self.withdrawn.contains(&source.id)
+        })
+    }
 }

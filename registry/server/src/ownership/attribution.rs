@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{
-    agent, domain, event, source, source_registrant, version_source, withdrawn_urn,
+    account, agent, domain, event, source, source_registrant, version_source, withdrawn_urn,
 };
 use a2a_registry_store::{Write, accounts, agents, coverage, domains, events, settings};
 use serde_json::{Value, json};
@@ -122,64 +122,91 @@ async fn name_registrants(
     row: &domain::Model,
     sources: &[source::Model],
 ) -> Result<(), AppError> {
+    let sources = without_registrants(write, sources).await?;
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let told = Registrations::load(write, row).await?;
+    let first: Vec<Uuid> = row.account_id.into_iter().collect();
+    let first = accounts::accounts_by_ids(write, &first).await?.pop();
+    for source in sources {
+        let mut registrants = told.of_source(source);
+        if registrants.is_empty() {
+            registrants.push((first.clone(), source.created_at));
+        }
+        for (account, at) in registrants {
+            write
+                .registrant_add(registrant(row, source, account, at))
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// The sources of which nobody is known to have registered them, though somebody must have.
+async fn without_registrants<'a>(
+    write: &Write,
+    sources: &'a [source::Model],
+) -> Result<Vec<&'a source::Model>, AppError> {
     let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
     let known: BTreeSet<i64> = coverage::registrants_of(write, &ids)
         .await?
         .into_iter()
         .map(|known| known.source_id)
         .collect();
+    let is_registered = |kind: SourceKind| kind != SourceKind::Entry;
     let unknown = |source: &&source::Model| {
-        !known.contains(&source.id)
-            && source
-                .kind
-                .known()
-                .is_some_and(|kind| kind != SourceKind::Entry)
+        !known.contains(&source.id) && source.kind.known().is_some_and(is_registered)
     };
-    let sources: Vec<&source::Model> = sources.iter().filter(unknown).collect();
-    if sources.is_empty() {
-        return Ok(());
-    }
-    let told = events::registrations_of(write, &row.name).await?;
-    let told: Vec<&event::Model> = told
-        .iter()
-        .filter(|event| event.at >= row.created_at)
-        .collect();
-    let mut by_name = BTreeMap::new();
-    for event in &told {
-        if !by_name.contains_key(&event.actor) {
-            let account = accounts::account_by_name(write, &event.actor).await?;
-            by_name.insert(event.actor.clone(), account);
+    Ok(sources.iter().filter(unknown).collect())
+}
+
+/// The events that tell who has registered the sources of a domain, and the accounts that they name.
+struct Registrations {
+    events: Vec<event::Model>,
+    accounts: BTreeMap<String, Option<account::Model>>,
+}
+
+impl Registrations {
+    async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
+        let mut events = events::registrations_of(write, &row.name).await?;
+        events.retain(|event| event.at >= row.created_at);
+        let mut accounts = BTreeMap::new();
+        for event in &events {
+            if !accounts.contains_key(&event.actor) {
+                let account = accounts::account_by_name(write, &event.actor).await?;
+                accounts.insert(event.actor.clone(), account);
+            }
         }
+        Ok(Self { events, accounts })
     }
-    let first: Vec<Uuid> = row.account_id.into_iter().collect();
-    let first = accounts::accounts_by_ids(write, &first).await?.pop();
-    for source in sources {
-        let tells = |event: &&&event::Model| tells_of(event, source);
-        let mut registrants: Vec<_> = told
-            .iter()
-            .filter(tells)
-            .map(|event| (by_name.get(&event.actor).cloned().flatten(), event.at))
-            .collect();
-        if registrants.is_empty() {
-            registrants.push((first.clone(), source.created_at));
-        }
-        for (account, at) in registrants {
-            write
-                .registrant_add(source_registrant::Model {
-                    id: 0,
-                    source_id: source.id,
-                    account_id: account.as_ref().map(|account| account.id),
-                    network: match account {
-                        Some(_) => None,
-                        None => row.nominated_from.clone(),
-                    },
-                    role: account.map(|account| account.role),
-                    registered_at: at,
-                })
-                .await?;
-        }
+
+    /// Who has registered a source, and when; `None` for somebody without an account.
+    fn of_source(&self, source: &source::Model) -> Vec<(Option<account::Model>, i64)> {
+        let account = |event: &event::Model| self.accounts.get(&event.actor).cloned().flatten();
+        let told = self.events.iter().filter(|event| tells_of(event, source));
+        told.map(|event| (account(event), event.at)).collect()
     }
-    Ok(())
+}
+
+/// That an account has registered a source, or somebody without one from where the domain was nominated.
+fn registrant(
+    row: &domain::Model,
+    source: &source::Model,
+    account: Option<account::Model>,
+    at: i64,
+) -> source_registrant::Model {
+    source_registrant::Model {
+        id: 0,
+        source_id: source.id,
+        account_id: account.as_ref().map(|account| account.id),
+        network: match account {
+            Some(_) => None,
+            None => row.nominated_from.clone(),
+        },
+        role: account.map(|account| account.role),
+        registered_at: at,
+    }
 }
 
 /// Whether an event says who registered a source. One of a bare domain names the first of what that has added.

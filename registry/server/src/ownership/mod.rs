@@ -3,6 +3,7 @@
 
 pub mod attribution;
 pub mod challenges;
+pub mod conclusions;
 pub mod dispute;
 pub mod first_look;
 pub mod generation;

@@ -1,18 +1,15 @@
-//! From what was found to proofs, the domain's state and owner, and its agents' holds.
-
-use std::collections::BTreeMap;
+//! From what was found of a domain's proofs to its state and owner, and its agents' holds.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::{
-    Claim, DomainState, Look, Method, OptOut, Standing, next_check, weigh,
+    Claim, DomainState, Look, Method, OptOut, Verdict, next_check, weigh,
 };
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
-use a2a_registry_store::entity::{domain, proof, proof_check};
+use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Write, agents, domains};
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::admission::covering::{Covering, cover_agent, follow_coverage};
 use crate::commit::ledger::{Ledger, SYSTEM, Touched};
@@ -22,6 +19,7 @@ use crate::commit::shown::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::ownership::conclusions::{conclude, keep_checks};
 use crate::ownership::{Found, Looked};
 use crate::visits::SPACING;
 
@@ -43,66 +41,52 @@ pub(crate) async fn settle(
     looked: &Looked,
     actor: &str,
 ) -> Result<(), AppError> {
-    let now = ledger.now();
-    let checks = looked
-        .found
-        .iter()
-        .map(|found| check(row.id, found, looked.braked, actor, now));
-    let hour_ago = now.plus(-HOUR).0;
-    write
-        .checks_insert(row.id, checks.collect(), hour_ago)
-        .await?;
-    let mut standing = domains::proofs_of(write, &[row.id]).await?;
-    let mut reach_changed = false;
-    let mut in_doubt = looked.braked && looked.opted_out.is_none();
-    for ((account, method), found) in strongest(&looked.found) {
-        let known = standing
-            .iter_mut()
-            .find(|proof| proof.account_id == Some(account) && proof.method == method);
-        match known {
-            // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
-            Some(_) if looked.braked && found.look != Look::Held => in_doubt = true,
-            Some(proof) => {
-                reach_changed |= look_again(write, ledger, row, proof, found).await?;
-            }
-            None if found.look == Look::Held => {
-                let proof = new_proof(row.id, found, actor, now);
-                let data = json!({"method": method, "place": found.place, "account": account});
-                ledger.event(EventKind::DomainProved, &row.name, actor, data);
-                write.proof_insert(proof).await?;
-                reach_changed = true;
-            }
-            None => {}
-        }
-    }
-    match looked.opted_out {
-        Some(true) if row.opted_out_by.is_none() => {
-            row.opted_out_by = Some(OptOut::Record.into());
-        }
-        Some(false) if !looked.braked => {
-            // What the owner has said, or somebody of whom only a later build knows, the record does not take back.
-            let kept = row.opted_out_by.take();
-            row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
-        }
-        _ => {}
-    }
-    let daily = next_check(now, unit_random(context.entropy.as_ref()));
-    let next = if in_doubt {
-        now.plus(BRAKED_INTERVAL)
-    } else if looked.host_rested {
-        Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
-    } else {
-        daily
-    };
+    keep_checks(write, row, looked, actor, ledger.now()).await?;
+    let concluded = conclude(write, ledger, row, looked, actor).await?;
+    follow_record(row, looked);
+    let next = next_look(context, row, looked, concluded.in_doubt, ledger.now());
     // Who has looked for one claim must not put off the look for the others.
     if looked.everybody {
         row.check_due_at = row.check_due_at.map(|_| next.0);
     }
     let changed = follow_proofs(context, write, ledger, row, followers, actor).await?;
-    if reach_changed && !changed {
+    if concluded.reach_changed && !changed {
         follow_coverage(context, write, ledger, row).await?;
     }
     Ok(())
+}
+
+/// Lets a domain be opted out as its own record says. What the owner has said, or somebody of whom only a later build
+/// knows, the record does not take back.
+fn follow_record(row: &mut domain::Model, looked: &Looked) {
+    match looked.opted_out {
+        Some(true) if row.opted_out_by.is_none() => {
+            row.opted_out_by = Some(OptOut::Record.into());
+        }
+        Some(false) if !looked.braked => {
+            let kept = row.opted_out_by.take();
+            row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
+        }
+        _ => {}
+    }
+}
+
+/// When the proofs are looked for again: soon where this look leaves a question open, a day later otherwise.
+fn next_look(
+    context: &Context,
+    row: &domain::Model,
+    looked: &Looked,
+    in_doubt: bool,
+    now: Timestamp,
+) -> Timestamp {
+    let daily = next_check(now, unit_random(context.entropy.as_ref()));
+    if in_doubt {
+        now.plus(BRAKED_INTERVAL)
+    } else if looked.host_rested {
+        Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
+    } else {
+        daily
+    }
 }
 
 /// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
@@ -136,43 +120,6 @@ pub(crate) async fn accept_keys_of(
     Ok(touched)
 }
 
-/// One more look for a proof that stands; says whether it covers other hosts now, or none.
-async fn look_again(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    row: &domain::Model,
-    proof: &mut proof::Model,
-    found: &Found,
-) -> Result<bool, AppError> {
-    let now = ledger.now();
-    let reached = proof.zone.clone();
-    let before = Standing {
-        held_at: Timestamp(proof.held_at),
-        absent_since: proof.absent_since.map(Timestamp),
-        absent_looks: proof.absent_looks,
-    };
-    match before.after(found.look, now) {
-        Ok(after) => {
-            proof.held_at = after.held_at.0;
-            proof.absent_since = after.absent_since.map(|since| since.0);
-            proof.absent_looks = after.absent_looks;
-            if found.look == Look::Held {
-                proof.place = Some(found.place.clone());
-                proof.nonce.clone_from(&found.nonce);
-                proof.zone.clone_from(&found.zone);
-            }
-        }
-        Err(reason) => {
-            proof.ended_at = Some(now.0);
-            let data =
-                json!({"method": proof.method, "account": proof.account_id, "reason": reason});
-            ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
-        }
-    }
-    write.proof_update(proof).await?;
-    Ok(proof.ended_at.is_some() || proof.zone != reached)
-}
-
 /// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
 /// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
 /// now, or another's; its agents are left alone where it is not.
@@ -187,20 +134,44 @@ pub(crate) async fn follow_proofs(
     followers: &[domain::Model],
     actor: &str,
 ) -> Result<bool, AppError> {
-    let now = ledger.now();
     let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
         .await?
         .iter()
         .filter_map(claim)
         .collect();
-    let before = row.state()?;
+    let (before, owner) = (row.state()?, row.owner_id);
+    let verdict = weigh_up(row, before, &claims, ledger.now());
+    write.domain_update(row).await?;
+    if (before, owner) == (verdict.state, verdict.owner) {
+        return Ok(false);
+    }
+    let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
+    ledger.event(EventKind::DomainState, &row.name, actor, data);
+    bring_agents_along(context, write, ledger, row, before, &verdict).await?;
+    follow_redirects(context, write, ledger, followers).await?;
+    if verdict.state == DomainState::OptedOut {
+        write.domain_rest(row.id).await?;
+    } else if before == DomainState::OptedOut {
+        write
+            .domain_make_visit_due(row.id, ledger.now().0.max(row.not_before))
+            .await?;
+    }
+    Ok(true)
+}
+
+/// Sets a domain's state and owner to what the claims on it amount to.
+fn weigh_up(
+    row: &mut domain::Model,
+    before: DomainState,
+    claims: &[Claim],
+    now: Timestamp,
+) -> Verdict {
     row.lapsed_at = match (claims.is_empty(), before) {
         (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
         (true, _) => row.lapsed_at,
         (false, _) => None,
     };
-    let verdict = weigh(&claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
-    let changed = (before, row.owner_id) != (verdict.state, verdict.owner);
+    let verdict = weigh(claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
     row.state = verdict.state.into();
     row.owner_id = verdict.owner;
     row.dns_proved = claims.iter().any(|claim| {
@@ -208,12 +179,18 @@ pub(crate) async fn follow_proofs(
             && claim.account.is_some()
             && claim.account == verdict.owner
     });
-    write.domain_update(row).await?;
-    if !changed {
-        return Ok(false);
-    }
-    let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
-    ledger.event(EventKind::DomainState, &row.name, actor, data);
+    verdict
+}
+
+/// Lets the agents of a domain follow its new state and owner: whose they are, what holds them, and what is decided.
+async fn bring_agents_along(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    before: DomainState,
+    verdict: &Verdict,
+) -> Result<(), AppError> {
     let (ended, begun) = (hold_of(before), hold_of(verdict.state));
     let mut covering = Covering::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
@@ -232,16 +209,7 @@ pub(crate) async fn follow_proofs(
         // Holds first: what is decided now is decided on the agent as it stands now.
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;
     }
-    drop(covering);
-    follow_redirects(context, write, ledger, followers).await?;
-    if verdict.state == DomainState::OptedOut {
-        write.domain_rest(row.id).await?;
-    } else if before == DomainState::OptedOut {
-        write
-            .domain_make_visit_due(row.id, now.0.max(row.not_before))
-            .await?;
-    }
-    Ok(true)
+    Ok(())
 }
 
 /// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
@@ -279,82 +247,9 @@ fn why(state: DomainState) -> &'static str {
     }
 }
 
-/// For each account and method what counts of all that was found: the proof where it was anywhere, then what
-/// leaves the question open, then what denies it.
-fn strongest(found: &[Found]) -> BTreeMap<(Uuid, Method), &Found> {
-    let weight = |look: Look| match look {
-        Look::Held => 4,
-        Look::Bogus => 3,
-        Look::Unknown => 2,
-        Look::Wrong => 1,
-        Look::Absent => 0,
-    };
-    let mut counts: BTreeMap<(Uuid, Method), &Found> = BTreeMap::new();
-    for one in found {
-        counts
-            .entry((one.account, one.method))
-            .and_modify(|known| {
-                if weight(one.look) > weight(known.look) {
-                    *known = one;
-                }
-            })
-            .or_insert(one);
-    }
-    counts
-}
-
 fn claim(row: &proof::Model) -> Option<Claim> {
     Some(Claim {
         method: row.method.known()?,
         account: row.account_id,
     })
-}
-
-fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::Model {
-    proof::Model {
-        id: 0,
-        domain_id: domain,
-        method: found.method.into(),
-        actor: actor.into(),
-        account_id: Some(found.account),
-        place: Some(found.place.clone()),
-        nonce: found.nonce.clone(),
-        reason: None,
-        proved_at: now.0,
-        held_at: now.0,
-        absent_since: None,
-        absent_looks: 0,
-        ended_at: None,
-        zone: found.zone.clone(),
-        vouched_account: None,
-    }
-}
-
-fn check(
-    domain: i64,
-    found: &Found,
-    braked: bool,
-    actor: &str,
-    now: Timestamp,
-) -> proof_check::Model {
-    let mut detail = found.detail.clone();
-    if braked && found.look != Look::Held {
-        detail.push_str(
-            "; so many fetches of this registry fail at once that the fault is likely its own, so nothing follows",
-        );
-    }
-    proof_check::Model {
-        id: 0,
-        domain_id: domain,
-        account_id: Some(found.account),
-        actor: actor.into(),
-        at: now.0,
-        method: found.method.into(),
-        place: found.place.clone(),
-        outcome: found.look.into(),
-        detail,
-        wanted: found.wanted.clone(),
-        found: (!found.instead.is_empty()).then(|| json!(found.instead).to_string()),
-        aliased: found.aliased,
-    }
 }

@@ -7,7 +7,7 @@ use a2a_crawler::catalog::CatalogEntry;
 use a2a_crawler::liveness::{NOT_FOUND_LOOKS, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
 use a2a_registry_store::{Write, domains};
@@ -17,8 +17,9 @@ use time::Duration;
 use crate::commit::ledger::{CRAWLER, Ledger};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::relisting::Relisted;
 use crate::error::AppError;
-use crate::sources::places::{cards_asked_for, places};
+use crate::sources::places::{Places, cards_asked_for, places};
 use crate::sources::{asks, is_catalog, new_source};
 
 /// What of a catalog's entries is not asked.
@@ -69,66 +70,130 @@ pub(crate) async fn ingest_catalog(
     let Some(catalog) = group.sources.get(&source).cloned() else {
         return Ok(false);
     };
-    let now = ledger.now();
-    let limit = context.config.limits.agents_per_domain;
-    let standing = match group.standing_of(source) {
-        Standing::Covered => Standing::Covered,
-        _ => Standing::Nomination,
-    };
-    let sources = group.of_domain(catalog.domain_id);
-    let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
-    let mut places = places(&context.config.limits, asked.into_values());
-    let mut listed = BTreeSet::new();
-    let mut left = Left::default();
-    let mut retired = None;
-    let mut changed = false;
+    let mut reading = Reading::begin(context, group, ledger.now(), catalog);
     for entry in &fetched.entries {
-        if let Some(known) = group.source_of(catalog.domain_id, entry) {
-            listed.insert(known);
-            match group.relist(known, &catalog, entry, now) {
-                Relisted::Same => {}
-                Relisted::Anew => changed = true,
-                Relisted::Elsewhere => left.placed += 1,
-                Relisted::Moved => {
-                    write.source_move(known, entry.url.as_str()).await?;
-                    if let Some(agent) = group.agent_of_source(known) {
-                        let data = json!({"source": entry.url, "fed": true});
-                        ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
-                    }
-                    changed = true;
-                }
+        match group.source_of(reading.catalog.domain_id, entry) {
+            Some(known) => {
+                reading
+                    .names_again(write, group, ledger, known, entry)
+                    .await?;
             }
-            continue;
-        }
-        let ended = match &mut retired {
-            Some(ended) => ended,
-            None => retired.insert(domains::sources_retired(write, catalog.domain_id).await?),
-        };
-        if ended.iter().any(|row| stands_for(row, entry)) {
-            left.retired += 1;
-        } else if places.refusal("", standing).is_some() {
-            left.too_many += 1;
-        } else {
-            places.take(standing);
-            let row = write.source_insert(named(&catalog, entry, now)).await?;
-            listed.insert(row.id);
-            group.sources.insert(row.id, row);
-            changed = true;
+            None => reading.names_first(write, group, entry).await?,
         }
     }
-    if let Some(told) = left.told(limit) {
+    if let Some(told) = reading.left.told(context.config.limits.agents_per_domain) {
         group.explain(source, &told);
     }
+    let Reading {
+        catalog,
+        listed,
+        mut changed,
+        ..
+    } = reading;
     if fetched.complete {
-        changed |= miss(write, group, ledger, &catalog, |row| {
-            !listed.contains(&row.id)
-        })
-        .await?;
+        let missing = |row: &source::Model| !listed.contains(&row.id);
+        changed |= miss(write, group, ledger, &catalog, missing).await?;
     }
     if changed {
         group.regarded_anew.insert(catalog.domain_id);
     }
     Ok(changed)
+}
+
+/// A catalog while its entries are gone through.
+struct Reading {
+    catalog: source::Model,
+    now: Timestamp,
+    /// Whose word stands behind what it names.
+    standing: Standing,
+    places: Places,
+    /// The sources that it names.
+    listed: BTreeSet<i64>,
+    left: Left,
+    /// The sources of the domain that ended with their agents, once they are asked for.
+    retired: Option<Vec<source::Model>>,
+    /// Whether anything has changed.
+    changed: bool,
+}
+
+impl Reading {
+    fn begin(context: &Context, group: &Group, now: Timestamp, catalog: source::Model) -> Self {
+        let sources = group.of_domain(catalog.domain_id);
+        let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
+        Self {
+            standing: match group.standing_of(catalog.id) {
+                Standing::Covered => Standing::Covered,
+                _ => Standing::Nomination,
+            },
+            places: places(&context.config.limits, asked.into_values()),
+            listed: BTreeSet::new(),
+            left: Left::default(),
+            retired: None,
+            changed: false,
+            now,
+            catalog,
+        }
+    }
+
+    /// An entry stands for a source that is there.
+    async fn names_again(
+        &mut self,
+        write: &Write,
+        group: &mut Group,
+        ledger: &mut Ledger<'_>,
+        known: i64,
+        entry: &CatalogEntry,
+    ) -> Result<(), AppError> {
+        self.listed.insert(known);
+        match group.relist(known, &self.catalog, entry, self.now) {
+            Relisted::Same => {}
+            Relisted::Anew => self.changed = true,
+            Relisted::Elsewhere => self.left.placed += 1,
+            Relisted::Moved => {
+                write.source_move(known, entry.url.as_str()).await?;
+                if let Some(agent) = group.agent_of_source(known) {
+                    let data = json!({"source": entry.url, "fed": true});
+                    ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
+                }
+                self.changed = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry stands for no source yet: it becomes one, unless its agent was retired or there is no place for it.
+    async fn names_first(
+        &mut self,
+        write: &Write,
+        group: &mut Group,
+        entry: &CatalogEntry,
+    ) -> Result<(), AppError> {
+        if self.was_retired(write, entry).await? {
+            self.left.retired += 1;
+        } else if self.places.refusal("", self.standing).is_some() {
+            self.left.too_many += 1;
+        } else {
+            self.places.take(self.standing);
+            let row = named(&self.catalog, entry, self.now);
+            let row = write.source_insert(row).await?;
+            self.listed.insert(row.id);
+            group.sources.insert(row.id, row);
+            self.changed = true;
+        }
+        Ok(())
+    }
+
+    /// Whether the source that an entry stands for ended with its agent.
+    async fn was_retired(&mut self, write: &Write, entry: &CatalogEntry) -> Result<bool, AppError> {
+        let ended = match &mut self.retired {
+            Some(ended) => ended,
+            None => {
+                let ended = domains::sources_retired(write, self.catalog.domain_id).await?;
+                self.retired.insert(ended)
+            }
+        };
+        Ok(ended.iter().any(|row| stands_for(row, entry)))
+    }
 }
 
 /// What a catalog did not name before, it does not name now.
@@ -198,128 +263,6 @@ async fn miss(
         group.want_other_catalogs(catalog);
     }
     Ok(news)
-}
-
-/// What it means that a catalog names a source that is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relisted {
-    Same,
-    /// Where it was; the catalog's word for it is new.
-    Anew,
-    /// At another URL than before.
-    Moved,
-    /// At another URL than whoever is heard first says, or at one that another entry has.
-    Elsewhere,
-}
-
-impl Group {
-    /// Whether a source is a catalog.
-    pub(crate) fn is_catalog(&self, source: i64) -> bool {
-        self.sources.get(&source).is_some_and(is_catalog)
-    }
-
-    fn of_domain(&self, domain: i64) -> impl Iterator<Item = &source::Model> {
-        let live = move |row: &&source::Model| row.domain_id == domain && row.ended_at.is_none();
-        self.sources.values().filter(live)
-    }
-
-    /// The source that an entry stands for: the one of its identifier, or else one that asks for its URL.
-    fn source_of(&self, domain: i64, entry: &CatalogEntry) -> Option<i64> {
-        let named = |row: &&source::Model| row.identifier.as_ref() == Some(&entry.identifier);
-        self.of_domain(domain)
-            .find(named)
-            .or_else(|| self.of_domain(domain).find(|row| asks(row, &entry.url)))
-            .map(|row| row.id)
-    }
-
-    /// The catalog that has named a source keeps it; another one takes over where that one does not name it any
-    /// more, is not there, or counts less.
-    fn relist(
-        &mut self,
-        id: i64,
-        catalog: &source::Model,
-        entry: &CatalogEntry,
-        now: Timestamp,
-    ) -> Relisted {
-        let Some(row) = self.sources.get(&id) else {
-            return Relisted::Same;
-        };
-        if row.kind != SourceKind::Entry {
-            return self.name(id, catalog);
-        }
-        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
-        let speaks = by.is_some_and(|by| {
-            let counts_more = by.kind == SourceKind::Ard;
-            let there = by.liveness == SourceState::Fresh;
-            by.id != catalog.id && there && (counts_more || by.kind == catalog.kind)
-        });
-        let named = row.identifier.as_ref() == Some(&entry.identifier);
-        let moves = named && row.url != entry.url.as_str();
-        if speaks && row.unlisted_since.is_none() {
-            return if moves {
-                Relisted::Elsewhere
-            } else {
-                Relisted::Same
-            };
-        }
-        let domain = row.domain_id;
-        let url = entry.url.as_str();
-        let taken = moves
-            && self
-                .of_domain(domain)
-                .any(|other| other.kind == SourceKind::Entry && other.url == url);
-        let Some(row) = self.touch(id) else {
-            return Relisted::Same;
-        };
-        let is_anew = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
-        row.catalog_id = Some(catalog.id);
-        row.unlisted_since = None;
-        row.unlisted_looks = 0;
-        if taken {
-            return Relisted::Elsewhere;
-        }
-        if moves {
-            row.url = url.to_owned();
-            row.validator_url = None;
-            row.next_due_at = now.0;
-            row.planned_at = None;
-            // The word was given for what was named at the first look.
-            row.approve_as = None;
-            return Relisted::Moved;
-        }
-        if is_anew {
-            Relisted::Anew
-        } else {
-            Relisted::Same
-        }
-    }
-
-    /// Notes that a catalog names a URL that was registered. It keeps its kind: it stays when the catalog drops it.
-    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisted {
-        let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
-        let is_named = self.sources.get(&id).and_then(by).is_some();
-        if is_named {
-            return Relisted::Same;
-        }
-        if let Some(row) = self.touch(id) {
-            row.catalog_id = Some(catalog.id);
-        }
-        Relisted::Anew
-    }
-
-    /// Has the other catalogs of a domain asked in full the next time.
-    fn want_other_catalogs(&mut self, catalog: &source::Model) {
-        let others: Vec<i64> = self
-            .of_domain(catalog.domain_id)
-            .filter(|row| row.id != catalog.id && is_catalog(row))
-            .map(|row| row.id)
-            .collect();
-        for id in others {
-            if let Some(row) = self.touch(id) {
-                row.full_wanted = true;
-            }
-        }
-    }
 }
 
 /// A source that a catalog names for the first time. The word of whoever registered the domain counts for what

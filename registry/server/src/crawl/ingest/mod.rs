@@ -4,13 +4,16 @@
 //! Everything a group needs is loaded in a handful of queries, worked out in memory, and written in a
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
+pub mod arrival;
 pub mod card;
 pub mod catalog;
 pub mod evidence;
 pub mod group;
+pub mod relisting;
 pub mod ruling;
 pub mod slot;
 pub mod source;
+pub mod version;
 
 use std::collections::BTreeSet;
 

@@ -7,12 +7,13 @@ use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::Kept;
 use a2a_registry_store::entity::{agent, source, source_registrant};
+use a2a_registry_store::versions::VersionKey;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
 use crate::context::Context;
-use crate::crawl::ingest::card::Content;
+use crate::crawl::ingest::arrival::Content;
 use crate::crawl::ingest::group::Group;
 use crate::sources::places::places;
 use crate::sources::slot_of;
@@ -27,59 +28,9 @@ pub(crate) fn agent_for(
     source: i64,
     content: &Content,
 ) -> Option<Uuid> {
-    let row = group.sources.get(&source)?;
-    let (domain_id, known) = (row.domain_id, row.agent_id);
-    let slot = slot_of(group.domains.get(&domain_id)?, row);
-    let standing = group.standing_of(source);
-    let newest = |state: &AgentState| {
-        let newest = state.agent.newest_version?;
-        group.versions.get(&newest)
-    };
-    let same_content = |state: &AgentState| {
-        newest(state).is_some_and(|newest| newest.content_digest == content.content_digest)
-    };
-    // Whose agent it is, this source's or one that weighs more: then it may say the same, and change nothing.
-    let may_feed = |state: &AgentState| {
-        let theirs = group.standing_of_agent(state.agent.id);
-        match (standing, theirs) {
-            (Standing::Nomination, theirs) => theirs == Standing::Nomination,
-            (own, theirs) if own < theirs => newest(state).is_some_and(|one| content.is(one)),
-            _ => theirs.is_admitted() || known == Some(state.agent.id),
-        }
-    };
-    // The agent behind the very same URL.
-    let same_place = group
-        .sources
-        .values()
-        .find(|other| other.id != source && asks_alike(row, other))
-        .and_then(|other| other.agent_id);
-    let fed = known.and_then(|id| group.agents.get(&id)).filter(|state| {
-        // A further source keeps feeding an older slot's agent only while both say the same.
-        let is_further = same_content(state) || same_place == Some(state.agent.id);
-        state.agent.slot == slot || (is_further && may_feed(state))
-    });
-    let in_domain = || {
-        group
-            .agents
-            .values()
-            .filter(|state| state.agent.domain_id == domain_id)
-    };
-    let found = fed
-        .or_else(|| in_domain().find(|state| state.agent.slot == slot))
-        .or_else(|| {
-            let same_place = |state: &&AgentState| same_place == Some(state.agent.id);
-            in_domain()
-                .filter(|_| known.is_none())
-                .find(|state| same_place(state) && may_feed(state))
-        })
-        .or_else(|| {
-            // What nobody vouches for joins nothing by its content alone: whoever copies a card is not who wrote it.
-            in_domain()
-                .filter(|_| known.is_none() && standing.is_admitted())
-                .find(|state| same_content(state) && may_feed(state))
-        })
-        .map(|state| state.agent.id);
-    let url = row.url.clone();
+    let seeker = Seeker::of(group, source, content)?;
+    let (found, standing, slot) = (seeker.find(), seeker.standing, seeker.slot);
+    let (known, url) = (seeker.row.agent_id, seeker.row.url.clone());
     let refused = match found {
         Some(_) => None,
         None => limit_met(context, group, source, standing),
@@ -105,6 +56,101 @@ pub(crate) fn agent_for(
         row.agent_id = Some(id);
     }
     Some(id)
+}
+
+/// A source that looks for the agent which it feeds.
+struct Seeker<'a> {
+    group: &'a Group,
+    row: &'a source::Model,
+    content: &'a Content,
+    slot: String,
+    /// Whose word stands behind it.
+    standing: Standing,
+    /// The agent behind the very same URL.
+    same_place: Option<Uuid>,
+}
+
+impl<'a> Seeker<'a> {
+    fn of(group: &'a Group, source: i64, content: &'a Content) -> Option<Self> {
+        let row = group.sources.get(&source)?;
+        let mut sources = group.sources.values();
+        let other = sources.find(|other| other.id != source && asks_alike(row, other));
+        Some(Self {
+            group,
+            row,
+            content,
+            slot: slot_of(group.domains.get(&row.domain_id)?, row),
+            standing: group.standing_of(source),
+            same_place: other.and_then(|other| other.agent_id),
+        })
+    }
+
+    /// The agent that it feeds, where there is one.
+    fn find(&self) -> Option<Uuid> {
+        let mut in_domain = self.in_domain();
+        self.fed_before()
+            .or_else(|| in_domain.find(|state| self.is_in_slot(state)))
+            .or_else(|| self.joined())
+            .map(|state| state.agent.id)
+    }
+
+    fn in_domain(&self) -> impl Iterator<Item = &'a AgentState> {
+        let domain = self.row.domain_id;
+        let agents = self.group.agents.values();
+        agents.filter(move |state| state.agent.domain_id == domain)
+    }
+
+    /// The agent it fed before. A further source keeps feeding an older slot's agent only while both say the same.
+    fn fed_before(&self) -> Option<&'a AgentState> {
+        let state = self.group.agents.get(&self.row.agent_id?)?;
+        let is_further = self.is_same_content(state) || self.is_same_place(state);
+        (self.is_in_slot(state) || (is_further && self.may_feed(state))).then_some(state)
+    }
+
+    /// The agent of the domain that it joins where it feeds none yet. What nobody vouches for joins nothing by its content
+    /// alone: whoever copies a card is not who wrote it.
+    fn joined(&self) -> Option<&'a AgentState> {
+        if self.row.agent_id.is_some() {
+            return None;
+        }
+        let by_content = self.standing.is_admitted();
+        let same_place = |state: &&AgentState| self.is_same_place(state) && self.may_feed(state);
+        let same_content =
+            |state: &&AgentState| by_content && self.is_same_content(state) && self.may_feed(state);
+        self.in_domain()
+            .find(same_place)
+            .or_else(|| self.in_domain().find(same_content))
+    }
+
+    fn is_in_slot(&self, state: &AgentState) -> bool {
+        state.agent.slot == self.slot
+    }
+
+    fn is_same_place(&self, state: &AgentState) -> bool {
+        self.same_place == Some(state.agent.id)
+    }
+
+    fn is_same_content(&self, state: &AgentState) -> bool {
+        let newest = self.newest(state);
+        newest.is_some_and(|newest| newest.content_digest == self.content.content_digest)
+    }
+
+    fn newest(&self, state: &AgentState) -> Option<&'a VersionKey> {
+        self.group.versions.get(&state.agent.newest_version?)
+    }
+
+    /// Whether an agent is this source's, or one that weighs more: then it may say the same, and change nothing.
+    fn may_feed(&self, state: &AgentState) -> bool {
+        let theirs = self.group.standing_of_agent(state.agent.id);
+        match (self.standing, theirs) {
+            (Standing::Nomination, theirs) => theirs == Standing::Nomination,
+            (own, theirs) if own < theirs => {
+                let newest = self.newest(state);
+                newest.is_some_and(|newest| self.content.is(newest))
+            }
+            _ => theirs.is_admitted() || self.row.agent_id == Some(state.agent.id),
+        }
+    }
 }
 
 /// Why a source brings no further agent, where a limit says so. What an admin has registered is bounded by nothing;

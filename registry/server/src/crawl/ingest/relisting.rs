@@ -1,0 +1,132 @@
+//! Which sources a catalog names that are there already, and what it means that it does.
+
+use a2a_crawler::catalog::CatalogEntry;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::source;
+
+use crate::crawl::ingest::group::Group;
+use crate::sources::{asks, is_catalog};
+
+/// What it means that a catalog names a source that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relisted {
+    Same,
+    /// Where it was; the catalog's word for it is new.
+    Anew,
+    /// At another URL than before.
+    Moved,
+    /// At another URL than whoever is heard first says, or at one that another entry has.
+    Elsewhere,
+}
+
+impl Group {
+    /// Whether a source is a catalog.
+    pub(crate) fn is_catalog(&self, source: i64) -> bool {
+        self.sources.get(&source).is_some_and(is_catalog)
+    }
+
+    /// The sources of a domain that have not ended.
+    pub(crate) fn of_domain(&self, domain: i64) -> impl Iterator<Item = &source::Model> {
+        let live = move |row: &&source::Model| row.domain_id == domain && row.ended_at.is_none();
+        self.sources.values().filter(live)
+    }
+
+    /// The source that an entry stands for: the one of its identifier, or else one that asks for its URL.
+    pub(crate) fn source_of(&self, domain: i64, entry: &CatalogEntry) -> Option<i64> {
+        let named = |row: &&source::Model| row.identifier.as_ref() == Some(&entry.identifier);
+        self.of_domain(domain)
+            .find(named)
+            .or_else(|| self.of_domain(domain).find(|row| asks(row, &entry.url)))
+            .map(|row| row.id)
+    }
+
+    /// The catalog that has named a source keeps it; another one takes over where that one does not name it any
+    /// more, is not there, or counts less.
+    pub(crate) fn relist(
+        &mut self,
+        id: i64,
+        catalog: &source::Model,
+        entry: &CatalogEntry,
+        now: Timestamp,
+    ) -> Relisted {
+        let Some(row) = self.sources.get(&id) else {
+            return Relisted::Same;
+        };
+        if row.kind != SourceKind::Entry {
+            return self.name(id, catalog);
+        }
+        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
+        let speaks = by.is_some_and(|by| {
+            let counts_more = by.kind == SourceKind::Ard;
+            let there = by.liveness == SourceState::Fresh;
+            by.id != catalog.id && there && (counts_more || by.kind == catalog.kind)
+        });
+        let named = row.identifier.as_ref() == Some(&entry.identifier);
+        let moves = named && row.url != entry.url.as_str();
+        if speaks && row.unlisted_since.is_none() {
+            return if moves {
+                Relisted::Elsewhere
+            } else {
+                Relisted::Same
+            };
+        }
+        let domain = row.domain_id;
+        let url = entry.url.as_str();
+        let taken = moves
+            && self
+                .of_domain(domain)
+                .any(|other| other.kind == SourceKind::Entry && other.url == url);
+        let Some(row) = self.touch(id) else {
+            return Relisted::Same;
+        };
+        let is_anew = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
+        row.catalog_id = Some(catalog.id);
+        row.unlisted_since = None;
+        row.unlisted_looks = 0;
+        if taken {
+            return Relisted::Elsewhere;
+        }
+        if moves {
+            row.url = url.to_owned();
+            row.validator_url = None;
+            row.next_due_at = now.0;
+            row.planned_at = None;
+            // The word was given for what was named at the first look.
+            row.approve_as = None;
+            return Relisted::Moved;
+        }
+        if is_anew {
+            Relisted::Anew
+        } else {
+            Relisted::Same
+        }
+    }
+
+    /// Notes that a catalog names a URL that was registered. It keeps its kind: it stays when the catalog drops it.
+    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisted {
+        let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
+        let is_named = self.sources.get(&id).and_then(by).is_some();
+        if is_named {
+            return Relisted::Same;
+        }
+        if let Some(row) = self.touch(id) {
+            row.catalog_id = Some(catalog.id);
+        }
+        Relisted::Anew
+    }
+
+    /// Has the other catalogs of a domain asked in full the next time.
+    pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
+        let others: Vec<i64> = self
+            .of_domain(catalog.domain_id)
+            .filter(|row| row.id != catalog.id && is_catalog(row))
+            .map(|row| row.id)
+            .collect();
+        for id in others {
+            if let Some(row) = self.touch(id) {
+                row.full_wanted = true;
+            }
+        }
+    }
+}

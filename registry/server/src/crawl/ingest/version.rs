@@ -1,0 +1,182 @@
+//! A new version of a card: what is kept of it, and what is told.
+
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::timestamp::DAY;
+use a2a_registry_store::entity::{agent, body, version, version_source};
+use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{Kept, Write};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::admission::change::{bytes_of, change_between};
+use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
+use crate::context::Context;
+use crate::crawl::derivation::{Surroundings, derive};
+use crate::crawl::ingest::arrival::Arrival;
+use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::ruling::rule;
+use crate::error::AppError;
+
+/// Adds a version whose content is new to its agent, and puts it before the rules.
+pub(crate) async fn add_version(
+    context: &Context,
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    card: &Arrival<'_>,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    ledger.bodies.push(body::Model {
+        digest: card.content.digest.clone(),
+        bytes: card.fetched.bytes.clone(),
+    });
+    let previous = match &card.newest {
+        Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
+        None => None,
+    };
+    let around = Surroundings::of(&state.agent.domain, previous.as_deref());
+    let mut row = version_row(ledger.new_id(), state.agent.id, card, &around, now.0);
+    let key = key_of(&row);
+    let class = class_of_change(context, write, group, ledger, state, card, &key).await?;
+    row.change_class = class.map(Kept::from);
+    let has_error = row.has_error;
+    tell_foreign_keys(ledger, state, card);
+    ledger.versions.push(row);
+    group.versions.insert(key.id, key.clone());
+    state.agent.newest_version = Some(key.id);
+    state.agent.last_changed_at = Some(now.0);
+    if let Some(newest) = &card.newest {
+        count_change(&mut state.agent, now.0);
+        let data = json!({"digest": key.digest, "previous": newest.digest, "change_class": class});
+        ledger.agent_event(EventKind::AgentChanged, state.agent.id, CRAWLER, data);
+        trim_but_shown(group, state, key.id);
+    }
+    ledger.touch(state);
+    // An agent that had a card before is not what was registered.
+    let word = card.word.filter(|_| card.newest.is_none());
+    rule(context, group, ledger, state, &key, class, has_error, word);
+    note_giver(group, ledger, key.id, card);
+    Ok(())
+}
+
+/// How much a version changes what is served; `None` where nothing is.
+async fn class_of_change(
+    context: &Context,
+    write: &Write,
+    group: &Group,
+    ledger: &Ledger<'_>,
+    state: &AgentState,
+    card: &Arrival<'_>,
+    key: &VersionKey,
+) -> Result<Option<ChangeClass>, AppError> {
+    let approved = state.agent.approved_version;
+    let Some(approved) = approved.and_then(|id| group.versions.get(&id)) else {
+        return Ok(None);
+    };
+    if card.rotated {
+        return Ok(Some(ChangeClass::Critical));
+    }
+    let binding = group.key_binding(card.source);
+    let (agent, fresh) = (&state.agent, &ledger.bodies);
+    let class = change_between(context, write, agent, approved, key, &binding, fresh).await?;
+    Ok(Some(class))
+}
+
+/// Tells of keys that a card is signed with which lie with another domain than its own.
+fn tell_foreign_keys(ledger: &mut Ledger<'_>, state: &AgentState, card: &Arrival<'_>) {
+    let foreign = card.content.signatures.foreign();
+    if !foreign.is_empty() {
+        let data = json!({"digest": card.content.digest, "key_sets": foreign});
+        ledger.agent_event(EventKind::AgentForeignKeys, state.agent.id, CRAWLER, data);
+    }
+}
+
+/// Has the oldest versions of an agent trimmed once this one is written, but for what is served and what is asked about.
+fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
+    let asked = state
+        .open_review
+        .as_ref()
+        .map(|question| question.version_id);
+    let keep = [Some(version), state.agent.approved_version, asked];
+    let keep = keep.into_iter().flatten().collect();
+    group.changed.push((state.agent.id, keep));
+}
+
+/// Notes which source gave a version, and which origin answered.
+pub(crate) fn note_giver(
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    version: Uuid,
+    card: &Arrival<'_>,
+) {
+    let (source, answered_by) = (card.source, &card.answered_by);
+    let known = group.gave.insert((version, source), answered_by.clone());
+    if known.as_ref() != Some(answered_by) {
+        ledger.gave.push(version_source::Model {
+            version_id: version,
+            source_id: source,
+            answered_by: answered_by.clone(),
+        });
+    }
+}
+
+/// Counts new versions by the day, so that a card that flaps is noticed.
+fn count_change(agent: &mut agent::Model, now: i64) {
+    if now - agent.changes_since >= DAY {
+        agent.changes_since = now;
+        agent.changes = 0;
+    }
+    agent.changes = agent.changes.saturating_add(1);
+}
+
+/// What tells a version from the others.
+fn key_of(row: &version::Model) -> VersionKey {
+    VersionKey {
+        id: row.id,
+        agent_id: row.agent_id,
+        digest: row.digest.clone(),
+        content_digest: row.content_digest.clone(),
+        signing: row.signing.clone(),
+        signature: row.signature.clone(),
+        thumbprints: row.thumbprints.clone(),
+        state: row.state.clone(),
+        observed_at: row.observed_at,
+        standing: row.standing.clone(),
+    }
+}
+
+/// The row of a new version, before anything is decided on it.
+fn version_row(
+    id: Uuid,
+    agent_id: Uuid,
+    card: &Arrival<'_>,
+    around: &Surroundings,
+    now: i64,
+) -> version::Model {
+    let (fetched, content) = (card.fetched, &card.content);
+    let derived = derive(&fetched.parsed, &fetched.bytes, &content.signatures, around);
+    version::Model {
+        id,
+        agent_id,
+        digest: content.digest.clone(),
+        content_digest: content.content_digest.clone(),
+        signing: content.signing.clone(),
+        signature: content.signatures.state().into(),
+        key_sets: content.signatures.kept(),
+        thumbprints: content.signatures.thumbprints(),
+        verdicts: content.signatures.verdicts(),
+        wire_family: fetched.parsed.family.as_str().into(),
+        model: derived.model,
+        findings: derived.findings,
+        has_error: derived.has_error,
+        derivation: derived.derivation,
+        observed_at: now,
+        change_class: None,
+        state: VersionState::Pending.into(),
+        ever_approved: false,
+        repeats: 0,
+        standing: card.standing.into(),
+    }
+}

@@ -1,0 +1,65 @@
+//! What a registration names: the domain, and the places that are to be asked.
+
+use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
+use a2a_registry_api::Registration;
+use a2a_registry_domain::source::SourceKind;
+
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::sources::{catalogs_of, is_well_known};
+
+/// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
+/// named.
+pub(crate) struct Target {
+    pub(crate) domain: Domain,
+    pub(crate) sources: Vec<(SourceKind, String)>,
+    /// The member of the request that named it.
+    pub(crate) pointer: &'static str,
+}
+
+/// What is to be asked, judged by the guard before anything is stored.
+///
+/// # Errors
+/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard.
+pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, AppError> {
+    match (&what.domain, &what.card_url) {
+        (Some(domain), None) => {
+            let refused = |refusal| refused("/domain", &refusal);
+            let domain = context.guard.check_domain(domain.trim()).map_err(refused)?;
+            let mut sources = vec![(SourceKind::WellKnown, domain.origin.to_string())];
+            sources.extend(catalogs_of(&domain.origin));
+            Ok(Target {
+                domain,
+                sources,
+                pointer: "/domain",
+            })
+        }
+        (None, Some(url)) => {
+            let refused = |refusal| refused("/card_url", &refusal);
+            let url = context.guard.check_url(url.trim()).map_err(refused)?;
+            let url = normalised(url);
+            let domain = Domain::of(&url);
+            let source = if is_well_known(&url) {
+                (SourceKind::WellKnown, domain.origin.to_string())
+            } else {
+                (SourceKind::Url, url.into())
+            };
+            Ok(Target {
+                domain,
+                sources: vec![source],
+                pointer: "/card_url",
+            })
+        }
+        _ => Err(AppError::invalid(
+            "",
+            "Give exactly one of `domain` and `card_url`.",
+        )),
+    }
+}
+
+fn refused(pointer: &str, refusal: &GuardRefusal) -> AppError {
+    AppError {
+        members: vec![(pointer.into(), refusal.to_string())],
+        ..AppError::new(ErrorKind::TargetRefused, refusal.to_string())
+    }
+}
