@@ -3,7 +3,7 @@
 use a2a_crawler::{Clock as _, SystemClock};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 use crate::support::api::Api;
 use crate::support::both_databases;
