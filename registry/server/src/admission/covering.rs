@@ -14,7 +14,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::coverage::Standings;
-use crate::admission::rules::{ask_again, decide_waiting};
+use crate::admission::decision::decide_waiting;
+use crate::admission::rules::ask_again;
 use crate::admission::urn;
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::commit::state::state_of;

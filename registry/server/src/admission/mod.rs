@@ -3,5 +3,6 @@
 pub mod change;
 pub mod coverage;
 pub mod covering;
+pub mod decision;
 pub mod rules;
 pub mod urn;

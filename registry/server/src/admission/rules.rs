@@ -2,24 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
+use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
-use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ReviewState, VersionState};
-use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_store::{
-    Write, accounts, agents, decisions, domains, reviews, settings, versions,
-};
+use a2a_registry_store::{Write, agents, decisions, reviews, settings, versions};
 use uuid::Uuid;
 
-use crate::admission::change::change_between;
-use crate::commit::ledger::{AgentState, Decider, Ledger, POLICY};
+use crate::admission::decision::{decide_newest, decide_waiting};
+use crate::commit::ledger::{AgentState, Ledger, POLICY};
 use crate::commit::shown::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::signatures::KeyBinding;
 
 /// The setting that holds the rules of the last start.
 const RULES: &str = "rules";
@@ -68,95 +63,6 @@ async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
         write.commit().await?;
         after_write(context, &touched);
     }
-}
-
-/// Puts an agent's newest version before the rules again, where nobody has decided on it.
-pub(crate) async fn decide_waiting(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    state: &mut AgentState,
-) -> Result<(), AppError> {
-    let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
-    let waits = versions::version_keys(write, &newest)
-        .await?
-        .iter()
-        .any(|key| key.state == VersionState::Pending);
-    if waits {
-        decide_newest(context, write, ledger, state).await?;
-    }
-    Ok(())
-}
-
-/// Puts an agent's newest version before the rules, as ingest does with one that has just come.
-pub(crate) async fn decide_newest(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    state: &mut AgentState,
-) -> Result<(), AppError> {
-    let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
-    let ids: Vec<Uuid> = newest.into_iter().chain(approved).collect();
-    let keys = versions::version_keys(write, &ids).await?;
-    let key = |id: Option<Uuid>| keys.iter().find(|key| Some(key.id) == id);
-    let (Some(key), approved) = (key(newest), key(approved)) else {
-        return Ok(());
-    };
-    let row = versions::versions_by_ids(write, &[key.id]).await?.pop();
-    let verified = domains::domains_by_ids(write, &[state.agent.domain_id]).await?;
-    let since = verified.first().map_or(0, |row| row.generation_since);
-    let same = |digest: &str, signing: &str| {
-        digest == key.content_digest.as_str() && signing == key.signing.as_str()
-    };
-    let bindings = KeyBinding::of_domains(write, &verified).await?;
-    let binding = bindings.into_values().next().unwrap_or_default();
-    let change = match approved {
-        Some(approved) => {
-            let change = change_between(context, write, &state.agent, approved, key, &binding, &[]);
-            Some(change.await?)
-        }
-        None => None,
-    };
-    let facts = Facts {
-        domain: &state.agent.domain.clone(),
-        verified: verified
-            .first()
-            .is_some_and(|row| row.state == DomainState::Verified),
-        change,
-        admitted: ledger.standing_of(key).is_admitted(),
-        has_error: row.is_some_and(|row| row.has_error),
-        signature_invalid: key.signature.may_be(SignatureState::Invalid),
-        person: decisions::decisions_by_person(write, &[state.agent.id])
-            .await?
-            .iter()
-            .rev()
-            .filter(|made| made.at >= since)
-            .find(|made| same(&made.content_digest, &made.signing))
-            .map(|made| made.approved),
-    };
-    match decide(&facts, &context.rules) {
-        Ruling::Approved(rule) => ledger.approve(state, key, change, &Decider::policy(rule)),
-        Ruling::Rejected => ledger.refuse(state, key, &Decider::policy(Rule::Person)),
-        Ruling::Pending => {
-            if state.asks(key.id, change) {
-                return Ok(());
-            }
-            let submitter = submitter_name(write, state).await?;
-            ledger.ask(state, key, change, submitter);
-        }
-        Ruling::Denied => {}
-    }
-    Ok(())
-}
-
-/// Who registered an agent.
-pub(crate) async fn submitter_name(
-    write: &Write,
-    state: &AgentState,
-) -> Result<Option<String>, AppError> {
-    let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
-    let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();
-    Ok(submitter.map(|account| account.name))
 }
 
 async fn apply_denials(context: &Context) -> Result<(), AppError> {

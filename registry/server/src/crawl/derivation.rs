@@ -14,7 +14,7 @@ use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::rules::{decide_newest, decide_waiting, submitter_name};
+use crate::admission::decision::{decide_newest, decide_waiting, submitter_name};
 use crate::commit::ledger::{AgentState, Ledger, POLICY, SYSTEM};
 use crate::commit::shown::after_write;
 use crate::commit::state::state_of;

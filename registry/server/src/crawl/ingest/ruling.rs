@@ -1,16 +1,15 @@
-//! The ruling on a version of a card that came in: what the rules say of it, and what follows.
+//! The ruling on a version of a card that came in, with what its group of visits has loaded.
 
-use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
+use a2a_registry_domain::admission::{Rule, Ruling};
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
-use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::Write;
 use a2a_registry_store::versions::VersionKey;
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
-use crate::commit::ledger::{AgentState, Decider, Ledger};
+use crate::admission::decision::{Case, decide_on};
+use crate::commit::ledger::{AgentState, Decider, Ledger, POLICY};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
@@ -65,49 +64,20 @@ pub(crate) fn rule(
     has_error: bool,
     word: Option<Uuid>,
 ) {
-    let domain = group.domains.get(&state.agent.domain_id);
-    let signature_invalid = key.signature.may_be(SignatureState::Invalid);
-    // Whoever approved with the registration has not seen that the signature is broken.
-    let word = word
-        .filter(|_| !signature_invalid)
-        .and_then(|account| submitters_word(group, account));
-    let facts = Facts {
-        domain: &state.agent.domain.clone(),
-        verified: domain.is_some_and(|row| row.state == DomainState::Verified),
+    let name = |id: Uuid| Some(group.accounts.get(&id)?.name.clone());
+    let decisions = group.decisions.get(&key.agent_id);
+    let case = Case {
+        version: key,
         change: class,
-        admitted: ledger.standing_of(key).is_admitted(),
         has_error,
-        signature_invalid,
-        person: word
-            .as_ref()
-            .map(|_| true)
-            .or_else(|| persons_decision(group, key, domain.map_or(0, |row| row.generation_since))),
+        domain: group.domains.get(&state.agent.domain_id),
+        decisions: decisions.map_or(&[], Vec::as_slice),
+        word: word.and_then(|account| submitters_word(group, account)),
+        submitter: state.agent.submitter.and_then(name),
     };
-    let ruling = decide(&facts, &context.rules);
-    let submitter = state
-        .agent
-        .submitter
-        .and_then(|id| group.accounts.get(&id))
-        .map(|account| account.name.clone());
-    match ruling {
-        Ruling::Approved(Rule::Person) => {
-            let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
-            ledger.approve(state, key, class, &by);
-        }
-        Ruling::Approved(rule) => ledger.approve(state, key, class, &Decider::policy(rule)),
-        Ruling::Rejected => {
-            ledger.refuse(state, key, &Decider::policy(Rule::Person));
-        }
-        Ruling::Pending if state.asks(key.id, class) => {}
-        Ruling::Pending => ledger.ask(state, key, class, submitter),
-        Ruling::Denied => {
-            ledger.hold(
-                state,
-                Hold::Denied,
-                "policy",
-                "the domain is on deny_domains",
-            );
-        }
+    // An agent that comes up under a denied domain is held by its card; those that were there are held as the rules change.
+    if decide_on(context, ledger, state, case) == Ruling::Denied {
+        ledger.hold(state, Hold::Denied, POLICY, "the domain is on deny_domains");
     }
 }
 
@@ -120,16 +90,4 @@ fn submitters_word(group: &Group, account: Uuid) -> Option<Decider> {
         reason: Some("approved with the registration".into()),
         self_approved: true,
     })
-}
-
-/// The last decision of a person on exactly this content.
-fn persons_decision(group: &Group, key: &VersionKey, since: i64) -> Option<bool> {
-    group
-        .decisions
-        .get(&key.agent_id)?
-        .iter()
-        .rev()
-        .filter(|row| row.at >= since)
-        .find(|row| row.content_digest == key.content_digest && row.signing == key.signing)
-        .map(|row| row.approved)
 }

@@ -84,7 +84,7 @@ async fn class_of_change(
     Ok(Some(class))
 }
 
-/// Tells of keys that a card is signed with which lie with another domain than its own.
+/// Tells of key sets that a card names where none of its keys may lie.
 fn tell_foreign_keys(ledger: &mut Ledger<'_>, state: &AgentState, card: &Arrival<'_>) {
     let foreign = card.content.signatures.foreign();
     if !foreign.is_empty() {

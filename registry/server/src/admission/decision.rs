@@ -1,0 +1,159 @@
+//! Deciding on a version of a card: what the rules look at, and what follows from their ruling.
+
+use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_store::entity::{decision, domain};
+use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{Write, accounts, decisions, domains, versions};
+use uuid::Uuid;
+
+use crate::admission::change::change_between;
+use crate::commit::ledger::{AgentState, Decider, Ledger};
+use crate::context::Context;
+use crate::error::AppError;
+use crate::signatures::KeyBinding;
+
+/// A version that is to be decided on, and what is known of it.
+pub(crate) struct Case<'a> {
+    pub(crate) version: &'a VersionKey,
+    /// How much it changes what is served; `None` where nothing is.
+    pub(crate) change: Option<ChangeClass>,
+    /// Whether its card has an error.
+    pub(crate) has_error: bool,
+    pub(crate) domain: Option<&'a domain::Model>,
+    /// What persons have decided on its agent, oldest first.
+    pub(crate) decisions: &'a [decision::Model],
+    /// Whoever has approved it with the registration.
+    pub(crate) word: Option<Decider>,
+    /// The name of whoever has registered its agent.
+    pub(crate) submitter: Option<String>,
+}
+
+impl Case<'_> {
+    /// The last decision of a person on exactly this content, since the domain is whose it is.
+    fn persons_decision(&self) -> Option<bool> {
+        let since = self.domain.map_or(0, |row| row.generation_since);
+        let key = self.version;
+        self.decisions
+            .iter()
+            .rev()
+            .filter(|made| made.at >= since)
+            .find(|made| made.content_digest == key.content_digest && made.signing == key.signing)
+            .map(|made| made.approved)
+    }
+}
+
+/// Decides on a version by the rules: it is approved, rejected or put before the curators. Where the domain is denied
+/// nothing follows here: whoever calls knows whether the agent is on hold for that.
+pub(crate) fn decide_on(
+    context: &Context,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    case: Case<'_>,
+) -> Ruling {
+    let (key, change) = (case.version, case.change);
+    let signature_invalid = key.signature.may_be(SignatureState::Invalid);
+    let person = case.persons_decision();
+    // Whoever approved with the registration has not seen that the signature is broken.
+    let word = case.word.filter(|_| !signature_invalid);
+    let verified = |row: &domain::Model| row.state == DomainState::Verified;
+    let facts = Facts {
+        domain: &state.agent.domain,
+        verified: case.domain.is_some_and(verified),
+        change,
+        admitted: ledger.standing_of(key).is_admitted(),
+        has_error: case.has_error,
+        signature_invalid,
+        person: word.as_ref().map(|_| true).or(person),
+    };
+    let ruling = decide(&facts, &context.rules);
+    match ruling {
+        Ruling::Approved(Rule::Person) => {
+            let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
+            ledger.approve(state, key, change, &by);
+        }
+        Ruling::Approved(rule) => ledger.approve(state, key, change, &Decider::policy(rule)),
+        Ruling::Rejected => ledger.refuse(state, key, &Decider::policy(Rule::Person)),
+        Ruling::Pending if state.asks(key.id, change) => {}
+        Ruling::Pending => ledger.ask(state, key, change, case.submitter),
+        Ruling::Denied => {}
+    }
+    ruling
+}
+
+/// Puts an agent's newest version before the rules again, where nobody has decided on it.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn decide_waiting(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
+    let waits = versions::version_keys(write, &newest)
+        .await?
+        .iter()
+        .any(|key| key.state == VersionState::Pending);
+    if waits {
+        decide_newest(context, write, ledger, state).await?;
+    }
+    Ok(())
+}
+
+/// Puts an agent's newest version before the rules, as ingest does with one that has just come.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn decide_newest(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
+    let ids: Vec<Uuid> = newest.into_iter().chain(approved).collect();
+    let keys = versions::version_keys(write, &ids).await?;
+    let key = |id: Option<Uuid>| keys.iter().find(|key| Some(key.id) == id);
+    let (Some(key), approved) = (key(newest), key(approved)) else {
+        return Ok(());
+    };
+    let row = versions::versions_by_ids(write, &[key.id]).await?.pop();
+    let domain = domains::domains_by_ids(write, &[state.agent.domain_id]).await?;
+    let bindings = KeyBinding::of_domains(write, &domain).await?;
+    let binding = bindings.into_values().next().unwrap_or_default();
+    let change = match approved {
+        Some(approved) => {
+            let change = change_between(context, write, &state.agent, approved, key, &binding, &[]);
+            Some(change.await?)
+        }
+        None => None,
+    };
+    let case = Case {
+        version: key,
+        change,
+        has_error: row.is_some_and(|row| row.has_error),
+        domain: domain.first(),
+        decisions: &decisions::decisions_by_person(write, &[state.agent.id]).await?,
+        word: None,
+        submitter: submitter_name(write, state).await?,
+    };
+    decide_on(context, ledger, state, case);
+    Ok(())
+}
+
+/// Who registered an agent.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn submitter_name(
+    write: &Write,
+    state: &AgentState,
+) -> Result<Option<String>, AppError> {
+    let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
+    let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();
+    Ok(submitter.map(|account| account.name))
+}
