@@ -39,7 +39,7 @@ pub async fn agent_suspend(
 /// `key_changed`.
 ///
 /// # Errors
-/// As [`Context::agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
+/// As [`agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
 pub async fn agent_resume(
     context: &Context,
     caller: &Caller,
@@ -83,7 +83,7 @@ pub async fn agent_resume(
 /// Marks an approved agent as on its way out; it stays listed, with what is said of it.
 ///
 /// # Errors
-/// As [`Context::agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
+/// As [`agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
 /// other agent the caller may see, or a moment that has passed.
 pub async fn agent_deprecate(
     context: &Context,
@@ -138,7 +138,7 @@ pub async fn agent_deprecate(
 /// Takes the deprecation of an agent back; it is approved as before.
 ///
 /// # Errors
-/// As [`Context::agent_suspend`]; `Conflict` for an agent that is not deprecated.
+/// As [`agent_suspend`]; `Conflict` for an agent that is not deprecated.
 pub async fn agent_undeprecate(
     context: &Context,
     caller: &Caller,
@@ -195,7 +195,7 @@ async fn replacement(
 /// Ends an agent for good; its id is never used again.
 ///
 /// # Errors
-/// As [`Context::agent_suspend`].
+/// As [`agent_suspend`].
 pub async fn agent_retire(
     context: &Context,
     caller: &Caller,

@@ -44,11 +44,11 @@ pub async fn agent_card(
     }
 }
 
-/// The card of an agent, as [`Context::agent_card`] gives it, in the form of another protocol version. Not what
+/// The card of an agent, as [`agent_card`] gives it, in the form of another protocol version. Not what
 /// its publisher wrote any more: never signed, and marked as converted.
 ///
 /// # Errors
-/// As [`Context::agent_card`]; `NotFound` too where this build reads the bytes no more.
+/// As [`agent_card`]; `NotFound` too where this build reads the bytes no more.
 pub async fn agent_card_as(
     context: &Context,
     caller: &Caller,

@@ -275,7 +275,7 @@ async fn has_registered(
     Ok(registrants.iter().any(|one| caller.is(one.account_id)))
 }
 
-/// As [`Context::agent_visible`], with everything that is shown of it.
+/// As [`agent_visible`], with everything that is shown of it.
 pub(crate) async fn record_visible(
     context: &Context,
     caller: &Caller,

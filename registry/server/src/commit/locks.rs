@@ -18,7 +18,7 @@ pub(crate) async fn domain_locked(
         .ok_or_else(|| AppError::not_found("domain"))
 }
 
-/// A write that holds a domain as [`Context::domain_locked`] does, with the other domains of which a redirect to this one
+/// A write that holds a domain as [`domain_locked`] does, with the other domains of which a redirect to this one
 /// has brought something: what that stands for follows from whose this one is. All are taken in one order and before
 /// anything is appended, so that nobody waits in a circle.
 pub(crate) async fn write_with_followers(

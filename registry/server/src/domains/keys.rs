@@ -25,7 +25,7 @@ const MAX_ENROLLED: usize = 20;
 /// their keys lie, and stand one step higher (docs/model.md#trust).
 ///
 /// # Errors
-/// As [`Context::domain_patch`]; `Invalid` for what is no public key; `LimitReached`.
+/// As [`domain_patch`](crate::domains::owner::domain_patch); `Invalid` for what is no public key; `LimitReached`.
 pub async fn key_enrol(
     context: &Context,
     caller: &Caller,
@@ -68,7 +68,7 @@ pub async fn key_enrol(
 /// Takes a named key back.
 ///
 /// # Errors
-/// As [`Context::key_enrol`]; `NotFound` where there is no such key.
+/// As [`key_enrol`]; `NotFound` where there is no such key.
 pub async fn key_withdraw(
     context: &Context,
     caller: &Caller,

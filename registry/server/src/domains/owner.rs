@@ -72,7 +72,7 @@ pub async fn domain_patch(
 /// so the new one has to place a record of its own.
 ///
 /// # Errors
-/// As [`Context::domain_patch`]; `Invalid` for an account that there is not.
+/// As [`domain_patch`]; `Invalid` for an account that there is not.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,

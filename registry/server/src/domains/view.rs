@@ -128,7 +128,7 @@ fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-/// A source as it is shown, to be named by [`Context::source_name`].
+/// A source as it is shown, to be named by [`source_name`].
 pub(crate) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,

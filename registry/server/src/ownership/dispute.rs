@@ -22,7 +22,7 @@ pub(crate) async fn may_keep<'a>(
     may_keep_on(&context.store, caller, row).await
 }
 
-/// As [`Context::may_keep`], inside a write that decides on it.
+/// As [`may_keep`], inside a write that decides on it.
 ///
 /// # Errors
 /// The same.

@@ -100,7 +100,7 @@ pub async fn review_approve(
 /// Rejects the content in question.
 ///
 /// # Errors
-/// As [`Context::review_approve`].
+/// As [`review_approve`].
 pub async fn review_reject(
     context: &Context,
     caller: &Caller,

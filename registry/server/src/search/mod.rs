@@ -198,7 +198,7 @@ pub async fn listed_agents(context: &Context) -> i64 {
 /// Completes a prefix over names, skills and tags.
 ///
 /// # Errors
-/// As [`Context::search`].
+/// As [`search`].
 pub async fn suggest(
     context: &Context,
     caller: &Caller,

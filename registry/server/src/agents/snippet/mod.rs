@@ -1,6 +1,6 @@
 //! Ready-made snippets that talk to an agent itself, in the dialect its card asks for.
 //!
-//! [`plan`](plan::plan) decides what is to be said to which address; one file for each language says it.
+//! `plan` decides what is to be said to which address; one file for each language says it.
 //! Card text reaches a snippet only through [`quote`](crate::pages::quote).
 
 mod command;
