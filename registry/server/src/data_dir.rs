@@ -34,8 +34,8 @@ pub enum DataDirError {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
-    _database_lock: Option<File>,
+    _lock: Lock,
+    _database_lock: Option<Lock>,
 }
 
 impl DataDir {
@@ -85,8 +85,22 @@ impl DataDir {
     }
 }
 
+/// A lock file that is held.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing the file would end the lock only once nobody has a copy of it: a program that is just being started has one,
+    /// for as long as that takes.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!(%error, "a lock ends with its file");
+        }
+    }
+}
+
 /// Takes a lock file, which names its holder for people; `None` where somebody else has it.
-fn lock(path: &Path) -> std::io::Result<Option<File>> {
+fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -99,7 +113,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     }
     file.set_len(0)?;
     writeln!(file, "{}", std::process::id())?;
-    Ok(Some(file))
+    Ok(Some(Lock(file)))
 }
 
 /// Whether a file lies directly in the folder, however the two are written.
