@@ -46,10 +46,6 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
 ///
 /// The last of those has the name itself, the others the name, U+0000 and a number; a U+0000 of the
 /// card's own in a name is doubled, so that no two documents make the same tree.
-///
-/// # Errors
-///
-/// As [`read`].
 pub(crate) fn read_all(bytes: &[u8]) -> Result<Document, ParseError> {
     build(bytes, Nul::Keep, Repeated::All, &mut Findings::default())
 }

@@ -7,7 +7,7 @@
 
 use sea_orm_migration::prelude::*;
 
-mod column;
+mod keys;
 mod m0001_accounts;
 mod m0002_domains;
 mod m0003_agents;

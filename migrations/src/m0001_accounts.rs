@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::references;
+use crate::keys::references;
 
 /// Accounts and tokens.
 #[derive(Debug, DeriveMigrationName)]

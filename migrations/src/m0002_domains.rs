@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::{index, references};
+use crate::keys::{index, references};
 
 /// Domains and sources.
 #[derive(Debug, DeriveMigrationName)]

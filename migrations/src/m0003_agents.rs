@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::{index, references};
+use crate::keys::{index, references};
 
 /// Agents, versions and reviews.
 #[derive(Debug, DeriveMigrationName)]

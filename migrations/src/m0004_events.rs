@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::index;
+use crate::keys::index;
 
 /// Events.
 #[derive(Debug, DeriveMigrationName)]

@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::references;
+use crate::keys::references;
 
 /// Models and what they have made of agents.
 #[derive(Debug, DeriveMigrationName)]

@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-use crate::column::{index, references};
+use crate::keys::{index, references};
 
 /// What tells a domain's own cards from those that others have nominated.
 #[derive(Debug, DeriveMigrationName)]

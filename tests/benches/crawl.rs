@@ -34,7 +34,7 @@ use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SystemClock, Validators, Verdict};
-use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::visits::leasing::wake_crawler;

@@ -11,7 +11,7 @@ use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::views::{agent_show, agent_versions};
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;

@@ -6,7 +6,7 @@ use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::crawl::derivation::derive_again;
-use a2a_registry_server::events::log::events_after;
+use a2a_registry_server::events::list::events_after;
 use a2a_registry_store::Handle as _;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::version;

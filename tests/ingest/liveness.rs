@@ -7,7 +7,7 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::leasing::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::events::log::events_after;
+use a2a_registry_server::events::list::events_after;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;

@@ -8,7 +8,7 @@ use a2a_registry_server::agents::acts::agent_resume;
 use a2a_registry_server::agents::views::{agent_findings, agent_show};
 use a2a_registry_server::crawl::derivation::derive_again;
 use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::events::log::events_after;
+use a2a_registry_server::events::list::events_after;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;

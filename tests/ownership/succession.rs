@@ -3,7 +3,7 @@
 use a2a_registry_api::KnownBy;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::events::log::events_after;
+use a2a_registry_server::events::list::events_after;
 
 use super::site::Site;
 use super::{DOMAIN, House, STANDING};

@@ -13,7 +13,7 @@ const ORDER: [&str; 35] = [
     "data_dir",
     "caller",
     "paging",
-    "sight",
+    "visibility",
     "memory",
     "context",
     "database",

@@ -71,10 +71,6 @@ pub fn diff(
 /// As [`diff()`], where the signatures of both cards have been verified. A signature that verified and no longer
 /// does, or is found invalid, is [`ChangeClass::Critical`], though the member may be the same; a first signature
 /// is [`ChangeClass::Low`] where it is [`crate::SignatureState::Valid`].
-///
-/// # Errors
-///
-/// As [`diff()`].
 pub fn diff_verified(
     before: &[u8],
     after: &[u8],

@@ -28,10 +28,6 @@ pub fn bytes(data: &[u8]) -> Result<(), Broken> {
 }
 
 /// Builds a card by the instructions in the data, and tries every claim on it.
-///
-/// # Errors
-///
-/// As [`bytes`].
 pub fn mutated(data: &[u8]) -> Result<(), Broken> {
     bytes(&card(data))
 }

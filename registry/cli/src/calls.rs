@@ -40,26 +40,17 @@ impl Client {
     }
 
     /// One domain.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn domain(&self, domain: &str) -> Answer<DomainView> {
         self.get(&format!("/v1/domains/{}", segment(domain)), "")
             .await
     }
 
     /// A page of domains.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn domains(&self, size: Option<u32>, token: Option<&str>) -> Answer<DomainList> {
         self.get("/v1/domains", &page(size, token)).await
     }
 
     /// Gives an admin's word for a domain.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn vouch(
         &self,
         domain: &str,
@@ -75,18 +66,12 @@ impl Client {
     }
 
     /// Has the caller's proof of a domain looked for.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn verify(&self, domain: &str) -> Answer<Verification> {
         let path = format!("/v1/domains/{}:verify", segment(domain));
         self.post(&path, &serde_json::json!({})).await
     }
 
     /// Gives a domain to another account.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn transfer(&self, domain: &str, account: &str) -> Answer<DomainView> {
         let body = Transfer {
             account: account.to_owned(),
@@ -96,36 +81,24 @@ impl Client {
     }
 
     /// Changes how a domain is looked after.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn patch_domain(&self, domain: &str, patch: &DomainPatch) -> Answer<DomainView> {
         self.patch(&format!("/v1/domains/{}", segment(domain)), patch)
             .await
     }
 
     /// Names a key for a domain's cards.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn enrol_key(&self, domain: &str, kid: &str, jwk: &Value) -> Answer<DomainView> {
         let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
         self.put(&path, jwk).await
     }
 
     /// Takes a named key back.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn withdraw_key(&self, domain: &str, kid: &str) -> Result<(), ClientError> {
         let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
         self.delete(&path).await
     }
 
     /// Says that a domain has another owner now.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn new_generation(&self, domain: &str, reason: &str) -> Answer<DomainView> {
         let body = NewGeneration {
             reason: reason.to_owned(),
@@ -135,18 +108,12 @@ impl Client {
     }
 
     /// Asks for a visit now.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn recrawl(&self, domain: &str, full: bool) -> Answer<RecrawlAccepted> {
         let path = format!("/v1/domains/{}:recrawl", segment(domain));
         self.post(&path, &Recrawl { full }).await
     }
 
     /// Deletes a domain; its agents retire.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn delete_domain(&self, domain: &str) -> Result<(), ClientError> {
         self.delete(&format!("/v1/domains/{}", segment(domain)))
             .await
@@ -163,9 +130,6 @@ impl Client {
     }
 
     /// Searches.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn search(&self, query: &SearchQuery) -> Answer<AgentList> {
         let query = serde_html_form::to_string(query)
             .map_err(|error| ClientError::Failed(format!("the search cannot be sent: {error}")))?;
@@ -173,25 +137,16 @@ impl Client {
     }
 
     /// One agent.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn agent(&self, id: Uuid) -> Answer<Agent> {
         self.get(&format!("/v1/agents/{id}"), "").await
     }
 
     /// An agent's approved card, byte for byte.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
     }
 
     /// A kept version of an agent's card by its digest, byte for byte.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
         let query = encode(&[("version", digest.to_owned())]);
         self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
@@ -200,9 +155,6 @@ impl Client {
 
     /// An agent's approved card in the form of another protocol version, and the rules of conversions that were
     /// broken by it.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn card_as(
         &self,
         id: Uuid,
@@ -221,9 +173,6 @@ impl Client {
 
     /// What changed between two versions of an agent's card, each by its digest; the newest one against the
     /// served one where none is given.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn diff(&self, id: Uuid, from: Option<&str>, to: Option<&str>) -> Answer<Diff> {
         let query: Vec<_> = [("from", from), ("to", to)]
             .into_iter()
@@ -234,9 +183,6 @@ impl Client {
     }
 
     /// An agent's kept versions.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn versions(&self, id: Uuid, token: Option<&str>) -> Answer<VersionList> {
         self.get(
             &format!("/v1/agents/{id}/versions"),
@@ -246,42 +192,27 @@ impl Client {
     }
 
     /// An agent's findings.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn findings(&self, id: Uuid) -> Answer<FindingList> {
         self.get(&format!("/v1/agents/{id}/findings"), "").await
     }
 
     /// An act on an agent: `suspend`, `resume`, `undeprecate` or `retire`.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn act(&self, id: Uuid, verb: &str, act: &Act) -> Answer<Agent> {
         self.post(&format!("/v1/agents/{id}:{verb}"), act).await
     }
 
     /// Marks an agent as on its way out.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn deprecate(&self, id: Uuid, what: &Deprecate) -> Answer<Agent> {
         self.post(&format!("/v1/agents/{id}:deprecate"), what).await
     }
 
     /// The listed agents behind a card's or an endpoint's address, a host, or a digest: `url` or `digest` is the key.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn lookup(&self, key: &str, value: &str) -> Answer<Lookup> {
         self.get("/v1/agents:lookup", &encode(&[(key, value.to_owned())]))
             .await
     }
 
     /// A page of reviews, of one state where one is named.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn reviews(
         &self,
         state: Option<&str>,
@@ -301,50 +232,32 @@ impl Client {
     }
 
     /// One review.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn review(&self, id: Uuid) -> Answer<ReviewDetail> {
         self.get(&format!("/v1/reviews/{id}"), "").await
     }
 
     /// Decides a review: `approve` or `reject`.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn decide(&self, id: Uuid, verb: &str, decision: &ReviewDecision) -> Answer<Review> {
         self.post(&format!("/v1/reviews/{id}:{verb}"), decision)
             .await
     }
 
     /// A page of tokens.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> Answer<TokenList> {
         self.get("/v1/tokens", &page(size, token)).await
     }
 
     /// Makes a token.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn create_token(&self, new: &NewToken) -> Answer<CreatedToken> {
         self.post("/v1/tokens", new).await
     }
 
     /// Revokes a token.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn revoke_token(&self, id: Uuid) -> Result<(), ClientError> {
         self.delete(&format!("/v1/tokens/{id}")).await
     }
 
     /// Asks for the index to be built anew.
-    ///
-    /// # Errors
-    /// As [`Client::register`].
     pub async fn reindex(&self) -> Result<(), ClientError> {
         self.post_only("/v1/reindex").await
     }

@@ -108,9 +108,6 @@ impl Client {
     }
 
     /// Asks for bytes as they are.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn get_bytes(&self, path: &str, query: &str) -> Result<Bytes, ClientError> {
         let path = if query.is_empty() {
             path.to_owned()
@@ -122,9 +119,6 @@ impl Client {
     }
 
     /// Asks for something to be done, with a JSON body.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -136,9 +130,6 @@ impl Client {
     }
 
     /// Puts something in its place, with a JSON body.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn put<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -150,9 +141,6 @@ impl Client {
     }
 
     /// Asks for something to be changed, with a JSON body.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn patch<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -164,18 +152,12 @@ impl Client {
     }
 
     /// Asks for something to be done; the answer's body does not matter.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path);
         self.send(request, path).await.map(drop)
     }
 
     /// Asks for something to be deleted.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::DELETE, path);
         self.send(request, path).await.map(drop)
@@ -217,9 +199,6 @@ impl Client {
     }
 
     /// Asks for bytes as they are, and for one header of the answer.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
     pub async fn get_bytes_and_header(
         &self,
         path: &str,

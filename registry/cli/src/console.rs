@@ -34,18 +34,12 @@ impl Console {
     }
 
     /// Writes a text of several lines, made safe, with a line feed at its end.
-    ///
-    /// # Errors
-    /// As [`Console::line`].
     pub fn lines(&self, text: &str) -> Result<(), Failure> {
         let safe = terminal::lines(text);
         self.write(format!("{}\n", safe.trim_end_matches('\n')).as_bytes())
     }
 
     /// Writes bytes as they are, and nothing else.
-    ///
-    /// # Errors
-    /// As [`Console::line`].
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         out.write_all(bytes)?;
@@ -55,9 +49,6 @@ impl Console {
 
     /// Writes a JSON text as it was received, on a line of its own. What would steer a terminal is escaped as JSON
     /// has it, so that a program reads the same.
-    ///
-    /// # Errors
-    /// As [`Console::line`].
     pub fn raw_json(&self, bytes: &[u8]) -> Result<(), Failure> {
         let text = String::from_utf8_lossy(bytes);
         // Between members a carriage return is white space, and on a terminal goes back over what it follows.
@@ -82,9 +73,6 @@ impl Console {
     }
 
     /// Writes a value as one line of JSON.
-    ///
-    /// # Errors
-    /// As [`Console::line`].
     pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_vec(value).map_err(|error| {
             Failure::new(format!("the answer cannot be written as JSON: {error}"))

@@ -53,17 +53,11 @@ pub async fn reset_admin_token(config: Config) -> Result<String, Failure> {
 }
 
 /// Brings the database to this program's schema. Gives the names of the migrations that were run.
-///
-/// # Errors
-/// As [`reset_admin_token`].
 pub async fn migrate(config: Config) -> Result<Vec<String>, Failure> {
     offline::migrate(&config).await.map_err(failed)
 }
 
 /// Builds the index of a data folder anew that no server holds. Gives how many agents it holds.
-///
-/// # Errors
-/// As [`reset_admin_token`].
 pub async fn reindex(config: Config) -> Result<usize, Failure> {
     offline::reindex(
         config,

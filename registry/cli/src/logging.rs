@@ -50,9 +50,6 @@ fn quiet(filter: EnvFilter, text: &str) -> EnvFilter {
 }
 
 /// Log lines of a client command: only where the variable asks for them.
-///
-/// # Errors
-/// As [`start`].
 pub fn start_if_asked() -> Result<(), Failure> {
     match std::env::var_os(VARIABLE) {
         Some(_) => start(&LogConfig::default()),

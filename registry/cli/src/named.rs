@@ -57,9 +57,6 @@ impl Client {
     }
 
     /// The identifier of the one agent that is meant, to act on it.
-    ///
-    /// # Errors
-    /// As [`Client::agent_to_act_on`].
     pub async fn agent_id(&self, word: &str) -> Result<Uuid, Failure> {
         match AgentName::parse(word)? {
             AgentName::Id(id) => Ok(id),

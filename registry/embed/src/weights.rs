@@ -53,9 +53,6 @@ impl Weights {
     }
 
     /// So many numbers.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
         self.numbers(name, &[length])
     }

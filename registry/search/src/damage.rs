@@ -119,9 +119,6 @@ impl Index {
 
     /// The files whose checksum is not the one that they were written with, the first ones until `stop` says so. Reads
     /// all of them. What is wrong is remembered as damage.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
     pub fn damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
         let rebuilt = self.rebuilt();
         let searcher = self.0.view()?.searcher;

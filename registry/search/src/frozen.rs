@@ -49,9 +49,6 @@ impl std::fmt::Display for OrderState {
 
 impl Index {
     /// The state that a search with this meaning would find its order in now.
-    ///
-    /// # Errors
-    /// As [`search`](Self::search).
     pub fn order_state(&self, meaning: Option<&Meaning>) -> Result<OrderState, IndexError> {
         let meant = meaning.map(|meaning| meaning.digest(&meaning.vectors.snapshot()));
         Ok(OrderState::of(&self.0.view()?, meant))

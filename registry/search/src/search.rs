@@ -436,9 +436,6 @@ impl Index {
     }
 
     /// The query objects of a request, for running them bare.
-    ///
-    /// # Errors
-    /// As [`search`](Self::search).
     pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
         let prepared = self.0.prepare(request)?;
         Ok(CompiledQuery {

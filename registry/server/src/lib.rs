@@ -33,10 +33,10 @@ pub mod reviews;
 mod routes;
 pub mod search;
 pub mod serve;
-pub mod sight;
 pub mod signatures;
 pub mod sources;
 pub mod start;
 #[cfg(test)]
 mod tests;
+pub mod visibility;
 pub mod visits;

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::accounts::tokens;
-use crate::admission::rules::apply_rules;
+use crate::admission::rules_changed::apply_rules;
 use crate::config::{Config, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
@@ -99,9 +99,6 @@ impl Context {
 
     /// Takes the data folder, opens database and index, and changes nothing of what they say. Answers why
     /// the index is to be built anew, where it is.
-    ///
-    /// # Errors
-    /// As [`Context::build`].
     pub(crate) async fn assemble(
         config: Config,
         clock: Arc<dyn Clock>,

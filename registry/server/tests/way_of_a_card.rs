@@ -12,7 +12,7 @@ use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::commit::shown::event_signal;
+use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::config::{AllowPorts, Config};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::domains::register::register;

@@ -13,9 +13,6 @@ use super::{Handle, StoreError, Write};
 const BOOTSTRAP_LOCK: i64 = 0x6132_6172_0003;
 
 /// The account of that name.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn account_by_name(
     on: &impl Handle,
     name: &str,
@@ -30,9 +27,6 @@ pub async fn account_by_name(
 }
 
 /// The accounts with these ids, in no order.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn accounts_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -47,9 +41,6 @@ pub async fn accounts_by_ids(
 }
 
 /// The token with this hash and the account it belongs to. Whether it has ended is for the caller.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn token_by_hash(
     on: &impl Handle,
     hash: &str,
@@ -68,9 +59,6 @@ pub async fn token_by_hash(
 }
 
 /// Tokens with ids below `before`, newest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn token_page(
     on: &impl Handle,
     before: Option<Uuid>,
@@ -87,9 +75,6 @@ pub async fn token_page(
 
 impl Write {
     /// Has processes that start together make the first account and token one after another.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn accounts_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), BOOTSTRAP_LOCK).await?;
@@ -109,9 +94,6 @@ impl Write {
     }
 
     /// Adds a token.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn token_insert(&self, row: token::Model) -> Result<(), StoreError> {
         token::Entity::insert(row.into_active_model())
             .exec_without_returning(self.connection())
@@ -120,9 +102,6 @@ impl Write {
     }
 
     /// Removes a token; says whether there was one.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn token_delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let outcome = token::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -131,9 +110,6 @@ impl Write {
     }
 
     /// Removes every bootstrap token but the one with this hash.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn token_delete_bootstrap(&self, keep_hash: &str) -> Result<(), StoreError> {
         token::Entity::delete_many()
             .filter(token::Column::Bootstrap.eq(true))
@@ -145,9 +121,6 @@ impl Write {
 }
 
 /// Whether any bootstrap token exists.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn token_has_bootstrap(on: &impl Handle) -> Result<bool, StoreError> {
     let row = token::Entity::find()
         .filter(token::Column::Bootstrap.eq(true))

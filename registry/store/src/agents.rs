@@ -12,9 +12,6 @@ use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn agents_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -29,17 +26,11 @@ pub async fn agents_by_ids(
 }
 
 /// How many agents there are.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(agent::Entity::find().count(on.connection()).await?)
 }
 
 /// The agent with that URN.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::Model>, StoreError> {
     if !can_be_stored(urn) {
         return Ok(None);
@@ -51,9 +42,6 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
 }
 
 /// Every URN that agents of a domain have or had, those of ended agents and those taken back too.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
     let mut urns: Vec<String> = withdrawn_urn::Entity::find()
         .select_only()
@@ -75,9 +63,6 @@ pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, Stor
 }
 
 /// The agents of these domains that have not ended, oldest first; inside a write, locked until it ends.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -93,9 +78,6 @@ pub async fn agents_of(
 }
 
 /// Agents with ids after `after`, by id: the way to walk all of them. Ended ones too.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn agents_walk(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -111,9 +93,6 @@ pub async fn agents_walk(
 }
 
 /// The holds of these agents.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
     if agents.is_empty() {
         return Ok(Vec::new());
@@ -126,9 +105,6 @@ pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Mod
 }
 
 /// Every agent that stands under this hold.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
         .filter(hold::Column::Hold.eq(hold.as_str()))
@@ -138,9 +114,6 @@ pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model
 
 impl Write {
     /// Adds agents, or replaces everything that can change of those there are.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
         if rows.is_empty() {
@@ -180,9 +153,6 @@ impl Write {
     }
 
     /// Sets holds; one that stands already keeps its first reason.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -198,9 +168,6 @@ impl Write {
     }
 
     /// Lifts one hold of one agent; says whether it stood.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))
             .exec(self.connection())

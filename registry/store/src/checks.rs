@@ -67,9 +67,6 @@ impl Store {
     /// meanwhile: one that was just registered, else the one that has been due longest of those whose host may be
     /// asked, which is leased for that. A host that must rest, or whose address block is busy, is passed over until
     /// its look is long overdue; then its name servers are asked alone.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn check_lease(&self, wish: &CheckWish) -> Result<Option<DueCheck>, StoreError> {
         // Most of the time nothing is due, and nobody is made to wait for that.
         if due(wish).one(self.connection()).await?.is_none() {
@@ -159,9 +156,6 @@ impl Write {
     /// Ends the lease of a look. The host rests until `spaced` where its address block is known, else until `unknown`.
     /// A visit that somebody asked for meanwhile is due then, unless the domain has opted out or was deleted. A lease
     /// that is no longer held is left alone.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn check_end(
         &self,
         leased: &domain::Model,

@@ -18,9 +18,6 @@ use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
 /// Who has registered these sources, the oldest registration first.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn registrants_of(
     on: &impl Handle,
     sources: &[i64],
@@ -36,9 +33,6 @@ pub async fn registrants_of(
 }
 
 /// The sources that gave these versions.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn version_sources_of(
     on: &impl Handle,
     versions: &[Uuid],
@@ -54,9 +48,6 @@ pub async fn version_sources_of(
 }
 
 /// The live domains, by scheme and name, that accounts have proved and still hold.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_owned(
     on: &impl Handle,
     owners: &[Uuid],
@@ -77,9 +68,6 @@ pub async fn domains_owned(
 }
 
 /// How many live sources of cards an account has registered.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
     let own = source_registrant::Column::AccountId.eq(account);
     Ok(cards_registered(own).count(on.connection()).await?)
@@ -87,9 +75,6 @@ pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, 
 
 /// How many live sources of cards were named from that network without an account and feed no agent yet that was ever
 /// approved.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
     let approved = Query::select()
         .column(agent::Column::Id)
@@ -121,9 +106,6 @@ fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
 }
 
 /// The domains of which a source gave a version of a card by a redirect to that origin.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i64>, StoreError> {
     let gave = Query::select()
         .column(version_source::Column::SourceId)
@@ -144,9 +126,6 @@ pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i
 
 /// Keys of live domains after `after`, by key: all of them, or those with a source of which nobody is known to have
 /// registered it.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_walk(
     on: &impl Handle,
     after: i64,
@@ -178,9 +157,6 @@ pub async fn domains_walk(
 }
 
 /// The live domains with these keys, by key, held until the write ends.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
     let query = domain::Entity::find()
         .filter(domain::Column::Id.is_in(ids.iter().copied()))
@@ -190,9 +166,6 @@ pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Mo
 }
 
 /// The keys of the live domains with these names.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>, StoreError> {
     Ok(domain::Entity::find()
         .select_only()
@@ -205,9 +178,6 @@ pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>,
 }
 
 /// The accounts whose proof of a domain holds or has held.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<Uuid>, StoreError> {
     Ok(proof::Entity::find()
         .select_only()
@@ -222,9 +192,6 @@ pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<U
 
 impl Write {
     /// Takes a URN back for good.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn urn_withdraw(&self, row: withdrawn_urn::Model) -> Result<(), StoreError> {
         self.insert_rows(
             [row.into_active_model()],
@@ -234,9 +201,6 @@ impl Write {
     }
 
     /// Notes that somebody has registered a source; says whether that is new.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
         let active = unnumbered(row, |active: &mut source_registrant::ActiveModel| {
             active.id = unset();
@@ -250,9 +214,6 @@ impl Write {
     }
 
     /// Takes back an account's registration of these sources.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn registrations_end(
         &self,
         sources: &[i64],
@@ -267,9 +228,6 @@ impl Write {
     }
 
     /// Notes which sources gave which versions, and what answered last.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn version_sources_put(
         &self,
         rows: Vec<version_source::Model>,
@@ -289,9 +247,6 @@ impl Write {
     }
 
     /// Sets whose word stands behind a version.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn version_stands(
         &self,
         version: Uuid,
@@ -310,9 +265,6 @@ impl Write {
 
     /// Lets these sources feed no agent until their next card, which is asked for in full, and for which nobody has given
     /// a word.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn sources_detach(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());

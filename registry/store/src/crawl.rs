@@ -14,9 +14,6 @@ pub const ATTEMPTS_PER_SOURCE: i64 = 20;
 /// Days of which a source's totals are kept; older ones go.
 pub const DAYS_PER_SOURCE: i32 = 90;
 /// How sources fared day by day, the newest day first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn source_days_of(
     on: &impl Handle,
     source_ids: &[i64],
@@ -34,9 +31,6 @@ pub async fn source_days_of(
 impl Write {
     /// Adds these looks to the totals of their days, and drops what is older than [`DAYS_PER_SOURCE`] of the
     /// sources named.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_days_add(&self, rows: Vec<source_day::Model>) -> Result<(), StoreError> {
         use source_day::Column as C;
         let Some(today) = rows.iter().map(|row| row.day).max() else {
@@ -67,9 +61,6 @@ impl Write {
 
     /// Drops the totals, up to and with that day, of sources that are asked no more. Those that are drop
     /// theirs with every look.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_days_forget(&self, day: i32) -> Result<(), StoreError> {
         let ended = Query::select()
             .column(source::Column::Id)
@@ -85,9 +76,6 @@ impl Write {
     }
 
     /// Writes what became of these sources, all columns that a look can change.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn sources_update(&self, rows: Vec<source::Model>) -> Result<(), StoreError> {
         use source::Column as C;
         if rows.is_empty() {
@@ -135,9 +123,6 @@ impl Write {
     }
 
     /// Writes these domains' next visit and ends their leases.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domains_visited(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
         use domain::Column as C;
         if rows.is_empty() {
@@ -162,9 +147,6 @@ impl Write {
     }
 
     /// Records attempts, each in its place: the one that was there goes.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn attempts_put(&self, rows: Vec<attempt::Model>) -> Result<(), StoreError> {
         use attempt::Column as C;
         let conflict = OnConflict::columns([C::SourceId, C::Place])
@@ -188,9 +170,6 @@ impl Write {
     }
 
     /// Which of these leases still hold: domain key, and whether the lease is the one given.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn leased_domains(&self, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
         let mut query = domain::Entity::find()
             .filter(domain::Column::Id.is_in(ids.iter().copied()))

@@ -9,9 +9,6 @@ use super::entity::decision;
 use super::{Handle, StoreError, Write};
 
 /// The decisions on these agents, oldest first.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn decisions_on(
     on: &impl Handle,
     agents: &[Uuid],
@@ -27,9 +24,6 @@ pub async fn decisions_on(
 }
 
 /// What persons decided on these agents, oldest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn decisions_by_person(
     on: &impl Handle,
     agents: &[Uuid],
@@ -46,9 +40,6 @@ pub async fn decisions_by_person(
 }
 
 /// Decisions of one rule with keys after `after`, oldest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn decisions_by_rule(
     on: &impl Handle,
     rule: &str,
@@ -66,9 +57,6 @@ pub async fn decisions_by_rule(
 
 impl Write {
     /// Records decisions.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -82,9 +70,6 @@ impl Write {
     }
 
     /// Names the content of a version's decisions anew, because its bytes are read differently.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn decisions_rekey(
         &self,
         version: Uuid,

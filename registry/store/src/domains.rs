@@ -11,9 +11,6 @@ use super::rows::{can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
 /// The live domain of that name; inside a write, locked until it ends.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn domain_by_name(
     on: &impl Handle,
     name: &str,
@@ -28,9 +25,6 @@ pub async fn domain_by_name(
 }
 
 /// The domains with these keys, in no order, deleted ones too.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domains_by_ids(
     on: &impl Handle,
     ids: &[i64],
@@ -46,9 +40,6 @@ pub async fn domains_by_ids(
 
 /// Live domains whose name comes after `after`, by name; those of one account where one is given: what it has
 /// registered or owns, and what it has proved and others dispute.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domain_page(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -94,9 +85,6 @@ pub async fn domain_page(
 }
 
 /// How many live domains an account has registered.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
     use sea_orm::PaginatorTrait;
     Ok(domain::Entity::find()
@@ -108,9 +96,6 @@ pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreE
 
 /// The earliest moment at which politeness allows to visit a host that was registered under this name before, where
 /// it was.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>, StoreError> {
     let moment: Option<Option<i64>> = domain::Entity::find()
         .select_only()
@@ -124,9 +109,6 @@ pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>
 }
 
 /// The sources of these domains that are still asked, oldest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn sources_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -143,9 +125,6 @@ pub async fn sources_of(
 }
 
 /// The sources of a domain that ended with the agents they fed.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn sources_retired(
     on: &impl Handle,
     domain_id: i64,
@@ -165,9 +144,6 @@ pub async fn sources_retired(
 }
 
 /// The proofs of these domains that hold.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn proofs_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -184,9 +160,6 @@ pub async fn proofs_of(
 }
 
 /// The attempts of these sources, newest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn attempts_of(
     on: &impl Handle,
     source_ids: &[i64],
@@ -204,9 +177,6 @@ pub async fn attempts_of(
 impl Write {
     /// Adds a domain; its key is given by the database. Where somebody else has registered that name
     /// meanwhile the answer is theirs.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_insert(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
         let name = row.name.clone();
         let active = unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset());
@@ -225,9 +195,6 @@ impl Write {
     }
 
     /// Adds a source; its key is given by the database.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_insert(&self, row: source::Model) -> Result<source::Model, StoreError> {
         let active = unnumbered(row, |active: &mut source::ActiveModel| active.id = unset());
         Ok(source::Entity::insert(active)
@@ -236,9 +203,6 @@ impl Write {
     }
 
     /// Adds a proof.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn proof_insert(&self, row: proof::Model) -> Result<(), StoreError> {
         let active = unnumbered(row, |active: &mut proof::ActiveModel| active.id = unset());
         proof::Entity::insert(active)
@@ -249,9 +213,6 @@ impl Write {
 
     /// Makes the next visit of a domain due at this moment, or sooner where it is already: somebody waits for
     /// it.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_make_visit_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -271,9 +232,6 @@ impl Write {
     }
 
     /// Notes that somebody asked for a visit while one was under way.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_want(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -288,9 +246,6 @@ impl Write {
 
     /// Asks for whole cards the next time a domain's sources are asked; answers of how many that was not asked
     /// before.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn sources_want_full(&self, domain: i64) -> Result<u64, StoreError> {
         let asked = source::Entity::update_many()
             .col_expr(source::Column::FullWanted, Expr::value(true))
@@ -304,9 +259,6 @@ impl Write {
 
     /// Makes the next visit of a domain due at this moment, and all its sources with it. When they would have been
     /// asked is kept.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_make_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -335,9 +287,6 @@ impl Write {
     }
 
     /// Asks the sources that feed these agents no more.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn sources_end_of(&self, agents: &[Uuid], at: i64) -> Result<(), StoreError> {
         if agents.is_empty() {
             return Ok(());
@@ -352,9 +301,6 @@ impl Write {
     }
 
     /// Asks this source no more.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
@@ -365,9 +311,6 @@ impl Write {
     }
 
     /// Asks a source at another URL from now on, one that no live source of its kind in its domain has.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_move(&self, id: i64, url: &str) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::Url, Expr::value(url))
@@ -378,9 +321,6 @@ impl Write {
     }
 
     /// Lets a source's first card be approved on an account's word.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn source_approve_as(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(account))
@@ -391,9 +331,6 @@ impl Write {
     }
 
     /// Takes back whatever word was given for the first cards of a domain's sources.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn sources_approve_as_nobody(&self, domain: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
@@ -405,9 +342,6 @@ impl Write {
     }
 
     /// Ends a domain: it is visited no more, its sources and proofs end, its name is free again.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {

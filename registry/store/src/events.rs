@@ -41,9 +41,6 @@ pub struct NewEvent {
 impl Write {
     /// Appends events as the last act before the commit, and answers the highest `seq` given. On
     /// PostgreSQL this waits for every other append to end.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn events_append(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
         if events.is_empty() {
             return Ok(None);
@@ -71,9 +68,6 @@ impl Write {
 }
 
 /// The highest `seq` there is; 0 where nothing has happened yet.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn highest_seq(on: &impl Handle) -> Result<i64, StoreError> {
     #[derive(FromQueryResult)]
     struct Highest {
@@ -89,9 +83,6 @@ pub async fn highest_seq(on: &impl Handle) -> Result<i64, StoreError> {
 }
 
 /// Events after `seq`, oldest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn events_after(
     on: &impl Handle,
     seq: i64,
@@ -106,9 +97,6 @@ pub async fn events_after(
 }
 
 /// The registrations of a domain and of further sources of it, oldest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn registrations_of(
     on: &impl Handle,
     subject: &str,
@@ -123,9 +111,6 @@ pub async fn registrations_of(
 }
 
 /// How many events there are.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn events_count(store: &Store) -> Result<u64, StoreError> {
     Ok(event::Entity::find().count(store.connection()).await?)
 }

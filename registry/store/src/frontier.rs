@@ -86,9 +86,6 @@ impl Store {
     /// others follow, oldest promise first, as many as the pace lets begin. Of one address block no more
     /// than [`VISITS_PER_NETWORK`] are ever leased at once. No two callers get the same one while its lease
     /// lasts, in one process or in many: the row of the pace makes them queue.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn visits_lease(&self, wish: &LeaseWish) -> Result<Vec<domain::Model>, StoreError> {
         let write = self.write().await?;
         let left = locked(&write, pace::Entity::find_by_id(PACE))

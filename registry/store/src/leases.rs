@@ -13,9 +13,6 @@ use super::{Handle, Store, StoreError};
 
 impl Store {
     /// Visits a domain no more until something makes its visit due again.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn visits_end(&self, id: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         domain::Entity::update_many()
@@ -34,9 +31,6 @@ impl Store {
     /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
     /// moment until which they are not asked again, where they are to rest. Otherwise they are due at once;
     /// those whose address block is known, whose hosts may just have been asked, from `spaced` on.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn visits_give_back(
         &self,
         held: &[(i64, i64)],
@@ -86,9 +80,6 @@ impl Store {
 
     /// Keeps the address blocks of these leased domains. Those beyond [`VISITS_PER_NETWORK`] of a block are given
     /// back; answers which.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn networks_learn(
         &self,
         networks: &[(i64, String)],
@@ -137,9 +128,6 @@ impl Store {
 
     /// Forgets every lease. For a database that belongs to one process, when that process starts: whoever
     /// held a lease was killed and will not come back for it. Answers how many there were.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn visits_forget_leases(&self) -> Result<u64, StoreError> {
         let write = self.write().await?;
         let forgotten = domain::Entity::update_many()

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod agents;
 pub mod checks;
+mod clock_repair;
 mod connect;
 pub mod coverage;
 pub mod crawl;
@@ -19,7 +20,6 @@ pub mod frontier;
 mod kept;
 mod leases;
 mod listen;
-mod moments;
 pub mod ownership;
 pub mod planned;
 pub mod reviews;

@@ -17,9 +17,6 @@ use super::{Handle, StoreError, Write};
 const KEPT_CHECKS: u64 = 20;
 
 /// What accounts are to place to prove these domains, oldest first.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
@@ -35,9 +32,6 @@ pub async fn challenges_of(
 }
 
 /// The looks that are kept of these domains, newest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -53,9 +47,6 @@ pub async fn checks_of(
 }
 
 /// What these domains were like when a proof of each was last found.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -70,9 +61,6 @@ pub async fn owner_marks_of(
 }
 
 /// The keys that were named for these domains, by their names.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
@@ -89,9 +77,6 @@ pub async fn enrolled_of(
 
 /// The moments within `within` at which an account has asked for checks of a domain, each once, oldest first;
 /// checks that have found a proof are left out.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
@@ -118,9 +103,6 @@ pub async fn failed_checks(
 
 impl Write {
     /// Sets what an account is to place to prove a domain, instead of what it was to place before.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn challenge_put(&self, row: challenge::Model) -> Result<(), StoreError> {
         let active = unnumbered(row, |active: &mut challenge::ActiveModel| {
             active.id = unset()
@@ -137,9 +119,6 @@ impl Write {
     }
 
     /// Keeps what looking for proofs of a domain has found; of looks before `since` only the newest stay.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn checks_insert(
         &self,
         domain: i64,
@@ -174,9 +153,6 @@ impl Write {
     }
 
     /// Writes a proof's standing, or its end.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
         proof::Entity::update_many()
             .set(proof::ActiveModel {
@@ -199,9 +175,6 @@ impl Write {
 
     /// Writes what the proofs of a domain say of it: its state, owner, generation, contact, opt-out, and when
     /// they are looked at next.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -224,9 +197,6 @@ impl Write {
     }
 
     /// Ends what an account was to place to prove a domain.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
         challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
@@ -237,9 +207,6 @@ impl Write {
     }
 
     /// Makes the next look for a domain's proofs due at this moment, where they are looked for at all.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
@@ -251,9 +218,6 @@ impl Write {
     }
 
     /// Keeps what a domain is like, instead of what was kept of it.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
         let known = OnConflict::column(C::DomainId)
@@ -267,9 +231,6 @@ impl Write {
     }
 
     /// Forgets what a domain was like.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
         owner_marks::Entity::delete_by_id(domain)
             .exec(self.connection())
@@ -278,9 +239,6 @@ impl Write {
     }
 
     /// Names a key for a domain, instead of the one that had its name.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
         let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
@@ -297,9 +255,6 @@ impl Write {
     }
 
     /// Takes a key's name back; says whether there was one.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
         let outcome = enrolled_key::Entity::delete_many()
             .filter(enrolled_key::Column::DomainId.eq(domain))
@@ -310,9 +265,6 @@ impl Write {
     }
 
     /// Visits a domain no more, until it is made due again.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))

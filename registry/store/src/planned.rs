@@ -15,9 +15,6 @@ pub struct PlannedVisits {
 }
 
 /// Counts the planned visits.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits, StoreError> {
     #[derive(FromQueryResult)]
     struct Steady {
@@ -58,9 +55,6 @@ pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits,
 }
 
 /// The earliest moment at which an unleased visit is due.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
     let awaited = visits_oldest(on, now, Awaited::BySomebody).await?;
     let planned = visits_oldest(on, now, Awaited::ByNobody).await?;

@@ -11,17 +11,11 @@ use super::entity::review;
 use super::{Handle, StoreError, Write};
 
 /// The review with that id.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::Model>, StoreError> {
     Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
 /// Reviews with ids after `after`, oldest first; those in one state where one is given.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn review_page(
     on: &impl Handle,
     state: Option<ReviewState>,
@@ -41,9 +35,6 @@ pub async fn review_page(
 }
 
 /// The open reviews of these agents.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn reviews_open(
     on: &impl Handle,
     agents: &[Uuid],
@@ -69,9 +60,6 @@ fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
 
 impl Write {
     /// Adds reviews, or replaces the state and decision of those there are.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
         use review::Column as C;
         if rows.is_empty() {

@@ -14,9 +14,6 @@ const MAX_ROWS: usize = 64;
 impl Write {
     /// Inserts rows, in their order, however many there are; `conflict` says what to do about those that are
     /// there already.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(super) async fn insert_rows<A>(
         &self,
         rows: impl IntoIterator<Item = A>,

@@ -8,9 +8,6 @@ use super::entity::setting;
 use super::{Handle, Store, StoreError, Write};
 
 /// Reads a value.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, StoreError> {
     let row = setting::Entity::find_by_id(key)
         .one(on.connection())
@@ -20,9 +17,6 @@ pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, 
 
 impl Write {
     /// Sets a value, replacing the one before.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), StoreError> {
         let row = setting::ActiveModel {
             key: Set(key.into()),
@@ -43,9 +37,6 @@ impl Write {
 impl Store {
     /// Reads a value, or keeps the one given where there is none. Two processes that start together get
     /// the same answer.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn setting_get_or_put(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
         if let Some(value) = setting_get(self, key).await? {
             return Ok(value);

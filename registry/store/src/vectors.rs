@@ -15,9 +15,6 @@ use super::{Handle, Store, StoreError, Write};
 pub const VECTORS_WALK: u64 = 1000;
 
 /// The models there are, the one used first first.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
     Ok(model::Entity::find()
         .order_by_asc(model::Column::CreatedAt)
@@ -27,17 +24,11 @@ pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
 }
 
 /// The model of that id.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn model(on: &impl Handle, id: &str) -> Result<Option<model::Model>, StoreError> {
     Ok(model::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
 /// What a model has made of these agents.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn vectors_of(
     on: &impl Handle,
     model: &str,
@@ -51,9 +42,6 @@ pub async fn vectors_of(
 }
 
 /// What a model has made of the next agents by id, at most [`VECTORS_WALK`].
-///
-/// # Errors
-/// Where the database fails.
 pub async fn vectors_walk(
     on: &impl Handle,
     model: &str,
@@ -70,9 +58,6 @@ pub async fn vectors_walk(
 }
 
 /// Of how many agents there are vectors of a model.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreError> {
     Ok(agent_vectors::Entity::find()
         .filter(agent_vectors::Column::ModelId.eq(model))
@@ -82,9 +67,6 @@ pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreEr
 
 impl Store {
     /// The model as it is kept, or this one, which is kept then.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_get_or_put(&self, fresh: model::Model) -> Result<model::Model, StoreError> {
         if let Some(known) = model(self, &fresh.id).await? {
             return Ok(known);
@@ -103,9 +85,6 @@ impl Store {
     }
 
     /// Notes that a model is used, in a write of its own.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         write.model_used(model, at).await?;
@@ -115,9 +94,6 @@ impl Store {
 
 impl Write {
     /// Keeps vectors, in the place of earlier ones of the same model and agent.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn vectors_put(&self, rows: Vec<agent_vectors::Model>) -> Result<(), StoreError> {
         use agent_vectors::Column as C;
         let replace = OnConflict::columns([C::ModelId, C::AgentId])
@@ -128,9 +104,6 @@ impl Write {
     }
 
     /// Forgets what a model has made of these agents.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn vectors_forget(&self, model: &str, agents: &[Uuid]) -> Result<(), StoreError> {
         agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
@@ -141,9 +114,6 @@ impl Write {
     }
 
     /// Notes that everything up to event `seq` is applied; an earlier one changes nothing.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_applied(&self, model: &str, seq: i64) -> Result<(), StoreError> {
         model::Entity::update_many()
             .col_expr(model::Column::AppliedSeq, Expr::value(seq))
@@ -155,9 +125,6 @@ impl Write {
     }
 
     /// Notes how far the first walk has come; an agent before is no news.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_walked(&self, model: &str, to: Uuid) -> Result<(), StoreError> {
         let before = model::Column::WalkedTo
             .is_null()
@@ -172,9 +139,6 @@ impl Write {
     }
 
     /// Notes that the first walk is over.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_completed(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             completed_at: Set(Some(at)),
@@ -184,9 +148,6 @@ impl Write {
     }
 
     /// Keeps how near an agent has to be to match, where that is not known yet.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
         model::Entity::update_many()
             .col_expr(model::Column::Cutoff, Expr::value(cutoff))
@@ -198,9 +159,6 @@ impl Write {
     }
 
     /// Notes that a model is used.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_used(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             used_at: Set(at),
@@ -210,9 +168,6 @@ impl Write {
     }
 
     /// The model of that id, held until the write ends: processes that work on one write one after another.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_locked(&self, id: &str) -> Result<Option<model::Model>, StoreError> {
         let query = model::Entity::find_by_id(id);
         Ok(locked(self, query).one(self.connection()).await?)
@@ -235,9 +190,6 @@ impl Write {
     }
 
     /// Forgets a model with everything it has made, a part at a time; says whether there is nothing of it left.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn model_forget(&self, model: &str) -> Result<bool, StoreError> {
         let some = vectors_walk(self, model, None).await?;
         if let Some(last) = some.last() {

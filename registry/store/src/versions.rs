@@ -25,9 +25,6 @@ pub const UNDERIVED: i32 = 0;
 pub const BODIES_AT_ONCE: u64 = 500;
 
 /// The versions with these ids, in no order.
-///
-/// # Errors
-/// Where the database fails, as for every function here.
 pub async fn versions_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -74,9 +71,6 @@ impl VersionKey {
 }
 
 /// The keys of these versions, in no order.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionKey>, StoreError> {
     use version::Column as C;
     if ids.is_empty() {
@@ -103,9 +97,6 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
 }
 
 /// The version of an agent with these bytes, newest first where there are several.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn version_by_digest(
     on: &impl Handle,
     agent: Uuid,
@@ -124,9 +115,6 @@ pub async fn version_by_digest(
 
 /// Versions of an agent with ids below `before`, newest first; only those that were approved once
 /// unless `all` says otherwise.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn version_page(
     on: &impl Handle,
     agent: Uuid,
@@ -148,9 +136,6 @@ pub async fn version_page(
 }
 
 /// Versions made by an older derivation, a page of them.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn versions_derived_before(
     on: &impl Handle,
     derivation: i32,
@@ -167,9 +152,6 @@ pub async fn versions_derived_before(
 }
 
 /// The key sets that the signatures of these versions were judged with, as JSON, in no order.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn key_sets_of(
     on: &impl Handle,
     versions: &[Uuid],
@@ -187,9 +169,6 @@ pub async fn key_sets_of(
 }
 
 /// The bytes with that digest.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let row = body::Entity::find_by_id(digest)
         .one(on.connection())
@@ -200,9 +179,6 @@ pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec
 impl Write {
     /// Keeps bytes under their digests; what is there already is left alone. Until the write ends nobody
     /// else drops these bytes.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn bodies_insert(&self, mut rows: Vec<body::Model>) -> Result<(), StoreError> {
         // In one order everywhere, so that two writers with the same bytes never wait for each other.
         rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
@@ -223,9 +199,6 @@ impl Write {
     }
 
     /// Adds versions.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn versions_insert(&self, rows: Vec<version::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -239,9 +212,6 @@ impl Write {
 
     /// Replaces what was derived from a version's bytes. Its state and its count of repeats are left to
     /// those who decide and look: they may have moved on since the row was read.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn version_derived(&self, row: version::Model) -> Result<(), StoreError> {
         version::Entity::update_many()
             .set(version::ActiveModel {
@@ -266,9 +236,6 @@ impl Write {
 
     /// Has the signed versions of these agents judged anew, but for `but`: they are derived again as if nothing had
     /// derived them yet. Answers how many they are.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn versions_judge_anew(
         &self,
         agents: &[Uuid],
@@ -289,9 +256,6 @@ impl Write {
     }
 
     /// Sets the state of versions; an approval is remembered for good.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn versions_set_state(
         &self,
         ids: &[Uuid],
@@ -316,9 +280,6 @@ impl Write {
     }
 
     /// Counts another look at differing bytes of the same content.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn versions_repeat(&self, ids: &[Uuid]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
@@ -336,9 +297,6 @@ impl Write {
 
     /// Drops the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes
     /// stay with whatever other version has them.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn versions_trim(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
         use version::Column as C;
         #[derive(FromQueryResult)]
@@ -376,9 +334,6 @@ impl Write {
     }
 
     /// Drops bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; answers how many.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn bodies_evict(&self, retired_by: i64) -> Result<u64, StoreError> {
         let versions = |living: bool| {
             let ended = agent::Column::RetiredAt.lte(retired_by);

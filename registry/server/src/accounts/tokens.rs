@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::authentication::{TOKEN_PREFIX, hash};
 use crate::caller::Caller;
 use crate::commit::ledger::{Ledger, SYSTEM};
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind, StartError};
 use crate::paging::{PageRequest, cut, page_size};
@@ -211,9 +211,6 @@ pub(crate) async fn bootstrap(
 }
 
 /// Replaces the bootstrap admin token by a new one, which is returned.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn reset(
     store: &Store,
     now: Timestamp,

@@ -12,9 +12,6 @@ use crate::signatures::{Judged, KeyBinding};
 
 /// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
 /// same write keeps, are read through `on`.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn change_between(
     context: &Context,
     on: &impl Handle,
@@ -90,9 +87,6 @@ pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureState
 }
 
 /// The bytes with that digest: of those that are about to be kept, or of those that are.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn bytes_of(
     on: &impl Handle,
     digest: &str,

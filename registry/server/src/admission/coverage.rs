@@ -21,9 +21,6 @@ pub(crate) struct Standings {
 
 impl Standings {
     /// Loads what is known of these domains and their sources.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn load<'a>(
         on: &impl Handle,
         rows: impl IntoIterator<Item = &'a domain::Model>,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::Standings;
 use crate::admission::decision::decide_waiting;
-use crate::admission::rules::ask_again;
+use crate::admission::rules_changed::ask_again;
 use crate::admission::urn;
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::commit::state::state_of;
@@ -34,9 +34,6 @@ pub(crate) struct Covering<'a> {
 
 impl<'a> Covering<'a> {
     /// As the database has it; the domain is locked by whoever calls.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn load(write: &Write, row: &'a domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
@@ -100,9 +97,6 @@ impl<'a> Covering<'a> {
 }
 
 /// Decides on the agents of a domain anew, whose coverage may be another one now.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn follow_coverage(
     context: &Context,
     write: &Write,
@@ -118,9 +112,6 @@ pub(crate) async fn follow_coverage(
 }
 
 /// Lets one agent follow whose word stands behind its cards: who keeps the slot, its name, and what is decided.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn cover_agent(
     context: &Context,
     write: &Write,
@@ -146,7 +137,7 @@ pub(crate) async fn cover_agent(
     let row = covering.row;
     let newest = state.agent.newest_version;
     let newest = newest.map_or(Standing::Nomination, |id| covering.of_version(id));
-    if crate::sight::is_proved(row)
+    if crate::visibility::is_proved(row)
         && state.agent.urn.is_none()
         && let Some(name) = name_of(write, &state.agent).await?
     {

@@ -84,9 +84,6 @@ pub(crate) fn decide_on(
 }
 
 /// Puts an agent's newest version before the rules again, where nobody has decided on it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn decide_waiting(
     context: &Context,
     write: &Write,
@@ -105,9 +102,6 @@ pub(crate) async fn decide_waiting(
 }
 
 /// Puts an agent's newest version before the rules, as ingest does with one that has just come.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn decide_newest(
     context: &Context,
     write: &Write,
@@ -146,9 +140,6 @@ pub(crate) async fn decide_newest(
 }
 
 /// Who registered an agent.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn submitter_name(
     write: &Write,
     state: &AgentState,

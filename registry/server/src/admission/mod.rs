@@ -4,5 +4,5 @@ pub mod change;
 pub mod coverage;
 pub mod covering;
 pub mod decision;
-pub mod rules;
+pub mod rules_changed;
 pub mod urn;

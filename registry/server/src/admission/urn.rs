@@ -11,14 +11,11 @@ use serde_json::json;
 
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::error::AppError;
-use crate::sight::is_proved;
+use crate::visibility::is_proved;
 
 /// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
 /// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is
 /// not proved, or where that proof does not cover the card. The domain's row is locked by whoever calls.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn assign<'i>(
     write: &Write,
     ledger: &mut Ledger<'_>,

@@ -13,7 +13,7 @@ use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::{AgentState, Ledger};
 use crate::commit::pins;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::commit::state::{check_reason, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -193,9 +193,6 @@ async fn replacement(
 }
 
 /// Ends an agent for good; its id is never used again.
-///
-/// # Errors
-/// As [`agent_suspend`].
 pub async fn agent_retire(
     context: &Context,
     caller: &Caller,

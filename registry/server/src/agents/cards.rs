@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
 use crate::memory::cards::{ServedCard, Serving};
-use crate::sight::{Openness, is_listed, visible_to};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
 /// approved bytes come from memory while nothing about the agent has changed.

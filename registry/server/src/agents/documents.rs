@@ -221,9 +221,6 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
 }
 
 /// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn documents(
     context: &Context,
     ids: &[Uuid],
@@ -240,9 +237,6 @@ pub(crate) async fn documents(
 }
 
 /// The documents of the next agents by id, and the id to go on after; `None` at the end.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn documents_walk(
     context: &Context,
     after: Option<Uuid>,

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};

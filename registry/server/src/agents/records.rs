@@ -17,8 +17,8 @@ use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, ve
 use uuid::Uuid;
 
 use crate::error::AppError;
-use crate::sight::{Openness, visible_to};
 use crate::signatures::KeyBinding;
+use crate::visibility::{Openness, visible_to};
 
 /// What the rows of an agent say it is, all of it known.
 #[derive(Debug, Clone, Copy)]
@@ -145,9 +145,6 @@ impl AgentRecord {
 
 /// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
 /// this build cannot read, or of which it does not know how they stand.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn records(
     on: &impl Handle,
     rows: Vec<agent::Model>,

@@ -19,8 +19,8 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::is_nobodys;
 use crate::paging::{PageRequest, cut, page_size};
-use crate::sight::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
 use crate::signatures::KeyBinding;
+use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]

@@ -4,6 +4,6 @@
 pub mod ledger;
 pub mod locks;
 pub mod pins;
-pub mod shown;
+pub mod publish;
 pub mod state;
 pub mod touched;

@@ -40,9 +40,6 @@ pub(crate) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
 
 /// A card came signed by keys that it was not known by: it is withheld until somebody accepts them, or the
 /// domain's record proves once more, from now on, that the domain is its owner's.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn key_changed(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -62,9 +59,6 @@ pub(crate) async fn key_changed(
 }
 
 /// Accepts the keys that an agent's newest card is signed with, and lifts the hold they caused.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn accept_keys(
     write: &Write,
     ledger: &mut Ledger<'_>,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::commit::ledger::{CRAWLER, POLICY, SYSTEM};
 use crate::error::AppError;
-use crate::sight::{Openness, is_listed, visible_to};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// What a written ledger touched.
 #[derive(Debug, Clone, Default)]
@@ -50,9 +50,6 @@ impl Act {
 
 impl Touched {
     /// Appends these events, and notes what they touch: the agents, as the write leaves them.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn by(
         write: &Write,
         agents: Vec<Uuid>,

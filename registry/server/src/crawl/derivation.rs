@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::admission::decision::{decide_newest, decide_waiting, submitter_name};
 use crate::commit::ledger::{AgentState, Ledger, POLICY, SYSTEM};
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
@@ -60,9 +60,6 @@ impl Surroundings {
     }
 
     /// Those of a version that is kept.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn of_version(
         on: &impl Handle,
         row: &version::Model,

@@ -4,7 +4,7 @@ use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::{domain, source};
 
 use crate::context::Context;
-use crate::ownership::first_look::visits_permitted;
+use crate::ownership::first_check::visits_permitted;
 use crate::visits::leasing::visits_due;
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing

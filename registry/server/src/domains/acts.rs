@@ -14,15 +14,15 @@ use crate::admission::covering::follow_coverage;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
-use crate::commit::shown::{after_act, after_write};
+use crate::commit::publish::{after_act, after_write};
 use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
+use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::dispute::has_part;
-use crate::ownership::settle::follow_proofs;
 use crate::paging::{PageRequest, cut, page_size};
-use crate::sight::{Openness, is_listed, visible_to};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// Live domains by name: all for whoever sees everything, otherwise the caller's own.
 ///

@@ -5,7 +5,7 @@ use a2a_registry_domain::role::Permission;
 
 use crate::caller::Caller;
 use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::domains::acts::domain_visible;

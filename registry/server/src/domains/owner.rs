@@ -11,14 +11,14 @@ use url::Url;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
+use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::challenges::challenge;
 use crate::ownership::dispute::may_keep;
-use crate::ownership::settle::follow_proofs;
 
 /// Changes how a domain is looked after: its contact, and whether it is listed at all.
 ///

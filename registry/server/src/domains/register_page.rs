@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
 use crate::domains::acts::domain_show;
@@ -27,8 +27,8 @@ use crate::error::AppError;
 use crate::http::auth::admit_registration;
 use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
-use crate::http::problems;
-use crate::http::problems::ProblemKind;
+use crate::http::problem_kinds;
+use crate::http::problem_kinds::ProblemKind;
 use crate::pages::frame::Frame;
 use crate::pages::text;
 
@@ -110,16 +110,19 @@ async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<For
         .map(|authority| authority.as_str());
     if !same_site(request.headers(), authority, ours) {
         return refused(
-            &problems::FORBIDDEN,
+            &problem_kinds::FORBIDDEN,
             "This form was sent from another site. Send it again from here.",
         );
     }
     let bytes = body.read(FORM).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
-        return refused(&problems::WRONG_MEDIA_TYPE, "This address takes a form.");
+        return refused(
+            &problem_kinds::WRONG_MEDIA_TYPE,
+            "This address takes a form.",
+        );
     }
     serde_html_form::from_bytes(&bytes)
-        .or_else(|_| refused(&problems::INVALID_REQUEST, "The form cannot be read."))
+        .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
 /// The domain once one of its new sources was asked, or after [`FIRST_VISIT`] and with the word that none was; as
@@ -176,7 +179,7 @@ async fn register(
     if token.is_empty() && context.config().governance.registration == Admission::Token {
         // The API's words are about a header, which a form does not have.
         return Err(Problem::new(
-            &problems::UNAUTHENTICATED,
+            &problem_kinds::UNAUTHENTICATED,
             "Registering needs a token here: put it into the form.",
         ));
     }

@@ -22,9 +22,6 @@ pub(crate) struct Registered {
 
 impl Registered {
     /// As the database has it; the domain is locked by whoever calls.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;

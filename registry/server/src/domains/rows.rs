@@ -12,7 +12,7 @@ use crate::admission::coverage::Standings;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::listed_of;
-use crate::domains::part::Agents;
+use crate::domains::visible_part::Agents;
 use crate::error::AppError;
 
 /// The rows beside those of some domains themselves, all domains' in one list.
@@ -32,9 +32,6 @@ pub(crate) struct DomainRows {
 
 impl DomainRows {
     /// Loads what belongs to these domains.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,

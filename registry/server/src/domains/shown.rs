@@ -12,15 +12,15 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::part::{Part, Told};
+use crate::domains::not_listed::not_listed;
 use crate::domains::rows::DomainRows;
-use crate::domains::standing::not_listed;
 use crate::domains::view::{Sight, proof_view, sight};
+use crate::domains::visible_part::{Part, Told};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{is_nobodys, owner_marks, why_no_challenge};
-use crate::sight::looks_after;
 use crate::sources::source_name;
+use crate::visibility::looks_after;
 
 /// A domain, with how much of it and of its sources and agents the caller sees.
 pub(crate) struct ShownDomain<'a> {
@@ -66,9 +66,6 @@ impl<'a> ShownDomain<'a> {
     }
 
     /// The view of the domain. The attempts of its sources are taken from among these.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn view(
         &self,
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,

@@ -14,14 +14,14 @@ use crate::admission::covering::{Covering, follow_coverage};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
-use crate::commit::shown::{after_write, searchable};
+use crate::commit::publish::{after_write, searchable};
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::registered::{Registered, is_approved, lies_there};
 use crate::error::{AppError, ErrorKind};
+use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::dispute::may_keep_on;
-use crate::ownership::settle::follow_redirects;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
 

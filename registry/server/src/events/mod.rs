@@ -1,5 +1,5 @@
 //! Events: reading and following what has happened.
 
+pub mod list;
 pub mod listen;
-pub mod log;
 pub mod routes;

@@ -19,16 +19,16 @@ use utoipa::IntoParams;
 
 use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::context::Context;
-use crate::events::log as events;
-use crate::events::log::events_after;
+use crate::events::list as events;
+use crate::events::list::events_after;
 use crate::http::auth::{Administer, Require, SeeAll, bearer};
 use crate::http::envelope::{Head, leave_untouched};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
-use crate::http::{answer, problems};
+use crate::http::{answer, problem_kinds};
 use crate::paging::{PageRequest, not_empty};
 
 /// Events read at once for a stream.
@@ -133,7 +133,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
     id.map(Some).ok_or_else(|| {
         Problem::new(
-            &problems::INVALID_REQUEST,
+            &problem_kinds::INVALID_REQUEST,
             "`Last-Event-ID` is not the number of an event.",
         )
     })
@@ -159,7 +159,7 @@ fn stream(
         .try_acquire_owned()
         .map_err(|_| {
             Problem::new(
-                &problems::UNAVAILABLE,
+                &problem_kinds::UNAVAILABLE,
                 "As many event streams are open as the registry allows; try again, or read pages.",
             )
             .retry_after(30)

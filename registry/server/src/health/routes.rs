@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
 use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
-use crate::http::{answer, problems};
+use crate::http::{answer, problem_kinds};
 use crate::metrics::Standing;
 use crate::search::listed_agents;
 use crate::visits::outage::crawl_braked_since;
@@ -69,7 +69,7 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
         format!("Not in order: {}.", names.join(", "))
     };
     match serde_json::to_value(&readiness) {
-        Ok(Value::Object(members)) => Err(Problem::new(&problems::NOT_READY, detail)
+        Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
             .with_members(members)
             .retry_after(5)),
         _ => Err(AppError::internal("readiness is no object").into()),

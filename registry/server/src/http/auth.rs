@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::config::Registration;
 use crate::error::AppError;
 use crate::http::problem::Problem;
-use crate::http::problems;
+use crate::http::problem_kinds;
 use crate::http::state::State;
 use crate::http::writes::{client_address, network};
 
@@ -103,7 +103,7 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     match (token, lines.next()) {
         (Some(token), None) => Ok(Some(token)),
         _ => Err(Problem::new(
-            &problems::UNAUTHENTICATED,
+            &problem_kinds::UNAUTHENTICATED,
             "This is no token: send it as `Authorization: Bearer …`, once.",
         )),
     }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::LimitsConfig;
 use crate::http::problem::Problem;
-use crate::http::problems;
+use crate::http::problem_kinds;
 use crate::http::state::State;
 
 /// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
@@ -82,7 +82,7 @@ fn check_media_type(request: &HttpRequest) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        &problems::WRONG_MEDIA_TYPE,
+        &problem_kinds::WRONG_MEDIA_TYPE,
         "Send the body as JSON, with `Content-Type: application/json` and without content coding.",
     ))
 }
@@ -120,7 +120,7 @@ impl UnreadBody {
             .await
             .unwrap_or_else(|_| {
                 Err(Problem::new(
-                    &problems::REQUEST_TIMEOUT,
+                    &problem_kinds::REQUEST_TIMEOUT,
                     format!("The body was not complete after {seconds} seconds."),
                 ))
             })
@@ -144,7 +144,7 @@ impl UnreadBody {
 
 fn too_large(limit: usize) -> Problem {
     Problem::new(
-        &problems::TOO_LARGE,
+        &problem_kinds::TOO_LARGE,
         format!("The body of this request may hold {limit} bytes at most."),
     )
 }
@@ -153,7 +153,7 @@ fn broken(error: &PayloadError, limit: usize) -> Problem {
     match error {
         PayloadError::Overflow => too_large(limit),
         _ => Problem::new(
-            &problems::INVALID_REQUEST,
+            &problem_kinds::INVALID_REQUEST,
             "The body ended before it was complete.",
         ),
     }
@@ -180,13 +180,13 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             return Problem::invalid(pointer, without_position(&inner.to_string()));
         }
         Problem::new(
-            &problems::INVALID_REQUEST,
+            &problem_kinds::INVALID_REQUEST,
             format!("The body is not JSON: {inner}."),
         )
     })?;
     json.end().map_err(|error| {
         Problem::new(
-            &problems::INVALID_REQUEST,
+            &problem_kinds::INVALID_REQUEST,
             format!("The body is not JSON: {error}."),
         )
     })?;
@@ -210,7 +210,7 @@ fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
         .any(|(at, part)| part == b"\\u0000" && escaped(at));
     if found {
         return Err(Problem::new(
-            &problems::INVALID_REQUEST,
+            &problem_kinds::INVALID_REQUEST,
             "The body holds U+0000.",
         ));
     }

@@ -18,7 +18,7 @@ use tracing::{Level, Span};
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
 use crate::http::problem::{PROBLEM_JSON, Problem};
-use crate::http::problems;
+use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
 use crate::metrics::{Metrics, Stopwatch};
 
@@ -291,7 +291,7 @@ fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
 
 /// The problem of a failure that came without one, from a library.
 fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
-    let kind = problems::by_status(status);
+    let kind = problem_kinds::by_status(status);
     let detail = match error {
         Some(error) if status.is_client_error() => error.to_string(),
         _ => kind.title.to_owned(),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::error::AppError;
 use crate::http::problem::Problem;
-use crate::http::{allowed, problems};
+use crate::http::{allowed, problem_kinds};
 
 /// `{agent}`: an id or a URN, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn raw_part<'a>(request: &HttpRequest, raw: &'a str, name: &str) -> Result<&'a s
 /// `broken-path` for a percent sign without two hexadecimal digits, for bytes that are not UTF-8 and
 /// for U+0000.
 pub fn decode(part: &str) -> Result<String, Problem> {
-    let broken = |detail: &str| Problem::new(&problems::BROKEN_PATH, detail);
+    let broken = |detail: &str| Problem::new(&problem_kinds::BROKEN_PATH, detail);
     if let Some(place) = broken_escape(part) {
         return Err(broken(&format!(
             "The escape at `{place}` is not followed by two hexadecimal digits."
@@ -155,7 +155,7 @@ mod tests {
     fn refuses_what_is_broken() {
         for broken in ["%", "a%2", "%zz", "%ff", "%C3", "a%00b", "%é1"] {
             let problem = decode(broken).unwrap_err();
-            assert_eq!(problem.kind(), &problems::BROKEN_PATH, "{broken}");
+            assert_eq!(problem.kind(), &problem_kinds::BROKEN_PATH, "{broken}");
         }
     }
 }

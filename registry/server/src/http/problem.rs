@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::error::{AppError, ErrorKind};
-use crate::http::problems;
-use crate::http::problems::ProblemKind;
+use crate::http::problem_kinds;
+use crate::http::problem_kinds::ProblemKind;
 
 /// The media type of problem documents.
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -80,7 +80,7 @@ impl Problem {
     /// One member or parameter is wrong.
     pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let mut problem = Self::new(&problems::INVALID_REQUEST, detail.clone());
+        let mut problem = Self::new(&problem_kinds::INVALID_REQUEST, detail.clone());
         problem.more.errors.push(MemberError {
             pointer: pointer.into(),
             detail,
@@ -91,7 +91,7 @@ impl Problem {
     /// The address takes other methods: 405, with these in `Allow`.
     pub fn wrong_method(allow: &str) -> Self {
         let detail = format!("This address takes {allow}.");
-        let mut problem = Self::new(&problems::WRONG_METHOD, detail);
+        let mut problem = Self::new(&problem_kinds::WRONG_METHOD, detail);
         problem.more.allow = Some(allow.to_owned());
         problem
     }
@@ -178,18 +178,18 @@ impl ResponseError for Problem {
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
         let kind = match error.kind {
-            ErrorKind::NotFound => &problems::NOT_FOUND,
-            ErrorKind::Invalid => &problems::INVALID_REQUEST,
-            ErrorKind::Unauthenticated => &problems::UNAUTHENTICATED,
-            ErrorKind::Forbidden => &problems::FORBIDDEN,
-            ErrorKind::Conflict => &problems::CONFLICT,
-            ErrorKind::TargetRefused => &problems::TARGET_REFUSED,
-            ErrorKind::DomainDenied => &problems::DOMAIN_DENIED,
-            ErrorKind::LimitReached => &problems::LIMIT_REACHED,
-            ErrorKind::TooManyRequests => &problems::TOO_MANY_REQUESTS,
-            ErrorKind::Unavailable => &problems::UNAVAILABLE,
-            ErrorKind::ReadOnly => &problems::READ_ONLY,
-            ErrorKind::Internal => &problems::INTERNAL,
+            ErrorKind::NotFound => &problem_kinds::NOT_FOUND,
+            ErrorKind::Invalid => &problem_kinds::INVALID_REQUEST,
+            ErrorKind::Unauthenticated => &problem_kinds::UNAUTHENTICATED,
+            ErrorKind::Forbidden => &problem_kinds::FORBIDDEN,
+            ErrorKind::Conflict => &problem_kinds::CONFLICT,
+            ErrorKind::TargetRefused => &problem_kinds::TARGET_REFUSED,
+            ErrorKind::DomainDenied => &problem_kinds::DOMAIN_DENIED,
+            ErrorKind::LimitReached => &problem_kinds::LIMIT_REACHED,
+            ErrorKind::TooManyRequests => &problem_kinds::TOO_MANY_REQUESTS,
+            ErrorKind::Unavailable => &problem_kinds::UNAVAILABLE,
+            ErrorKind::ReadOnly => &problem_kinds::READ_ONLY,
+            ErrorKind::Internal => &problem_kinds::INTERNAL,
         };
         let errors = error.members.into_iter();
         let mut problem = Self::new(kind, error.public);

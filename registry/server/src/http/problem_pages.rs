@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, get};
 use crate::error::AppError;
 use crate::http::path::Slug;
 use crate::http::problem::Problem;
-use crate::http::problems;
+use crate::http::problem_kinds;
 
 /// What that kind of problem means.
 ///
@@ -14,7 +14,8 @@ use crate::http::problems;
 /// `not-found`.
 #[get("/problems/{slug}")]
 pub async fn problem_page(slug: Slug) -> Result<HttpResponse, Problem> {
-    let kind = problems::by_slug(&slug.0).ok_or_else(|| AppError::not_found("kind of problem"))?;
+    let kind =
+        problem_kinds::by_slug(&slug.0).ok_or_else(|| AppError::not_found("kind of problem"))?;
     Ok(HttpResponse::Ok()
         .insert_header((
             header::CONTENT_TYPE,
@@ -24,5 +25,5 @@ pub async fn problem_page(slug: Slug) -> Result<HttpResponse, Problem> {
             header::CACHE_CONTROL,
             HeaderValue::from_static("max-age=3600"),
         ))
-        .body(problems::page(kind)))
+        .body(problem_kinds::page(kind)))
 }

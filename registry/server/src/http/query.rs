@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::path::broken_escape;
 use crate::http::problem::Problem;
-use crate::http::problems;
+use crate::http::problem_kinds;
 
 /// The query as a `T`. Repeated parameters fill lists; an unknown parameter, one given twice that is no
 /// list, and one of the wrong type are refused by name.
@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
                 format!("{parameter}: {text}"),
             ),
             None => Problem::new(
-                &problems::INVALID_REQUEST,
+                &problem_kinds::INVALID_REQUEST,
                 format!("The query does not fit: {text}."),
             ),
         }
@@ -56,7 +56,7 @@ fn refuse_broken_text(query: &str) -> Result<(), Problem> {
     if !query.contains('%') {
         return Ok(());
     }
-    let broken = |detail: String| Err(Problem::new(&problems::INVALID_REQUEST, detail));
+    let broken = |detail: String| Err(Problem::new(&problem_kinds::INVALID_REQUEST, detail));
     if let Some(place) = broken_escape(query) {
         return broken(format!(
             "The escape at `{place}` in the query is not followed by two hexadecimal digits."

@@ -169,9 +169,6 @@ fn vectors_folder(context: &Context) -> PathBuf {
 }
 
 /// The id of another model than this one that has come to every agent, the last one used.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn model_before(context: &Context, wanted: &str) -> Result<Option<String>, AppError> {
     let mut all = rows::models(&context.store).await?;
     all.retain(|row| row.id != wanted && row.completed_at.is_some());
@@ -179,9 +176,6 @@ pub async fn model_before(context: &Context, wanted: &str) -> Result<Option<Stri
 }
 
 /// Forgets another model than those named that nobody has used for an hour, a part of it; says whether there may be more to forget.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<bool, AppError> {
     context.meanings.forget_but(kept);
     let all = rows::models(&context.store).await?;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::embedding::{

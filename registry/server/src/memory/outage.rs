@@ -24,9 +24,6 @@ pub(crate) struct Outage {
 
 impl Outage {
     /// The outage that is kept, where it is not too old to be believed.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn kept(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
         let text = setting_get(store, SETTING).await?.unwrap_or_default();
         let read = || {

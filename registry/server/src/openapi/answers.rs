@@ -15,7 +15,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
 use crate::http::problem::{PROBLEM_JSON, ProblemDocument};
-use crate::http::problems;
+use crate::http::problem_kinds;
 use crate::openapi::operations::methods_mut;
 
 /// Adds the failures that every operation may be answered with, each as a problem document.
@@ -124,7 +124,7 @@ fn describe(status: &str, response: &mut RefOr<Response>) {
 }
 
 fn failure(status: StatusCode) -> Response {
-    let kinds: Vec<String> = problems::ALL
+    let kinds: Vec<String> = problem_kinds::ALL
         .iter()
         .filter(|kind| kind.status == status)
         .map(|kind| format!("{} (`{}`)", kind.title, kind.slug))
@@ -139,7 +139,7 @@ fn failure(status: StatusCode) -> Response {
 }
 
 fn problem(status: StatusCode) -> Content {
-    let kind = problems::by_status(status);
+    let kind = problem_kinds::by_status(status);
     let example = ProblemDocument {
         kind: format!("/problems/{}", kind.slug),
         title: kind.title.to_owned(),

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::admission::coverage::origin_of;
 use crate::admission::covering::{Covering, cover_agent};
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM, Touched};
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
@@ -30,9 +30,6 @@ const DONE: &str = "sources_attributed";
 const PAGE: u64 = 200;
 
 /// Attributes what nobody is known to have registered, and decides on its agents anew.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn attribute_sources(context: &Context) -> Result<(), AppError> {
     let done = settings::setting_get(&context.store, DONE).await?.is_some();
     let mut after = 0;

@@ -35,9 +35,6 @@ pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
 }
 
 /// Gives an account something new to place on a domain.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn challenge(
     context: &Context,
     write: &Write,
@@ -57,9 +54,6 @@ pub(crate) async fn challenge(
 }
 
 /// Gives an account something to place on a domain where it has nothing that can still be proved with.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn challenge_where_none(
     context: &Context,
     write: &Write,

@@ -49,9 +49,6 @@ pub(crate) async fn may_keep_on<'a>(
 }
 
 /// Whether the caller has a part in a domain's dispute.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn has_part(
     context: &Context,
     caller: &Caller,
@@ -62,9 +59,6 @@ pub(crate) async fn has_part(
 
 /// What the caller is told instead of doing something to an agent, where it has a part in the dispute of the
 /// agent's domain.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn dispute_over(
     context: &Context,
     caller: &Caller,

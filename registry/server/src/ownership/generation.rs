@@ -9,19 +9,16 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::{Covering, cover_agent};
-use crate::admission::rules::ask_again;
+use crate::admission::rules_changed::ask_again;
 use crate::commit::ledger::{Ledger, Touched};
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::settle::follow_redirects;
+use crate::ownership::apply_check::follow_redirects;
 
 /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
 /// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
 /// are then.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn begin_generation(
     context: &Context,
     write: &Write,

@@ -56,9 +56,6 @@ async fn look(context: Arc<Context>, resolver: Arc<dyn Resolver>, cancel: Cancel
 
 /// Looks for the proofs of one domain that is due; says whether there was one. A lease that was taken is given back
 /// whatever happens.
-///
-/// # Errors
-/// Where the database fails.
 async fn check_next(
     context: &Context,
     resolver: &dyn Resolver,

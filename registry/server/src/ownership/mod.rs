@@ -1,15 +1,15 @@
 //! Whose a domain is: what is to be placed, looking for it, and what follows from what was found
 //! (docs/ownership.md#proofs).
 
+pub mod apply_check;
 pub mod attribution;
 pub mod challenges;
-pub mod conclusions;
 pub mod dispute;
-pub mod first_look;
+pub mod domain_check;
+pub mod first_check;
 pub mod generation;
 pub mod job;
-pub mod look;
-pub mod settle;
+pub mod proofs;
 pub mod succession;
 pub mod verify;
 

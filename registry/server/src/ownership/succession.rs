@@ -24,9 +24,6 @@ const CHANGED: &str =
 /// Ends a domain's generation where everything that it was known by has changed since a proof of it was last
 /// found; then what was found for accounts whose proofs have stood until now is no proof any more. Keeps what
 /// it is known by from now on, where a proof was found.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn follow_owner(
     context: &Context,
     write: &Write,

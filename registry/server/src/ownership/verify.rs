@@ -15,14 +15,14 @@ use uuid::Uuid;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::{Ledger, SYSTEM, Touched};
 use crate::commit::locks::write_with_followers;
-use crate::commit::shown::{after_write, searchable};
+use crate::commit::publish::{after_write, searchable};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::ownership::apply_check::{accept_keys_of, settle};
 use crate::ownership::challenges::{account_uri, registry_host};
-use crate::ownership::first_look::is_patience_over;
-use crate::ownership::settle::{accept_keys_of, settle};
+use crate::ownership::first_check::is_patience_over;
 use crate::ownership::succession::follow_owner;
-use crate::ownership::{Claimant, Looked, Question, is_provable, look};
+use crate::ownership::{Claimant, Looked, Question, domain_check, is_provable};
 use crate::sources::host_of;
 use crate::visits::SPACING;
 use crate::visits::outage::is_braked;
@@ -42,9 +42,6 @@ pub fn reach_out(context: &Context, fetcher: Arc<Fetcher>) {
 }
 
 /// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError> {
     let now = context.now();
     let wish = CheckWish {
@@ -107,7 +104,7 @@ pub(crate) async fn look(context: &Context, question: &Question) -> Result<Looke
         AppError::unavailable("This process looks for no proofs; try again later.", 60)
     })?;
     let now = context.clock.now();
-    let looked = look::look(fetcher, &registry_host(context), question, now).await;
+    let looked = domain_check::look(fetcher, &registry_host(context), question, now).await;
     Ok(Looked {
         braked: is_braked(context).await?,
         ..looked

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
-use crate::commit::shown::after_act;
+use crate::commit::publish::after_act;
 use crate::commit::state::{check_reason, person, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -98,9 +98,6 @@ pub async fn review_approve(
 }
 
 /// Rejects the content in question.
-///
-/// # Errors
-/// As [`review_approve`].
 pub async fn review_reject(
     context: &Context,
     caller: &Caller,

@@ -8,7 +8,7 @@ use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::search::indexing::{
     IndexingError, index_anew, index_examined, index_next, index_verified,

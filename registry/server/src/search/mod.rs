@@ -196,9 +196,6 @@ pub async fn listed_agents(context: &Context) -> i64 {
 }
 
 /// Completes a prefix over names, skills and tags.
-///
-/// # Errors
-/// As [`search`].
 pub async fn suggest(
     context: &Context,
     caller: &Caller,

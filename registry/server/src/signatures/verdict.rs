@@ -11,8 +11,8 @@ use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Handle, Kept, StoreError, ownership};
 use serde::{Deserialize, Serialize};
 
-use crate::sight::is_proved;
 use crate::signatures::KeptKeySet;
+use crate::visibility::is_proved;
 
 /// Characters of a key's name in a sentence.
 const MAX_NAME: usize = 100;
@@ -140,9 +140,6 @@ pub(crate) struct KeyBinding {
 
 impl KeyBinding {
     /// The bindings of these domains, by their keys.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn of_domains(
         on: &impl Handle,
         rows: &[domain::Model],

@@ -6,7 +6,7 @@ use a2a_registry_api::Registration;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
-use crate::commit::shown::event_signal;
+use crate::commit::publish::event_signal;
 use crate::domains::register::register;
 use crate::jobs;
 use crate::jobs::JobOptions;

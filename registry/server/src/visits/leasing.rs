@@ -21,9 +21,6 @@ const RECOUNT: i64 = HOUR;
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
 /// left to ask is visited no more.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn visits_due(
     context: &Context,
     limit: usize,
@@ -73,9 +70,6 @@ pub(crate) async fn visits_due(
 
 /// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
 /// way in one block, and says which those are. They are due again at once, within the limit.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn networks_learn(
     context: &Context,
     networks: &[(i64, String)],
@@ -98,9 +92,6 @@ pub fn is_exempt(context: &Context, address: IpAddr) -> bool {
 
 /// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
 /// politeness allows.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn visits_give_back(
     context: &Context,
     held: &[(i64, i64)],
@@ -114,9 +105,6 @@ pub async fn visits_give_back(
 }
 
 /// When the next visit is due.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn visits_next_due(context: &Context) -> Result<Option<Timestamp>, StoreError> {
     Ok(planned::visits_next_due(&context.store, context.now().0)
         .await?

@@ -19,9 +19,6 @@ const LOOKUP: Duration = Duration::from_secs(1);
 /// Keeps the address blocks of those leased domains whose block is not known; answers which are given back because
 /// too many of one block are under way. A host that does not resolve in time has no block: whoever asks it will
 /// say why.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn learn(
     context: &Context,
     resolver: &dyn Resolver,

@@ -16,9 +16,6 @@ pub fn resume_outage(context: &Context) {
 }
 
 /// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn is_braked(context: &Context) -> Result<bool, AppError> {
     if crawl_braked_since(context).is_some() {
         return Ok(true);
@@ -30,9 +27,6 @@ pub(crate) async fn is_braked(context: &Context) -> Result<bool, AppError> {
 
 /// Keeps an outage that has begun, goes on or is over; answers what is to be remembered of it once the write is
 /// kept, where that has changed.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn keep_outage(
     context: &Context,
     write: &Write,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::admission::decision::{decide_newest, decide_waiting};
 use crate::commit::ledger::{AgentState, Ledger, POLICY};
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
@@ -24,9 +24,6 @@ const PAGE: u64 = 500;
 /// Holds every agent whose domain is on `deny_domains` now, releases those whose domain no longer
 /// is, and takes back what only `--approve-all` had approved where it is no longer given. What waits
 /// for a curator is put before the rules again where they are not those of the last start.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
     apply_denials(context).await?;
     if !context.config.governance.approve_all {
@@ -138,9 +135,6 @@ async fn take_back_approve_all(context: &Context) -> Result<(), AppError> {
 }
 
 /// Takes an agent's approval back and asks for it again. Whoever decides next decides on what it says now.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn ask_again(
     context: &Context,
     write: &Write,

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use crate::admission::coverage::Standings;
 use crate::caller::Caller;
 use crate::domains::view::{Sight, keeps, source_view};
-use crate::sight::visible_to_registrant;
 use crate::sources::new_source;
+use crate::visibility::visible_to_registrant;
 
 /// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
 /// and what is listed.

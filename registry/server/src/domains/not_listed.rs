@@ -21,9 +21,6 @@ use crate::sources::is_catalog;
 const MOST: usize = 60;
 
 /// Everything that keeps a domain and these of its sources and agents from being found.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn not_listed<'a>(
     context: &Context,
     row: &domain::Model,

@@ -23,9 +23,6 @@ struct Repair {
 impl Store {
     /// Draws all those moments near: what was planned goes to where it would be within its own interval, so that what
     /// was spread stays so; what has happened has happened by now. Answers how many rows that were.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn moments_repair(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
         for repair in repairs(now) {

@@ -12,12 +12,12 @@ use futures::future::join_all;
 
 use crate::commit::ledger::{Ledger, SYSTEM};
 use crate::commit::locks::write_with_followers;
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::challenges::registry_host;
-use crate::ownership::look::opted_out;
-use crate::ownership::settle::follow_proofs;
+use crate::ownership::domain_check::opted_out;
 use crate::sources::host_of;
 use crate::visits::leasing::visits_give_back;
 
@@ -51,9 +51,6 @@ pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
 /// Of leased visits those that may be made. A domain that was never asked for anything is first looked up for an
 /// opt-out: where there is one its visits end, where nobody could tell the visit is put off. Where this process
 /// reaches nothing outside there is nobody to visit either, and all may be made.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn visits_permitted(
     context: &Context,
     leased: Vec<Leased>,

@@ -15,11 +15,11 @@ use crate::admission::covering::{Covering, cover_agent, follow_coverage};
 use crate::commit::ledger::{Ledger, SYSTEM, Touched};
 use crate::commit::locks::domain_locked;
 use crate::commit::pins::accept_keys;
-use crate::commit::shown::after_write;
+use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::conclusions::{conclude, keep_checks};
+use crate::ownership::proofs::{conclude, keep_checks};
 use crate::ownership::{Found, Looked};
 use crate::visits::SPACING;
 
@@ -29,9 +29,6 @@ const BRAKED_INTERVAL: i64 = HOUR;
 
 /// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
 /// the domain and its agents follow. `actor` asked for it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn settle(
     context: &Context,
     write: &Write,
@@ -91,9 +88,6 @@ fn next_look(
 
 /// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
 /// vouches for keys that came before it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn accept_keys_of(
     context: &Context,
     row: &domain::Model,
@@ -123,9 +117,6 @@ pub(crate) async fn accept_keys_of(
 /// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
 /// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
 /// now, or another's; its agents are left alone where it is not.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn follow_proofs(
     context: &Context,
     write: &Write,
@@ -214,9 +205,6 @@ async fn bring_agents_along(
 
 /// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
 /// where the same account has proved both.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn follow_redirects(
     context: &Context,
     write: &Write,

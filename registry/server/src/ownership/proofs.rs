@@ -15,9 +15,6 @@ use crate::error::AppError;
 use crate::ownership::{Found, Looked};
 
 /// Keeps what was found at each place, for the owner to see.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn keep_checks(
     write: &Write,
     row: &domain::Model,
@@ -42,9 +39,6 @@ pub(crate) struct Concluded {
 }
 
 /// Begins, keeps and ends proofs by what was found for each.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn conclude(
     write: &Write,
     ledger: &mut Ledger<'_>,
