@@ -6,7 +6,7 @@ use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_registry_api::Vouch;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::domains::acts::{domain_recrawl, domain_vouch};
 use a2a_registry_server::visits::leasing::visits_give_back;
 use a2a_registry_store::entity::{domain, proof, source};

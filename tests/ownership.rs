@@ -23,8 +23,6 @@ mod word;
 use std::sync::Arc;
 
 use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
-use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_registry_api::{Deprecate, DomainView, NewToken, Registration};
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::tokens::token_create;
@@ -34,7 +32,7 @@ use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::AppError;
-use a2a_registry_server::ownership::verify::{check_lease, check_make, reach_out};
+use a2a_registry_server::ownership::verify::{check_lease, check_make};
 use time::Duration;
 use uuid::Uuid;
 
@@ -58,30 +56,12 @@ struct House {
 
 impl House {
     async fn new(url: &str) -> Self {
-        Self::on(Stage::new(url).await, GuardConfig::default())
+        Self::on(Stage::new(url).await)
     }
 
-    /// On a stage that admits as much as that guard does.
-    fn on(stage: Stage, guard: GuardConfig) -> Self {
-        let config = FetcherConfig {
-            guard: Guard::new(guard),
-            limits: FetchLimits::default(),
-            contact: None,
-            extra_ca: Vec::new(),
-            key_hosts: Vec::new(),
-        };
-        Self::equipped(stage, config)
-    }
-
-    /// Whose fetcher reaches as far as that.
-    async fn reaching(url: &str, config: FetcherConfig) -> Self {
-        Self::equipped(Stage::new(url).await, config)
-    }
-
-    fn equipped(stage: Stage, config: FetcherConfig) -> Self {
-        let names = Arc::new(StaticResolver::new());
-        let fetcher = Fetcher::new(config, names.clone(), stage.app.clock()).unwrap();
-        reach_out(&stage.app, Arc::new(fetcher));
+    /// On that stage, whose names it can change.
+    fn on(stage: Stage) -> Self {
+        let names = stage.names.clone();
         Self { stage, names }
     }
 

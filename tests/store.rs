@@ -18,6 +18,7 @@ use a2a_registry_server::context::Context;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::reviews::queue::{review_approve, review_reject};
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
@@ -337,10 +338,13 @@ async fn one_admin_token_is_made_on_postgres() {
         config.store.data_dir = folder.path().to_owned();
         config.store.database = database.url().to_owned();
         config.search.writer_megabytes = 15;
+        let clock = Arc::new(a2a_crawler::SystemClock);
+        let network = Network::none(&config, clock.clone()).unwrap();
         tokio::spawn(Context::build(
             config,
-            Arc::new(a2a_crawler::SystemClock),
+            clock,
             Arc::new(SystemEntropy::default()),
+            network,
             None,
         ))
     });

@@ -48,7 +48,7 @@ async fn main() {
         crawl: false,
         ..JobOptions::default()
     };
-    let jobs = jobs::start(app, options).unwrap();
+    let jobs = jobs::start(app, options);
 
     let ids = ids(&stock).await;
     let mut cards = Vec::with_capacity(ids.len());

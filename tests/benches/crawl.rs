@@ -269,7 +269,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
 
 /// From the frontier through the crawler into store and index, twice: every card new, then none changed.
 async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
-    let stock = Stock::new().await;
+    let stock = Stock::resolving(Arc::new(Here)).await;
     let app = &stock.app;
     stock
         .add_sources(cards / CARDS_OF_DOMAIN, CARDS_OF_DOMAIN, port)
@@ -283,12 +283,11 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
             AttemptOutcome::NotModified => on_unchanged.count(),
             other => panic!("an attempt ended as {other:?}"),
         }),
-        resolver: Some(Arc::new(Here)),
         ..JobOptions::default()
     };
     let mut events = event_signal(app);
     let began = Instant::now();
-    let jobs = jobs::start(app, options).unwrap();
+    let jobs = jobs::start(app, options);
     fetched.reaches(cards).await;
     let searchable = async {
         while app.index().num_agents() < cards as u64 || app.index().overlay_len() > 0 {

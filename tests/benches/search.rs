@@ -76,7 +76,7 @@ async fn main() {
         crawl: false,
         ..JobOptions::default()
     };
-    let jobs = jobs::start(&stock.app, options).unwrap();
+    let jobs = jobs::start(&stock.app, options);
     let (address, shutdown) = stock.serve().unwrap();
     let queries = Queries {
         generator,

@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use a2a_crawler::dns::{HickoryResolver, Resolver};
+use a2a_crawler::fetch::FetchLimits;
 use a2a_crawler::{
     Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, Outcome, SourceOutcome,
     SystemClock, Verdict,
@@ -13,9 +15,10 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{AllowPorts, Config};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::health::readiness::readiness;
 use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::serve as server;
 use a2a_registry_server::start::Started;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
@@ -54,6 +57,12 @@ pub struct Filled {
 impl Stock {
     /// An empty registry that approves everything and crawls the names of [`SUFFIX`] over plain HTTP.
     pub async fn new() -> Self {
+        let resolver = HickoryResolver::from_system(FetchLimits::default().dns).unwrap();
+        Self::resolving(Arc::new(resolver)).await
+    }
+
+    /// One that resolves names by this resolver.
+    pub async fn resolving(resolver: Arc<dyn Resolver>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
@@ -69,8 +78,9 @@ impl Stock {
         config.search.embed_timeout = 60_000;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
+        let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
         let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, None)
+            Context::build(config, Arc::new(SystemClock), entropy, network, None)
                 .await
                 .unwrap();
         Self {
@@ -199,8 +209,9 @@ impl Stock {
         drop(app);
         let began = Instant::now();
         let entropy = Arc::new(SystemEntropy::default());
+        let network = Network::of_system(&config, Arc::new(SystemClock)).unwrap();
         let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, None)
+            Context::build(config, Arc::new(SystemClock), entropy, network, None)
                 .await
                 .unwrap();
         let readiness = readiness(&app).await;

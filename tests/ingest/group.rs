@@ -2,7 +2,7 @@
 
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::{domains, events};
 use time::Duration;

@@ -5,7 +5,7 @@ use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::events::list::events_after;
 use a2a_registry_server::search::query::SearchQuery;

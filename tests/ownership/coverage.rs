@@ -248,7 +248,7 @@ impl Scene<'_> {
 
 async fn house(url: &str, configure: impl FnOnce(&mut Config)) -> House {
     let stage = crate::support::stage::Stage::with(url, configure).await;
-    House::on(stage, a2a_crawler::guard::GuardConfig::default())
+    House::on(stage)
 }
 
 async fn go_through(house: &House, ways: &[Way], prefix: &str) {

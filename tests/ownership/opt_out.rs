@@ -1,7 +1,6 @@
 //! `policy=none` is asked for before anything is asked of a host, and honoured for everybody.
 
 use a2a_crawler::dns::TxtAnswer;
-use a2a_crawler::guard::{AllowPorts, GuardConfig};
 use a2a_registry_server::config;
 use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
 use a2a_registry_server::visits::leasing::visits_next_due;
@@ -22,13 +21,7 @@ async fn open_house(url: &str) -> House {
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     })
     .await;
-    let guard = GuardConfig {
-        allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
-        allow_http: true,
-        allow_ports: AllowPorts::Any,
-        ..GuardConfig::default()
-    };
-    House::on(stage, guard)
+    House::on(stage)
 }
 
 impl House {

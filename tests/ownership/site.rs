@@ -3,18 +3,20 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
-use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_registry_api::DomainView;
+use tempfile::NamedTempFile;
 
 use super::{DOMAIN, House};
 use crate::support::origin::Origin;
+use crate::support::stage::Stage;
 use crate::support::tls::{Authority, TlsFront};
 
 /// The site.
 pub struct Site {
     pub origin: Origin,
     authority: Authority,
+    /// The authority's certificate, as a file.
+    root: NamedTempFile,
     front: TlsFront,
     address: SocketAddr,
 }
@@ -23,6 +25,8 @@ impl Site {
     /// Listens on an address of its own. Says so loudly where only the mighty may, and is none then.
     pub async fn on_443() -> Option<Self> {
         let authority = Authority::new("a site's");
+        let root = NamedTempFile::new().unwrap();
+        std::fs::write(root.path(), authority.pem()).unwrap();
         let origin = Origin::start();
         for last in 1..=250 {
             let address = SocketAddr::from((Ipv4Addr::new(127, 0, 43, last), 443));
@@ -31,6 +35,7 @@ impl Site {
                     return Some(Self {
                         origin,
                         authority,
+                        root,
                         front,
                         address,
                     });
@@ -85,21 +90,12 @@ impl ProofFile {
 impl House {
     /// A house that reaches the site, whose name leads there.
     pub async fn at(url: &str, site: &Site) -> Self {
-        let guard = GuardConfig {
-            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
-            ..GuardConfig::default()
-        };
-        let house = Self::reaching(
-            url,
-            FetcherConfig {
-                guard: Guard::new(guard),
-                limits: FetchLimits::default(),
-                contact: None,
-                extra_ca: vec![site.authority.pem()],
-                key_hosts: Vec::new(),
-            },
-        )
+        let stage = Stage::with(url, |config| {
+            config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+            config.crawler.extra_ca = vec![site.root.path().to_owned()];
+        })
         .await;
+        let house = Self::on(stage);
         house.names.set(DOMAIN, [site.address.ip()]);
         house
     }

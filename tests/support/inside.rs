@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use a2a_crawler::dns::HickoryResolver;
+use a2a_crawler::fetch::FetchLimits;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::{JobOptions, Jobs};
@@ -34,8 +36,10 @@ impl Inside {
         listener.set_nonblocking(true).unwrap();
         config.server.listen = listener.local_addr().unwrap();
         let url = format!("http://{}", config.server.listen);
-        let started = build(&config, Arc::<ManualClock>::clone(clock)).await;
-        let jobs = jobs::start(&started.context, JobOptions::default()).unwrap();
+        let resolver = HickoryResolver::from_system(FetchLimits::default().dns).unwrap();
+        let resolver = Arc::new(resolver);
+        let started = build(&config, Arc::<ManualClock>::clone(clock), resolver).await;
+        let jobs = jobs::start(&started.context, JobOptions::default());
         let shutdown = CancellationToken::new();
         let serving = a2a_registry_server::serve::run(
             Arc::clone(&started.context),

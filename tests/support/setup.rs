@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
+use a2a_crawler::dns::Resolver;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::start::Started;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -160,11 +162,12 @@ impl Setup {
     }
 }
 
-/// Puts a registry together in this process.
-pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Started {
+/// Puts a registry together in this process, which resolves names by that resolver.
+pub async fn build(config: &Config, clock: Arc<dyn Clock>, resolver: Arc<dyn Resolver>) -> Started {
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());
-    Context::build(config.clone(), clock, entropy, Some(ADMIN))
+    let network = Network::through(config, Arc::clone(&clock), resolver).unwrap();
+    Context::build(config.clone(), clock, entropy, network, Some(ADMIN))
         .await
         .unwrap()
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, Outcome};
 use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
@@ -17,7 +18,7 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::leasing::visits_lease;
+use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::data_dir::DataDir;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::register;
@@ -52,6 +53,8 @@ pub struct Stage {
     pub admin: Caller,
     /// A connection of its own, to see the rows as they are.
     pub store: Store,
+    /// The names that it can resolve.
+    pub names: Arc<StaticResolver>,
     clock: Arc<ManualClock>,
     config: Config,
     setup: Setup,
@@ -74,15 +77,21 @@ impl Stage {
         config.crawler.least_rate = 1_000_000.0;
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
-        Self::build(config, ManualClock::at(start), setup).await
+        let names = Arc::new(StaticResolver::new());
+        Self::build(config, ManualClock::at(start), names, setup).await
     }
 
-    async fn build(config: Config, clock: Arc<ManualClock>, setup: Setup) -> Self {
+    async fn build(
+        config: Config,
+        clock: Arc<ManualClock>,
+        names: Arc<StaticResolver>,
+        setup: Setup,
+    ) -> Self {
         let Started {
             context: app,
             rebuild,
             ..
-        } = build(&config, clock.clone()).await;
+        } = build(&config, clock.clone(), names.clone()).await;
         assert_eq!(rebuild, None);
         let admin = authenticate(&app, ADMIN).await.unwrap();
         let store = Store::connect(&options(&config.store.database))
@@ -92,6 +101,7 @@ impl Stage {
             app,
             admin,
             store,
+            names,
             clock,
             config,
             setup,
@@ -103,12 +113,14 @@ impl Stage {
         let setup = Setup::bare();
         let mut config = self.config.clone();
         config.store.data_dir = setup.data();
-        let Started { context: app, .. } = build(&config, self.clock.clone()).await;
+        let Started { context: app, .. } =
+            build(&config, self.clock.clone(), self.names.clone()).await;
         index_anew(&app, || false).await.unwrap();
         Self {
             admin: authenticate(&app, ADMIN).await.unwrap(),
             app,
             store: self.store.clone(),
+            names: self.names.clone(),
             clock: self.clock.clone(),
             config,
             setup,
@@ -120,6 +132,7 @@ impl Stage {
         let Self {
             app,
             clock,
+            names,
             mut config,
             setup,
             ..
@@ -138,7 +151,7 @@ impl Stage {
         })
         .await;
         configure(&mut config);
-        Self::build(config, clock, setup).await
+        Self::build(config, clock, names, setup).await
     }
 
     /// Lets time pass.

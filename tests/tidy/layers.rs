@@ -6,10 +6,11 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, from the ground up: each may name those before it and none behind it,
 /// so there is no circle between two of them. Add a new module where it belongs.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "config",
     "error",
     "metrics",
+    "network",
     "data_dir",
     "caller",
     "paging",

@@ -15,6 +15,7 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::start::Started;
 use figures::{Figures, Ledger};
@@ -82,16 +83,18 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
     let clock = Arc::new(VirtualClock(Mutex::new(start)));
     let entropy = Arc::new(SystemEntropy::default());
-    let Started { context: app, .. } = Context::build(config, clock.clone(), entropy, None)
-        .await
-        .unwrap();
-    register(&app, scenario, start).await;
     let origins = Origins {
         seed: scenario.seed,
         hourly: scenario.hourly,
         start,
     };
-    let frontier = jobs::frontier(&app, Arc::new(origins), LEASE);
+    let network = Network::through(&config, clock.clone(), Arc::new(origins)).unwrap();
+    let Started { context: app, .. } =
+        Context::build(config, clock.clone(), entropy, network, None)
+            .await
+            .unwrap();
+    register(&app, scenario, start).await;
+    let frontier = jobs::frontier(&app, LEASE);
     let sink = jobs::sink(&app, Arc::new(|_| ()));
     let mut ledger = Ledger::new(origins, scenario.domains);
     let end = start + Duration::days(scenario.days);

@@ -15,6 +15,7 @@ use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::meaning::job::Models;
 use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::serve::{self as server, Listeners};
 use a2a_registry_server::start::BOOTSTRAP_TOKEN;
 use a2a_registry_server::{config, jobs};
@@ -272,7 +273,9 @@ impl Server {
             .ok()
             .filter(|token| !token.is_empty());
         let entropy = Arc::new(SystemEntropy::default());
-        let started = Context::build(config, Arc::new(SystemClock), entropy, chosen.as_deref())
+        let clock = Arc::new(SystemClock);
+        let network = Network::of_system(&config, clock.clone()).map_err(start_failure)?;
+        let started = Context::build(config, clock, entropy, network, chosen.as_deref())
             .await
             .map_err(start_failure)?;
         if let Some(reason) = &started.rebuild {
@@ -394,7 +397,7 @@ async fn run_server(
     } = parts;
     let metrics = Arc::new(Metrics::new());
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
-    let jobs = jobs::start(&app, options).map_err(start_failure)?;
+    let jobs = jobs::start(&app, options);
     let mut serving: Serving = if roles.api {
         Box::pin(server::run(
             Arc::clone(&app),

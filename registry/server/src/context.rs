@@ -1,12 +1,10 @@
 //! What an act needs: store, clock, entropy, rules, search and the signals between the parts. Parts, and no behaviour.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
-use a2a_crawler::fetch::Fetcher;
-use a2a_crawler::guard::Guard;
 use a2a_registry_domain::admission::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -22,6 +20,7 @@ use crate::memory::database::{Disk, Heard};
 use crate::memory::meanings::Meanings;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::Stream;
+use crate::network::Network;
 use crate::paging::Signer;
 
 /// The registry, whole: handlers and jobs hold one of these and nothing else.
@@ -30,9 +29,7 @@ pub struct Context {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) index: Index,
-    pub(crate) guard: Arc<Guard>,
-    /// The way out, once there is one.
-    pub(crate) fetcher: OnceLock<Arc<Fetcher>>,
+    pub(crate) network: Network,
     pub(crate) rules: Rules,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -99,10 +96,5 @@ impl Context {
     /// The search index.
     pub const fn index(&self) -> &Index {
         &self.index
-    }
-
-    /// The guard of the crawler's purpose.
-    pub fn guard(&self) -> Arc<Guard> {
-        Arc::clone(&self.guard)
     }
 }

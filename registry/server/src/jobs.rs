@@ -3,20 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::dns::{HickoryResolver, Resolver};
-use a2a_crawler::fetch::FetchLimits;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::crawl::job as crawl;
 use crate::crawl::job::OnOutcome;
-use crate::error::StartError;
 use crate::events::listen;
 use crate::health::upkeep;
 use crate::meaning::job as embed;
 use crate::ownership::job as prove;
-use crate::ownership::verify::reach_out;
 use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
@@ -31,8 +27,6 @@ pub struct JobOptions {
     pub rebuild: Option<String>,
     /// Told of every request the crawler makes.
     pub on_outcome: OnOutcome,
-    /// How names are resolved; the system's configuration where `None`.
-    pub resolver: Option<Arc<dyn Resolver>>,
     /// The models that searches go by.
     pub models: Models,
 }
@@ -52,7 +46,6 @@ impl Default for JobOptions {
             crawl: true,
             rebuild: None,
             on_outcome: Arc::new(|_| ()),
-            resolver: None,
             models: Models::None,
         }
     }
@@ -75,46 +68,27 @@ pub struct Jobs {
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts every job.
-///
-/// # Errors
-/// Where the crawler cannot be made: a certificate that cannot be read, no resolver configuration.
-pub fn start(context: &Arc<Context>, options: JobOptions) -> Result<Jobs, StartError> {
+pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
     let crawling = CancellationToken::new();
     let following = CancellationToken::new();
-    let resolver: Arc<dyn Resolver> = match options.resolver {
-        Some(resolver) => resolver,
-        None => Arc::new(
-            HickoryResolver::from_system(FetchLimits::default().dns)
-                .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?,
-        ),
-    };
-    let embedding_resolver = Arc::clone(&resolver);
-    let fetcher = Arc::new(crawl::fetcher(context, Arc::clone(&resolver))?);
-    reach_out(context, Arc::clone(&fetcher));
     let (crawl, prove) = if options.crawl {
         resume_outage(context);
-        let prove = prove::start(context, &resolver, &crawling);
-        let crawl = crawl::start(
-            context,
-            fetcher,
-            resolver,
-            options.on_outcome,
-            crawling.clone(),
-        );
+        let prove = prove::start(context, &crawling);
+        let crawl = crawl::start(context, options.on_outcome, crawling.clone());
         (Some(crawl), Some(prove))
     } else {
         (None, None)
     };
-    Ok(Jobs {
+    Jobs {
         crawl,
         prove,
         follow: follow::start(context, options.rebuild, following.clone()),
         upkeep: upkeep::start(context, following.clone()),
         listen: listen::start(context, following.clone()),
-        embed: embed::start(context, options.models, &embedding_resolver, &following),
+        embed: embed::start(context, options.models, &following),
         crawling,
         following,
-    })
+    }
 }
 
 impl Jobs {

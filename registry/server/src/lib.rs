@@ -24,6 +24,7 @@ pub mod jobs;
 pub mod meaning;
 pub mod memory;
 pub mod metrics;
+pub mod network;
 pub mod offline;
 pub mod openapi;
 pub mod ownership;

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
 use crate::error::StartError;
+use crate::network::Network;
 use crate::search::indexing::index_anew;
 use crate::start::{shown_url, store_options};
 
@@ -63,7 +64,8 @@ pub async fn reindex(
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<usize, StartError> {
-    let (context, _) = Context::assemble(config, clock, entropy).await?;
+    let network = Network::none(&config, Arc::clone(&clock))?;
+    let (context, _) = Context::assemble(config, clock, entropy, network).await?;
     let built = index_anew(&context, || false).await;
     context.close().await;
     match built {

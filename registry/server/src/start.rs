@@ -1,11 +1,10 @@
 //! Putting the registry together.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
-use a2a_crawler::guard::Guard;
 use a2a_registry_domain::admission::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_search::{Index, IndexConfig, Opened};
@@ -26,6 +25,7 @@ use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::Stream;
+use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 
@@ -57,9 +57,10 @@ impl Context {
         config: Config,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
+        network: Network,
         bootstrap_token: Option<&str>,
     ) -> Result<Started, StartError> {
-        let (context, rebuild) = Self::assemble(config, clock, entropy).await?;
+        let (context, rebuild) = Self::assemble(config, clock, entropy, network).await?;
         if !context.store.is_postgres() {
             // This process is alone with the database, so what is still leased was leased by one that was
             // killed. Without this those domains would wait until the leases run out, minutes from now.
@@ -103,6 +104,7 @@ impl Context {
         config: Config,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
+        network: Network,
     ) -> Result<(Self, Option<String>), StartError> {
         let options = store_options(&config);
         let data_dir = DataDir::open(&config.store.data_dir, options.sqlite_file().as_deref())
@@ -120,7 +122,7 @@ impl Context {
             .await
             .map_err(|error| database_failed(&error))?;
         let context = Self {
-            guard: Arc::new(Guard::new(config.crawler.guard())),
+            network,
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
@@ -131,7 +133,6 @@ impl Context {
             stream: Stream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake::default(),
-            fetcher: OnceLock::new(),
             rules: rules_of(&config),
             signer,
             store,

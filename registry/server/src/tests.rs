@@ -34,6 +34,7 @@ use crate::config::{AllowPorts, Config};
 use crate::context::Context;
 use crate::http::state::State;
 use crate::metrics::Metrics;
+use crate::network::Network;
 
 /// The admin's token in every test.
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
@@ -64,7 +65,8 @@ impl Registry {
         config.crawler.allow_ports = AllowPorts::Word("any".into());
         adjust(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
-        let started = Context::build(config, clock, entropy, Some(ADMIN))
+        let network = Network::of_system(&config, Arc::clone(&clock)).unwrap();
+        let started = Context::build(config, clock, entropy, network, Some(ADMIN))
             .await
             .unwrap();
         let metrics = Arc::new(Metrics::new());

@@ -18,6 +18,7 @@ use a2a_registry_server::context::Context;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::network::Network;
 use a2a_registry_server::reviews::queue::{review_approve, review_list};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
@@ -61,14 +62,17 @@ async fn a_card_is_found_once_it_is_approved() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(SystemClock);
+    let config = config(folder.path());
+    let network = Network::of_system(&config, clock.clone()).unwrap();
     let Started {
         context: app,
         admin_token,
         rebuild,
     } = Context::build(
-        config(folder.path()),
+        config,
         clock.clone(),
         Arc::new(SystemEntropy::default()),
+        network,
         Some(TOKEN),
     )
     .await
@@ -80,8 +84,7 @@ async fn a_card_is_found_once_it_is_approved() {
             rebuild,
             ..JobOptions::default()
         },
-    )
-    .unwrap();
+    );
     let agents = a2a_registry_demo::start_agents(clock).await.unwrap();
     let admin = authenticate(&app, TOKEN).await.unwrap();
 

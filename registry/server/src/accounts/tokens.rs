@@ -345,6 +345,7 @@ mod tests {
     use super::*;
     use crate::authentication::authenticate;
     use crate::config::Config;
+    use crate::network::Network;
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_store::Kept;
 
@@ -358,7 +359,9 @@ mod tests {
         let mut config = Config::default();
         config.store.data_dir = folder.path().to_owned();
         let entropy = Arc::new(SystemEntropy::default());
-        let build = Context::build(config, Arc::new(SystemClock), entropy.clone(), Some(ADMINS));
+        let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+        let clock = Arc::new(SystemClock);
+        let build = Context::build(config, clock, entropy.clone(), network, Some(ADMINS));
         let context = build.await.unwrap().context;
         let now = context.now();
         let account = account::Model {

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::dns::Resolver;
-use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::Guard;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
@@ -21,12 +18,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::config::read_roots;
 use crate::context::Context;
 use crate::crawl::ingest::ingest;
-use crate::crawl::leasing::visits_lease;
-use crate::error::StartError;
-use crate::visits::leasing::{visits_give_back, visits_next_due};
+use crate::ownership::first_check::visits_permitted;
+use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
 
 /// How long to wait before looking for due visits again where nothing has called: other processes may
@@ -39,12 +34,11 @@ const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// Starts the crawler.
 pub(crate) fn start(
     context: &Arc<Context>,
-    fetcher: Arc<Fetcher>,
-    resolver: Arc<dyn Resolver>,
     on_outcome: OnOutcome,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    let frontier = frontier(context, resolver, fetcher.longest_visit() + LEASE_MARGIN);
+    let fetcher = Arc::clone(&context.network.fetcher);
+    let frontier = frontier(context, fetcher.longest_visit() + LEASE_MARGIN);
     let sink = sink(context, on_outcome);
     let config = WorkerConfig {
         concurrency: context.config().crawler.concurrency,
@@ -53,16 +47,10 @@ pub(crate) fn start(
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
 }
 
-/// The visits that the database says are due, each leased for so long. The resolver says which address blocks
-/// the hosts of first visits are in.
-pub fn frontier(
-    context: &Arc<Context>,
-    resolver: Arc<dyn Resolver>,
-    lease: Duration,
-) -> Arc<dyn Frontier> {
+/// The visits that the database says are due, each leased for so long.
+pub fn frontier(context: &Arc<Context>, lease: Duration) -> Arc<dyn Frontier> {
     Arc::new(Visits {
         context: Arc::clone(context),
-        resolver,
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
@@ -75,32 +63,23 @@ pub fn sink(context: &Arc<Context>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
     })
 }
 
-/// The one way out of this process.
-pub(crate) fn fetcher(
+/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
+/// left to ask is visited no more; one that was never visited is only where it has not opted out.
+///
+/// # Errors
+/// [`StoreError`] where the visits cannot be read or leased.
+pub async fn visits_lease(
     context: &Context,
-    resolver: Arc<dyn Resolver>,
-) -> Result<Fetcher, StartError> {
-    let crawler = &context.config().crawler;
-    let contact = match crawler.contact.as_str() {
-        "" => Url::parse(&format!("{}/crawler", context.config().public_url())).ok(),
-        contact => Some(Url::parse(contact).map_err(|_| {
-            StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
-        })?),
-    };
-    let config = FetcherConfig {
-        guard: Guard::new(crawler.guard()),
-        limits: FetchLimits::default(),
-        contact,
-        extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
-        key_hosts: crawler.key_hosts.clone(),
-    };
-    Fetcher::new(config, resolver, context.clock()).map_err(|error| StartError(error.to_string()))
+    limit: usize,
+    lease_us: i64,
+) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
+    let leased = visits_due(context, limit, lease_us).await?;
+    visits_permitted(context, leased).await
 }
 
 /// The visits that the database says are due.
 struct Visits {
     context: Arc<Context>,
-    resolver: Arc<dyn Resolver>,
     lease_us: i64,
 }
 
@@ -112,9 +91,7 @@ impl Frontier for Visits {
             .await
             .map_err(failed)?;
         let rows = leased.iter().map(|(row, _)| row);
-        let too_many = networks::learn(&self.context, self.resolver.as_ref(), rows)
-            .await
-            .map_err(failed)?;
+        let too_many = networks::learn(&self.context, rows).await.map_err(failed)?;
         leased.retain(|(row, _)| !too_many.contains(&row.id));
         let now = self.context.now();
         Ok(leased

@@ -3,5 +3,4 @@
 pub mod derivation;
 pub mod ingest;
 pub mod job;
-pub mod leasing;
 pub mod page;

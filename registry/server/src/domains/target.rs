@@ -22,10 +22,11 @@ pub(crate) struct Target {
 /// # Errors
 /// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard.
 pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, AppError> {
+    let guard = context.network.fetcher.guard();
     match (&what.domain, &what.card_url) {
         (Some(domain), None) => {
             let refused = |refusal| refused("/domain", &refusal);
-            let domain = context.guard.check_domain(domain.trim()).map_err(refused)?;
+            let domain = guard.check_domain(domain.trim()).map_err(refused)?;
             let mut sources = vec![(SourceKind::WellKnown, domain.origin.to_string())];
             sources.extend(catalogs_of(&domain.origin));
             Ok(Target {
@@ -36,7 +37,7 @@ pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, A
         }
         (None, Some(url)) => {
             let refused = |refusal| refused("/card_url", &refusal);
-            let url = context.guard.check_url(url.trim()).map_err(refused)?;
+            let url = guard.check_url(url.trim()).map_err(refused)?;
             let url = normalised(url);
             let domain = Domain::of(&url);
             let source = if is_well_known(&url) {

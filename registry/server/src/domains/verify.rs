@@ -16,7 +16,7 @@ use crate::ownership::verify::{check_attempts, look, question, take_in};
 ///
 /// # Errors
 /// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
-/// an hour; `Unavailable` where this process reaches nothing outside.
+/// an hour.
 pub async fn domain_verify(
     context: &Context,
     caller: &Caller,

@@ -205,6 +205,7 @@ mod tests {
     use crate::domains::acts::domain_list;
     use crate::domains::acts::domain_show;
     use crate::error::ErrorKind;
+    use crate::network::Network;
     use crate::paging::PageRequest;
     use crate::sources::new_domain;
     use crate::sources::new_source;
@@ -266,7 +267,8 @@ mod tests {
         let mut config = Config::default();
         config.store.data_dir = folder.path().to_owned();
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
-        let started = Context::build(config, clock, entropy, Some(ADMIN)).await;
+        let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+        let started = Context::build(config, clock, entropy, network, Some(ADMIN)).await;
         let context = started.unwrap().context;
         let caller = authenticate(&context, ADMIN).await.unwrap();
         let row = |name| new_domain(name, "https", context.now());

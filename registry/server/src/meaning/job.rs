@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::dns::Resolver;
 use a2a_registry_embed::Embedder;
 use governor::{Quota, RateLimiter};
 use tokio::task::JoinHandle;
@@ -56,10 +55,9 @@ pub enum Models {
 pub(crate) fn start(
     context: &Arc<Context>,
     models: Models,
-    resolver: &Arc<dyn Resolver>,
     cancel: &CancellationToken,
 ) -> Option<JoinHandle<()>> {
-    let (context, resolver, cancel) = (Arc::clone(context), Arc::clone(resolver), cancel.clone());
+    let (context, cancel) = (Arc::clone(context), cancel.clone());
     if let Err(error) = vectors_left_over(&context) {
         tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
     }
@@ -70,7 +68,7 @@ pub(crate) fn start(
             cancel.run_until_cancelled(work).await;
         })),
         Models::Configured => Some(tokio::spawn(async move {
-            let work = work_on_what_is_in_use(&context, &resolver);
+            let work = work_on_what_is_in_use(&context);
             cancel.run_until_cancelled(work).await;
         })),
     }
@@ -78,11 +76,11 @@ pub(crate) fn start(
 
 /// Works on the models that configuration and data folder name, and on others once the data folder names others: a model
 /// that is installed beside this process takes effect here.
-async fn work_on_what_is_in_use(context: &Arc<Context>, resolver: &Arc<dyn Resolver>) {
+async fn work_on_what_is_in_use(context: &Arc<Context>) {
     loop {
         let begun_with = models::in_use(context);
         let work = async {
-            if let Some(embedders) = open(context, resolver).await {
+            if let Some(embedders) = open(context).await {
                 work_on_all(context, embedders).await;
             }
             std::future::pending::<()>().await;
@@ -104,9 +102,9 @@ async fn work_on_what_is_in_use(context: &Arc<Context>, resolver: &Arc<dyn Resol
 }
 
 /// Opens the configured models, as often as it takes.
-async fn open(context: &Context, resolver: &Arc<dyn Resolver>) -> Option<Embedders> {
+async fn open(context: &Context) -> Option<Embedders> {
     loop {
-        match models::configured(context, resolver).await {
+        match models::configured(context).await {
             Ok(embedders) => {
                 if embedders.is_none() {
                     tracing::info!(

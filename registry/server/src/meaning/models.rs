@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use a2a_crawler::dns::Resolver;
 use a2a_registry_embed::{
     Embedder, EncoderOptions, Endpoint, InstalledModel, OpenError, current, installed,
 };
@@ -20,10 +19,7 @@ const OFF: &str = "off";
 ///
 /// # Errors
 /// In one sentence, where it cannot be opened (now).
-pub(crate) async fn configured(
-    context: &Context,
-    resolver: &Arc<dyn Resolver>,
-) -> Result<Option<Embedders>, String> {
+pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, String> {
     let config = context.config();
     let wanted: Arc<dyn Embedder> = if config.embedding.url.is_empty() {
         match wanted_model(context)? {
@@ -32,7 +28,12 @@ pub(crate) async fn configured(
         }
     } else {
         let options = config.embedding.endpoint()?;
-        let opened = Endpoint::open(&options, Arc::clone(resolver), context.clock()).await;
+        let opened = Endpoint::open(
+            &options,
+            Arc::clone(&context.network.resolver),
+            context.clock(),
+        )
+        .await;
         Arc::new(opened.map_err(|error| match error {
             OpenError::Configuration(text) => format!("embedding.{text}"),
             OpenError::Trial(_) => error.to_string(),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use a2a_crawler::challenge::Verdict;
-use a2a_crawler::fetch::Fetcher;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
 use a2a_registry_store::StoreError;
@@ -49,18 +48,12 @@ pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
 }
 
 /// Of leased visits those that may be made. A domain that was never asked for anything is first looked up for an
-/// opt-out: where there is one its visits end, where nobody could tell the visit is put off. Where this process
-/// reaches nothing outside there is nobody to visit either, and all may be made.
+/// opt-out: where there is one its visits end, where nobody could tell the visit is put off.
 pub(crate) async fn visits_permitted(
     context: &Context,
     leased: Vec<Leased>,
 ) -> Result<Vec<Leased>, StoreError> {
-    let Some(fetcher) = context.fetcher.get() else {
-        return Ok(leased);
-    };
-    let looks = leased
-        .iter()
-        .map(|visit| first_look_before(context, fetcher, visit));
+    let looks = leased.iter().map(|visit| first_look_before(context, visit));
     let looks = join_all(looks).await;
     let mut permitted = Vec::with_capacity(leased.len());
     let mut later = Vec::new();
@@ -90,7 +83,7 @@ pub(crate) async fn visits_permitted(
     Ok(permitted)
 }
 
-async fn first_look_before(context: &Context, fetcher: &Fetcher, (row, due): &Leased) -> FirstLook {
+async fn first_look_before(context: &Context, (row, due): &Leased) -> FirstLook {
     if due.iter().any(|source| source.attempts > 0) {
         return FirstLook::Free;
     }
@@ -98,6 +91,7 @@ async fn first_look_before(context: &Context, fetcher: &Fetcher, (row, due): &Le
         return FirstLook::Free;
     };
     let registry = registry_host(context);
+    let fetcher = &context.network.fetcher;
     let look = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
     let verdict = tokio::time::timeout(LOOKUP, look)
         .await

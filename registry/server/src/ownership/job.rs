@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::dns::Resolver;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -18,27 +17,19 @@ const AT_ONCE: usize = 4;
 const POLL: Duration = Duration::from_secs(5);
 
 /// Looks at what is due until it is cancelled; a look under way is broken off and is due again minutes later.
-pub(crate) fn start(
-    context: &Arc<Context>,
-    resolver: &Arc<dyn Resolver>,
-    cancel: &CancellationToken,
-) -> JoinHandle<()> {
+pub(crate) fn start(context: &Arc<Context>, cancel: &CancellationToken) -> JoinHandle<()> {
     let mut lookers = JoinSet::new();
     for _ in 0..AT_ONCE {
-        lookers.spawn(look(
-            Arc::clone(context),
-            Arc::clone(resolver),
-            cancel.clone(),
-        ));
+        lookers.spawn(look(Arc::clone(context), cancel.clone()));
     }
     tokio::spawn(async move {
         lookers.join_all().await;
     })
 }
 
-async fn look(context: Arc<Context>, resolver: Arc<dyn Resolver>, cancel: CancellationToken) {
+async fn look(context: Arc<Context>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        match check_next(&context, resolver.as_ref(), &cancel).await {
+        match check_next(&context, &cancel).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -56,16 +47,12 @@ async fn look(context: Arc<Context>, resolver: Arc<dyn Resolver>, cancel: Cancel
 
 /// Looks for the proofs of one domain that is due; says whether there was one. A lease that was taken is given back
 /// whatever happens.
-async fn check_next(
-    context: &Context,
-    resolver: &dyn Resolver,
-    cancel: &CancellationToken,
-) -> Result<bool, AppError> {
+async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<bool, AppError> {
     let Some(check) = check_lease(context).await? else {
         return Ok(false);
     };
     if check.may_ask_host {
-        match networks::learn(context, resolver, std::iter::once(&check.domain)).await {
+        match networks::learn(context, std::iter::once(&check.domain)).await {
             Ok(too_many) if too_many.is_empty() => {}
             // Too many of its address block are under way; it was given back with that.
             Ok(_) => return Ok(true),

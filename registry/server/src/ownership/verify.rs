@@ -1,8 +1,5 @@
 //! Looking for proofs: when an account asks for it, and once a day.
 
-use std::sync::Arc;
-
-use a2a_crawler::fetch::Fetcher;
 use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
@@ -34,12 +31,6 @@ const TAKEN_FOR: i64 = 10 * MINUTE;
 const MAX_CLAIMANTS: usize = 5;
 /// Challenges of one account that are looked for at once: those that were proved by, and the newest.
 const MAX_NONCES: usize = 3;
-
-/// Lets proofs be looked for through this fetcher from now on. The first one given stays.
-pub fn reach_out(context: &Context, fetcher: Arc<Fetcher>) {
-    // Whoever comes second reaches the same world by the same settings.
-    let _ = context.fetcher.set(fetcher);
-}
 
 /// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
 pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError> {
@@ -100,9 +91,7 @@ async fn check_end(
 }
 
 pub(crate) async fn look(context: &Context, question: &Question) -> Result<Looked, AppError> {
-    let fetcher = context.fetcher.get().ok_or_else(|| {
-        AppError::unavailable("This process looks for no proofs; try again later.", 60)
-    })?;
+    let fetcher = &context.network.fetcher;
     let now = context.clock.now();
     let looked = domain_check::look(fetcher, &registry_host(context), question, now).await;
     Ok(Looked {

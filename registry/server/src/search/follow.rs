@@ -195,6 +195,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::network::Network;
     use a2a_registry_domain::event::EventKind;
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_store::events::NewEvent;
@@ -207,7 +208,8 @@ mod tests {
         let mut config = Config::default();
         config.store.data_dir = folder.path().to_owned();
         let entropy = Arc::new(SystemEntropy::default());
-        let started = Context::build(config, Arc::new(SystemClock), entropy, None);
+        let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+        let started = Context::build(config, Arc::new(SystemClock), entropy, network, None);
         (folder, started.await.unwrap().context)
     }
 

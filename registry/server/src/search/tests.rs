@@ -16,6 +16,7 @@ use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
 use crate::metrics::Metrics;
+use crate::network::Network;
 
 /// An empty registry, and its folder.
 async fn registry() -> (tempfile::TempDir, Arc<Context>) {
@@ -24,7 +25,8 @@ async fn registry() -> (tempfile::TempDir, Arc<Context>) {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let started = Context::build(config, Arc::new(SystemClock), entropy, None)
+    let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+    let started = Context::build(config, Arc::new(SystemClock), entropy, network, None)
         .await
         .unwrap();
     (folder, started.context)

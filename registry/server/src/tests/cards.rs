@@ -16,7 +16,7 @@ use crate::tests::{ADMIN, Registry, bearer};
 pub(crate) async fn with_agents(
     registry: &Registry,
 ) -> (String, jobs::Jobs, a2a_registry_demo::SampleAgents) {
-    let jobs = jobs::start(&registry.state.context, JobOptions::default()).unwrap();
+    let jobs = jobs::start(&registry.state.context, JobOptions::default());
     let samples = a2a_registry_demo::start_agents(registry.context().clock())
         .await
         .unwrap();

@@ -21,9 +21,9 @@ const LOOKUP: Duration = Duration::from_secs(1);
 /// say why.
 pub(crate) async fn learn(
     context: &Context,
-    resolver: &dyn Resolver,
     leased: impl Iterator<Item = &domain::Model>,
 ) -> Result<Vec<i64>, StoreError> {
+    let resolver = context.network.resolver.as_ref();
     let unknown = leased.filter(|row| row.network.is_none());
     let lookups = unknown.map(|row| async move {
         let address = address_of(resolver, row).await?;
