@@ -16,6 +16,7 @@ mod imports;
 mod layers;
 mod licences;
 mod manifests;
+mod routes;
 mod tree;
 
 /// Fails with one line for each thing that is wrong.

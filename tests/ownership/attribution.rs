@@ -1,6 +1,7 @@
 //! What an older release has taken in is attributed and decided anew at the next start.
 
 use a2a_registry_api::Registration;
+use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::domains::register::register;
@@ -51,7 +52,7 @@ async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
         content_digest: shown.content_digest,
         signing: shown.signing,
         approved: true,
-        rule: rule.into(),
+        rule: rule.parse::<Rule>().unwrap().into(),
         actor: "policy".into(),
         reason: None,
         self_approved: false,
@@ -194,6 +195,22 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
             .iter()
             .filter(|data| data["withdrawn"] == urn(name).as_str());
         assert_eq!(withdrawn.count(), 1, "{name}");
+    }
+    // Each change of a submitter is in the log, and nothing else is said to be one.
+    for (id, changes) in [(rule, 1), (person, 1), (own, 1), (mine, 1), (untold, 1)] {
+        let updated = told(id, "agent.updated").await;
+        let changed: Vec<&Value> = updated
+            .iter()
+            .filter(|data| data.get("submitter").is_some())
+            .collect();
+        assert_eq!(changed.len(), changes);
+        for data in changed {
+            assert_eq!(data["before"], serde_json::json!(submitter));
+            assert_eq!(
+                data["submitter"],
+                serde_json::json!(row(&stage, id).await.submitter)
+            );
+        }
     }
     for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
         assert_eq!(told(id, "agent.returned").await.len(), returns);

@@ -113,7 +113,8 @@ both_databases!(
     both_parties_are_told_why_nothing_changes,
     both_parties_see_the_same,
     a_disputed_domain_takes_no_registration,
-    a_dispute_outlasts_an_opt_out
+    a_dispute_outlasts_an_opt_out,
+    a_dispute_is_decided_for_either_party
 );
 
 /// Whoever has proved the domain is told that it is disputed and what ends that, whatever it tries.
@@ -264,4 +265,37 @@ async fn a_dispute_outlasts_an_opt_out(url: &str) {
         .await
         .unwrap();
     assert_eq!(house.state().await, "disputed");
+}
+
+/// A curator decides for whom it will, the one who came first or second, and the daily check leaves that as it is although
+/// both records are still there. Who has lost opens the dispute again only by asking for a check of its own.
+async fn a_dispute_is_decided_for_either_party(url: &str) {
+    let disputed = Disputed::new(url).await;
+    let house = &disputed.house;
+    let (app, admin) = (&house.stage.app, &house.stage.admin);
+    let parties = [
+        ("acme", &disputed.acme, &disputed.rival),
+        ("rival", &disputed.rival, &disputed.acme),
+    ];
+    for (winner, own, other) in parties {
+        let to = Transfer {
+            account: winner.into(),
+        };
+        let view = domain_transfer(app, admin, DOMAIN, &to).await.unwrap();
+        assert_eq!(
+            (view.state.as_str(), view.owner.as_deref()),
+            ("verified", Some(winner))
+        );
+        assert_eq!(
+            house.stage.agent(DOMAIN).await.lifecycle,
+            Lifecycle::Approved
+        );
+        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(house.shown(own).await.owner.as_deref(), Some(winner));
+        domain_patch(app, own, DOMAIN, &DomainPatch::default())
+            .await
+            .unwrap();
+        house.verify(other).await.unwrap();
+        assert_eq!(house.state().await, "disputed");
+    }
 }

@@ -68,7 +68,8 @@ pub struct Rules {
     pub deny_domains: Vec<DomainPattern>,
     /// Approved without proof while the card has no error finding.
     pub allow_domains: Vec<DomainPattern>,
-    /// Everything that 1 and 2 do not forbid is approved.
+    /// Approved whatever it is, unless the domain is on `deny_domains`, a person has rejected the content, or a signature
+    /// is invalid.
     pub approve_all: bool,
 }
 

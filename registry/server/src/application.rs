@@ -45,7 +45,7 @@ pub fn application(
         .service(openapi::openapi_json)
         .service(openapi::docs_folder)
         .service(openapi::docs)
-        .configure(routes::rest)
+        .configure(routes::pages_and_fallback)
         .wrap(Compress::default())
         .wrap(envelope)
 }

@@ -1,4 +1,4 @@
-//! Every route, once. The router takes the first that fits, so fixed words and verbs stand before the
+//! The routes of the API and of everything else but the API document and its page. The router takes the first that fits, so fixed words and verbs stand before the
 //! identifiers that would swallow them; what is asked most often stands first, because it looks at one after the other.
 
 use actix_web::web;
@@ -63,8 +63,8 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(health::metrics);
 }
 
-/// Everything else: documents, pages, and what answers where nothing else does.
-pub fn rest(routes: &mut web::ServiceConfig) {
+/// Kinds of problems, pages for people, and what answers where nothing else does.
+pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
         .service(problem_pages::problem_page)
         // The pages for people.
@@ -79,7 +79,7 @@ pub fn rest(routes: &mut web::ServiceConfig) {
         .default_service(web::to(allowed::unrouted));
 }
 
-/// Addresses outside of the `OpenAPI` document, with their methods.
+/// Addresses outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/openapi.json", "GET"),
     ("/docs", "GET"),

@@ -42,12 +42,12 @@ pub async fn decisions_by_person(
 /// Decisions of one rule with keys after `after`, oldest first.
 pub async fn decisions_by_rule(
     on: &impl Handle,
-    rule: &str,
+    rule: Rule,
     after: i64,
     limit: u64,
 ) -> Result<Vec<decision::Model>, StoreError> {
     Ok(decision::Entity::find()
-        .filter(decision::Column::Rule.eq(rule))
+        .filter(decision::Column::Rule.eq(rule.as_str()))
         .filter(decision::Column::Id.gt(after))
         .order_by_asc(decision::Column::Id)
         .limit(limit)

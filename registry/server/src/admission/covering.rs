@@ -14,8 +14,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::coverage::Standings;
-use crate::admission::decision::decide_waiting;
-use crate::admission::rules_changed::ask_again;
+use crate::admission::decision::{ask_again, decide_waiting};
 use crate::admission::urn;
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::commit::state::state_of;
@@ -154,7 +153,7 @@ pub(crate) async fn cover_agent(
     if nominated && !is_withheld(row) && by_a_rule_that_trusts(write, &state.agent).await? {
         return ask_again(context, write, ledger, state, SYSTEM).await;
     }
-    decide_waiting(context, write, ledger, state).await
+    decide_waiting(context, write, ledger, state, SYSTEM).await
 }
 
 /// Where the sources of an agent do not stand alike, the strongest keep it, among equals the oldest; what others have
@@ -220,14 +219,16 @@ async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bo
     Ok(trusting_rule(&made, agent.approved_version))
 }
 
-/// As [`by_a_rule_that_trusts`]. A small change rests on the approval before it.
+/// Whether the approval of what is served rests on such a rule, by the decisions on the agent. A small change rests on
+/// the approval before it. An approval by a rule that only a later build knows is that build's to end.
 fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
-    let rule = |made: &decision::Model| made.rule.parse().unwrap_or(Rule::Person);
-    let small = |made: &&decision::Model| matches!(rule(made), Rule::LowChange | Rule::NoChange);
+    let rule = |made: &decision::Model| made.rule.known();
+    let small =
+        |made: &&decision::Model| matches!(rule(made), Some(Rule::LowChange | Rule::NoChange));
     let approvals = made.iter().rev().filter(|made| made.approved);
     let mut until_served = approvals.skip_while(|made| Some(made.version_id) != approved);
     let root = until_served.find(|made| !small(made));
-    root.is_some_and(|made| matches!(rule(made), Rule::AllowDomains | Rule::VerifiedDomain))
+    root.is_some_and(|made| matches!(rule(made), Some(Rule::AllowDomains | Rule::VerifiedDomain)))
 }
 
 /// What the card calls the agent that is shown of it; `None` where it has none yet.

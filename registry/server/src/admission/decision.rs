@@ -1,6 +1,8 @@
 //! Deciding on a version of a card: what the rules look at, and what follows from their ruling.
 
 use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
@@ -29,6 +31,8 @@ pub(crate) struct Case<'a> {
     pub(crate) word: Option<Decider>,
     /// The name of whoever has registered its agent.
     pub(crate) submitter: Option<String>,
+    /// Whose act or fetch puts it before the rules.
+    pub(crate) actor: &'a str,
 }
 
 impl Case<'_> {
@@ -77,7 +81,7 @@ pub(crate) fn decide_on(
         Ruling::Approved(rule) => ledger.approve(state, key, change, &Decider::policy(rule)),
         Ruling::Rejected => ledger.refuse(state, key, &Decider::policy(Rule::Person)),
         Ruling::Pending if state.asks(key.id, change) => {}
-        Ruling::Pending => ledger.ask(state, key, change, case.submitter),
+        Ruling::Pending => ledger.ask(state, key, change, case.submitter, case.actor),
         Ruling::Denied => {}
     }
     ruling
@@ -89,6 +93,7 @@ pub(crate) async fn decide_waiting(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
+    actor: &str,
 ) -> Result<(), AppError> {
     let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
     let waits = versions::version_keys(write, &newest)
@@ -96,7 +101,7 @@ pub(crate) async fn decide_waiting(
         .iter()
         .any(|key| key.state == VersionState::Pending);
     if waits {
-        decide_newest(context, write, ledger, state).await?;
+        decide_newest(context, write, ledger, state, actor).await?;
     }
     Ok(())
 }
@@ -107,6 +112,7 @@ pub(crate) async fn decide_newest(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
+    actor: &str,
 ) -> Result<(), AppError> {
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
     let ids: Vec<Uuid> = newest.into_iter().chain(approved).collect();
@@ -134,9 +140,34 @@ pub(crate) async fn decide_newest(
         decisions: &decisions::decisions_by_person(write, &[state.agent.id]).await?,
         word: None,
         submitter: submitter_name(write, state).await?,
+        actor,
     };
     decide_on(context, ledger, state, case);
     Ok(())
+}
+
+/// Takes an agent's approval back and asks for it again. Whoever decides next decides on what it says now.
+pub(crate) async fn ask_again(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    actor: &str,
+) -> Result<(), AppError> {
+    // Nobody is shown an agent of which only a later build knows where it stands, and it stays for that build.
+    if state.agent.lifecycle.known().is_none() {
+        return Ok(());
+    }
+    let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
+    let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
+        return Ok(());
+    };
+    state.agent.approved_version = None;
+    state.agent.lifecycle = Lifecycle::Pending.into();
+    ledger.set_state(key.id, VersionState::Pending);
+    let data = serde_json::json!({"digest": key.digest});
+    ledger.agent_event(EventKind::AgentReturned, state.agent.id, actor, data);
+    decide_newest(context, write, ledger, state, actor).await
 }
 
 /// Who registered an agent.

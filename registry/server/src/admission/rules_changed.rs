@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_domain::admission::Rule;
-use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
-use a2a_registry_domain::review::{ReviewState, VersionState};
-use a2a_registry_store::{Write, agents, decisions, reviews, settings, versions};
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_store::{agents, decisions, reviews, settings};
 use uuid::Uuid;
 
-use crate::admission::decision::{decide_newest, decide_waiting};
-use crate::commit::ledger::{AgentState, Ledger, POLICY};
+use crate::admission::decision::{ask_again, decide_waiting};
+use crate::commit::ledger::{Ledger, POLICY};
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
@@ -54,7 +53,7 @@ async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
         let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
         for question in &page {
             let mut state = state_of(&write, question.agent_id).await?;
-            decide_waiting(context, &write, &mut ledger, &mut state).await?;
+            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         }
         let touched = ledger.write(&write).await?;
         write.commit().await?;
@@ -107,7 +106,7 @@ async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
             let reason = "the domain is no longer on deny_domains";
             ledger.lift(&mut state, Hold::Denied, POLICY, reason);
             // What came while the domain was denied was never put to anybody.
-            decide_waiting(context, &write, &mut ledger, &mut state).await?;
+            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         }
     }
     let touched = ledger.write(&write).await?;
@@ -121,8 +120,7 @@ async fn take_back_approve_all(context: &Context) -> Result<(), AppError> {
     let mut after = 0;
     loop {
         let rows =
-            decisions::decisions_by_rule(&context.store, Rule::ApproveAll.as_str(), after, PAGE)
-                .await?;
+            decisions::decisions_by_rule(&context.store, Rule::ApproveAll, after, PAGE).await?;
         let Some(last) = rows.last() else {
             return Ok(());
         };
@@ -132,30 +130,6 @@ async fn take_back_approve_all(context: &Context) -> Result<(), AppError> {
             take_back(context, id).await?;
         }
     }
-}
-
-/// Takes an agent's approval back and asks for it again. Whoever decides next decides on what it says now.
-pub(crate) async fn ask_again(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    state: &mut AgentState,
-    actor: &str,
-) -> Result<(), AppError> {
-    // Nobody is shown an agent of which only a later build knows where it stands, and it stays for that build.
-    if state.agent.lifecycle.known().is_none() {
-        return Ok(());
-    }
-    let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
-    let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
-        return Ok(());
-    };
-    state.agent.approved_version = None;
-    state.agent.lifecycle = Lifecycle::Pending.into();
-    ledger.set_state(key.id, VersionState::Pending);
-    let data = serde_json::json!({"digest": key.digest});
-    ledger.agent_event(EventKind::AgentReturned, state.agent.id, actor, data);
-    decide_newest(context, write, ledger, state).await
 }
 
 async fn take_back(context: &Context, agent: Uuid) -> Result<(), AppError> {
@@ -169,7 +143,7 @@ async fn take_back(context: &Context, agent: Uuid) -> Result<(), AppError> {
         .iter()
         .rev()
         .find(|row| row.version_id == approved && row.approved);
-    let only_by_flag = last.is_some_and(|row| row.rule == Rule::ApproveAll.as_str());
+    let only_by_flag = last.is_some_and(|row| row.rule == Rule::ApproveAll);
     if !only_by_flag || state.agent.retired_at.is_some() {
         return Ok(());
     }

@@ -228,13 +228,14 @@ impl<'a> Ledger<'a> {
     }
 
     /// Puts a version before the curators; a question still open is superseded. A critical change
-    /// holds the agent at once.
+    /// holds the agent at once. `actor` is whose act or fetch has led to it.
     pub fn ask(
         &mut self,
         state: &mut AgentState,
         version: &VersionKey,
         class: Option<ChangeClass>,
         submitter: Option<String>,
+        actor: &str,
     ) {
         self.close_review(
             state,
@@ -261,7 +262,7 @@ impl<'a> Ledger<'a> {
         self.event(
             EventKind::ReviewOpened,
             &question.id.to_string(),
-            CRAWLER,
+            actor,
             json!({"agent": state.agent.id, "digest": version.digest}),
         );
         self.reviews.insert(question.id, question.clone());
@@ -403,7 +404,7 @@ impl<'a> Ledger<'a> {
             content_digest: version.content_digest.clone(),
             signing: version.signing.clone(),
             approved,
-            rule: by.rule.as_str().into(),
+            rule: by.rule.into(),
             actor: by.actor.clone(),
             reason: by.reason.clone(),
             self_approved: by.self_approved,

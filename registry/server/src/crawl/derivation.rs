@@ -278,7 +278,7 @@ async fn follow_verdicts(
             Some(key) if state.asks(key.id, Some(ChangeClass::Critical)) => {}
             Some(key) if newest == approved => {
                 let submitter = submitter_name(write, state).await?;
-                ledger.ask(state, &key, Some(ChangeClass::Critical), submitter);
+                ledger.ask(state, &key, Some(ChangeClass::Critical), submitter, SYSTEM);
             }
             _ => {
                 let reason = "the signature of the card served was found invalid";
@@ -293,9 +293,9 @@ async fn follow_verdicts(
     };
     if let Some(pair) = of(newest).filter(|pair| mended(pair)) {
         ledger.set_state(pair.before.id, VersionState::Pending);
-        return decide_newest(context, write, ledger, state).await;
+        return decide_newest(context, write, ledger, state, SYSTEM).await;
     }
-    decide_waiting(context, write, ledger, state).await
+    decide_waiting(context, write, ledger, state, SYSTEM).await
 }
 
 /// Whether a person gave the last approval of a version.
@@ -303,7 +303,7 @@ async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool,
     let made = decisions::decisions_on(write, &[row.agent_id]).await?;
     let mut made = made.iter().rev();
     let last = made.find(|made| made.version_id == row.id && made.approved);
-    Ok(last.is_some_and(|made| made.rule == Rule::Person.as_str()))
+    Ok(last.is_some_and(|made| made.rule == Rule::Person))
 }
 
 /// The row as this build derives it; a row whose bytes are gone or no longer read keeps what it has.

@@ -1,5 +1,7 @@
 //! What the owner of a domain may do with it and its agents (docs/ownership.md#what-an-owner-may-do).
 
+use std::collections::BTreeSet;
+
 use a2a_registry_api::limits::MAX_CONTACT;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
 use a2a_registry_domain::event::EventKind;
@@ -7,6 +9,7 @@ use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_store::{accounts, domains};
 use serde_json::json;
 use url::Url;
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
@@ -18,7 +21,7 @@ use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::challenges::challenge;
-use crate::ownership::dispute::may_keep;
+use crate::ownership::dispute::{may_keep, may_keep_on};
 
 /// Changes how a domain is looked after: its contact, and whether it is listed at all.
 ///
@@ -69,10 +72,12 @@ pub async fn domain_patch(
 }
 
 /// Gives a domain to another account. What has proved it goes on counting as the account's that proved it,
-/// so the new one has to place a record of its own.
+/// so the new one has to place a record of its own. While several accounts have proved the domain equally well, this
+/// decides their dispute: the proofs of all but the named account end.
 ///
 /// # Errors
-/// As [`domain_patch`]; `Invalid` for an account that there is not.
+/// `NotFound`; `Forbidden` for anyone but owner and curators; `Conflict` for a party of a dispute; `Invalid` for an
+/// account that does not exist.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,
@@ -80,8 +85,10 @@ pub async fn domain_transfer(
     transfer: &Transfer,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    let account = may_keep(context, caller, &seen).await?;
+    may_keep(context, caller, &seen).await?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    // Another account may have proved it since: an owner of before ends nobody's proof.
+    let account = may_keep_on(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
         .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
@@ -90,17 +97,22 @@ pub async fn domain_transfer(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": to.name});
     ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // The one who gives it away claims it no more; a record left in place is no claim.
+    // An account's proof that makes it no owner is a party's of a dispute, also while the domain has opted out.
+    let is_disputed = row.owner_id.is_none();
+    let mut claims_no_more: BTreeSet<Uuid> = from.into_iter().collect();
+    // Who gives it away, or loses the dispute, claims it no more; a record left in place is no claim.
     for mut proof in domains::proofs_of(&write, &[row.id]).await? {
-        if proof.account_id.is_some() && proof.account_id == from && from != Some(to.id) {
+        let loses = |one: &Uuid| *one != to.id && (is_disputed || Some(*one) == from);
+        if let Some(loser) = proof.account_id.filter(loses) {
+            claims_no_more.insert(loser);
             proof.ended_at = Some(ledger.now().0);
             write.proof_update(&proof).await?;
             let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
             ledger.event(EventKind::DomainProofEnded, &row.name, &account.name, data);
         }
     }
-    if let Some(from) = from {
-        write.challenge_end(row.id, from).await?;
+    for former in claims_no_more {
+        write.challenge_end(row.id, former).await?;
     }
     if crate::ownership::is_provable(&row) {
         challenge(context, &write, row.id, to.id).await?;

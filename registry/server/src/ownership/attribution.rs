@@ -76,16 +76,20 @@ async fn attribute(
             withdraw_urn(write, ledger, row, &mut state).await?;
         }
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;
-        submitter(&covering, &mut state);
+        name_submitter(ledger, &covering, &mut state);
         ledger.put_agent(&state.agent);
     }
     Ok(())
 }
 
-/// Lets an agent's submitter be who registered its source.
-fn submitter(covering: &Covering<'_>, state: &mut AgentState) {
-    if let Some(first) = covering.first_account(state.agent.id) {
-        state.agent.submitter = Some(first);
+/// The submitter of an agent becomes the account that was the first to register a source of it; the log keeps both.
+fn name_submitter(ledger: &mut Ledger<'_>, covering: &Covering<'_>, state: &mut AgentState) {
+    let before = state.agent.submitter;
+    let first = covering.first_account(state.agent.id);
+    if first.is_some() && first != before {
+        state.agent.submitter = first;
+        let data = json!({"submitter": first, "before": before});
+        ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::{Covering, cover_agent};
-use crate::admission::rules_changed::ask_again;
+use crate::admission::decision::ask_again;
 use crate::commit::ledger::{Ledger, Touched};
 use crate::commit::state::state_of;
 use crate::context::Context;

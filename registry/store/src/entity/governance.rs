@@ -2,7 +2,10 @@
 
 /// A decision on one content.
 pub mod decision {
+    use a2a_registry_domain::admission::Rule;
     use sea_orm::entity::prelude::*;
+
+    use crate::Kept;
 
     /// A decision on one content.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -22,7 +25,7 @@ pub mod decision {
         /// Which way.
         pub approved: bool,
         /// By which rule.
-        pub rule: String,
+        pub rule: Kept<Rule>,
         /// By whom, or `policy`.
         pub actor: String,
         /// In whose words.

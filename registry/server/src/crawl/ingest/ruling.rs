@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::admission::change::change_between;
 use crate::admission::decision::{Case, decide_on};
-use crate::commit::ledger::{AgentState, Decider, Ledger, POLICY};
+use crate::commit::ledger::{AgentState, CRAWLER, Decider, Ledger, POLICY};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
@@ -74,6 +74,7 @@ pub(crate) fn rule(
         decisions: decisions.map_or(&[], Vec::as_slice),
         word: word.and_then(|account| submitters_word(group, account)),
         submitter: state.agent.submitter.and_then(name),
+        actor: CRAWLER,
     };
     // An agent that comes up under a denied domain is held by its card; those that were there are held as the rules change.
     if decide_on(context, ledger, state, case) == Ruling::Denied {
