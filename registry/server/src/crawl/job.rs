@@ -112,7 +112,7 @@ impl Frontier for Visits {
             .await
             .map_err(failed)?;
         let rows = leased.iter().map(|(row, _)| row);
-        let too_many = networks::learn(&self.context, self.resolver.as_ref(), rows)
+        let too_many = networks::record_networks(&self.context, self.resolver.as_ref(), rows)
             .await
             .map_err(failed)?;
         leased.retain(|(row, _)| !too_many.contains(&row.id));
