@@ -3,10 +3,10 @@
 use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_store::Store;
-use a2a_registry_store::checks::{CheckWish, DueCheck};
+use a2a_registry_store::checks::{CheckLeaseRequest, DueCheck};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::frontier::LeaseWish;
+use a2a_registry_store::leases::LeaseRequest;
 
 use crate::leases;
 use crate::support::both_databases;
@@ -41,14 +41,14 @@ async fn with(rows: impl IntoIterator<Item = domain::Model>, url: &str) -> (Stor
 }
 
 async fn look(store: &Store, now: i64) -> Option<DueCheck> {
-    let wish = CheckWish {
+    let request = CheckLeaseRequest {
         now,
         leased_until: now + HOUR,
         lease: now,
         registered_before: now - 60 * SECOND,
         overdue_since: now - 600 * SECOND,
     };
-    store.check_lease(&wish).await.unwrap()
+    store.check_lease(&request).await.unwrap()
 }
 
 async fn end(store: &Store, check: &DueCheck, now: i64) {
@@ -61,7 +61,7 @@ async fn end(store: &Store, check: &DueCheck, now: i64) {
 }
 
 async fn visits(store: &Store, now: i64) -> Vec<i64> {
-    let wish = LeaseWish {
+    let request = LeaseRequest {
         now,
         leased_until: now + HOUR,
         lease: -now,
@@ -69,7 +69,7 @@ async fn visits(store: &Store, now: i64) -> Vec<i64> {
         pace: Pace::default(),
         steady: 1_000.0,
     };
-    let rows = store.visits_lease(&wish).await.unwrap();
+    let rows = store.visits_lease(&request).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -94,7 +94,7 @@ async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
     let (store, ids) = with((0..3).map(due), url).await;
     let first = look(&store, NOW).await.unwrap();
     assert_eq!(first.domain.id, ids[2], "it waits longest");
-    assert!(first.may_ask_host);
+    assert!(first.may_contact_host);
     assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
     assert_eq!(look(&store, NOW).await, None, "the block is busy");
     // Nor is a visit made there meanwhile.
@@ -164,13 +164,13 @@ async fn the_first_visit_goes_before_the_first_look(url: &str) {
     )
     .await;
     let first = look(&store, NOW).await.unwrap();
-    assert!(!first.may_ask_host);
+    assert!(!first.may_contact_host);
     assert_eq!(first.domain.lease, None);
     assert_eq!(visits(&store, NOW).await, ids);
     assert_eq!(look(&store, NOW).await, None, "each look is taken once");
 }
 
-/// A wish that comes during a look is met as soon as the host has rested.
+/// A request that comes during a look is met as soon as the host has rested.
 async fn a_wish_during_a_look_is_kept(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let check = look(&store, NOW).await.unwrap();
@@ -209,7 +209,7 @@ async fn a_long_rest_leaves_the_name_servers(url: &str) {
     let (store, ids) = with([resting], url).await;
     assert_eq!(look(&store, NOW).await, None, "it may soon have rested");
     let check = look(&store, NOW + HOUR).await.unwrap();
-    assert_eq!((check.domain.id, check.may_ask_host), (ids[0], false));
+    assert_eq!((check.domain.id, check.may_contact_host), (ids[0], false));
     assert_eq!(check.domain.lease, None);
     assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
 }

@@ -7,7 +7,7 @@ use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::entity::{domain, source as source_entity};
-use a2a_registry_store::frontier::LeaseWish;
+use a2a_registry_store::leases::LeaseRequest;
 use a2a_registry_store::{Handle as _, Store, planned};
 use futures::future::join_all;
 use tokio::sync::Barrier;
@@ -101,7 +101,7 @@ async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
 }
 
 async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
-    let wish = LeaseWish {
+    let request = LeaseRequest {
         now,
         leased_until: now + LEASE,
         lease,
@@ -109,7 +109,7 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
         pace: Pace::default(),
         steady: 0.0,
     };
-    let rows = store.visits_lease(&wish).await.unwrap();
+    let rows = store.visits_lease(&request).await.unwrap();
     assert!(
         rows.iter()
             .all(|row| row.lease == Some(lease) && row.leased_until == Some(now + LEASE))
@@ -256,7 +256,7 @@ async fn an_address_block_is_visited_by_two(url: &str) {
         .collect();
     assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
     // As the first visits of a large import: of those under way already two go on.
-    let too_many = first.networks_learn(&crowded, NOW).await.unwrap();
+    let too_many = first.networks_record(&crowded, NOW).await.unwrap();
     assert_eq!(too_many, ids[2..30]);
     assert!(
         lease(&first, NOW, 2, 100).await.is_empty(),
@@ -316,7 +316,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             let write = store.write().await.unwrap();
             let awaited = write.domain_insert(domain(1_000, now)).await.unwrap().id;
             write.commit().await.unwrap();
-            let wish = LeaseWish {
+            let request = LeaseRequest {
                 now,
                 leased_until: now + 3600 * SECOND,
                 lease: 7,
@@ -324,10 +324,10 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 pace: Pace::default(),
                 steady: 2.0,
             };
-            let leased = store.visits_lease(&wish).await.unwrap();
+            let leased = store.visits_lease(&request).await.unwrap();
             assert_eq!(leased[0].id, awaited, "somebody waits for it");
         }
-        let wish = LeaseWish {
+        let request = LeaseRequest {
             now,
             leased_until: now + 3600 * SECOND,
             lease: 1,
@@ -338,7 +338,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             },
             steady: 2.0,
         };
-        let leased = store.visits_lease(&wish).await.unwrap();
+        let leased = store.visits_lease(&request).await.unwrap();
         assert!(leased.len() <= 4, "{} at once", leased.len());
         made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
     }
@@ -367,7 +367,7 @@ async fn a_visit_broken_off_keeps_its_distance(url: &str) {
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
     store
-        .networks_learn(&[(ids[0], "192.0.2.0/24".into())], NOW)
+        .networks_record(&[(ids[0], "192.0.2.0/24".into())], NOW)
         .await
         .unwrap();
     store

@@ -32,7 +32,7 @@ use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::AppError;
-use a2a_registry_server::ownership::verify::{check_lease, check_make};
+use a2a_registry_server::ownership::verify::{check_lease, check_run};
 use time::Duration;
 use uuid::Uuid;
 
@@ -130,7 +130,7 @@ impl House {
         let app = &self.stage.app;
         let mut looks = 0;
         while let Some(check) = check_lease(app).await.unwrap() {
-            check_make(app, &check).await.unwrap();
+            check_run(app, &check).await.unwrap();
             looks += 1;
         }
         looks

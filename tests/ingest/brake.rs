@@ -13,7 +13,7 @@ use a2a_registry_server::config::Registration;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::health::readiness::readiness;
-use a2a_registry_server::visits::outage::{crawl_braked_since, resume_outage};
+use a2a_registry_server::visits::outage::{breaker_open_since, resume_outage};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 use time::Duration;
@@ -190,12 +190,12 @@ async fn sources_that_never_worked_freeze_nobody(url: &str) {
     )
     .await;
     assert_eq!(
-        crawl_braked_since(&stage.app),
+        breaker_open_since(&stage.app),
         None,
         "all that was looked at has failed"
     );
     assert_eq!(strike(&stage, is_hostile).await, "stale");
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 /// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
@@ -211,7 +211,7 @@ async fn sources_under_one_domain_freeze_nobody(url: &str) {
     )
     .await;
     assert_eq!(strike(&stage, is_hostile).await, "stale");
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 async fn sources_of_one_block_freeze_nobody(url: &str) {
@@ -225,7 +225,7 @@ async fn sources_of_one_block_freeze_nobody(url: &str) {
     )
     .await;
     assert_eq!(strike(&stage, is_hostile).await, "stale");
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
@@ -235,7 +235,7 @@ async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
     let stage = crowd(url).await;
     plant(&stage, &neighbours, scattered, anywhere, true).await;
     assert_eq!(strike(&stage, is_hostile).await, "stale");
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 async fn sources_of_one_account_freeze_nobody(url: &str) {
@@ -243,7 +243,7 @@ async fn sources_of_one_account_freeze_nobody(url: &str) {
     let publisher = publisher(&stage).await;
     plant(&stage, &[publisher], scattered, anywhere, true).await;
     assert_eq!(strike(&stage, is_hostile).await, "stale");
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 /// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
@@ -255,12 +255,12 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     stage.look(&name(0), Answer::Fails(Gone)).await;
     assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
     stage.advance(Duration::days(29));
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 
     let mut looks = 0;
     for _ in 0..12 {
         looks += stage.visit(|_| Answer::Fails(NotFound)).await;
-        assert!(crawl_braked_since(&stage.app).is_some());
+        assert!(breaker_open_since(&stage.app).is_some());
         stage.advance(Duration::hours(6));
     }
     assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
@@ -303,7 +303,7 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
         _ => Answer::NotModified,
     };
     stage.visit(answer).await;
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
     stage.advance(Duration::hours(2));
     stage.visit(answer).await;
     assert_eq!(stage.agent(&name(1)).await.liveness, LivenessState::Stale);
@@ -324,16 +324,16 @@ async fn an_outage_outlives_a_restart(url: &str) {
     let stage = crowd(url).await;
     stage.advance(Duration::days(2));
     stage.visit(|_| Answer::Fails(NotFound)).await;
-    let since = crawl_braked_since(&stage.app);
+    let since = breaker_open_since(&stage.app);
     assert!(since.is_some());
     let stage = stage.restart(|_| ()).await;
     assert_eq!(
-        crawl_braked_since(&stage.app),
+        breaker_open_since(&stage.app),
         None,
         "it does not crawl yet, and would never see the end"
     );
     resume_outage(&stage.app);
-    assert_eq!(crawl_braked_since(&stage.app), since);
+    assert_eq!(breaker_open_since(&stage.app), since);
     for _ in 0..8 {
         stage.advance(Duration::hours(6));
         stage.visit(|_| Answer::Fails(NotFound)).await;
@@ -342,25 +342,25 @@ async fn an_outage_outlives_a_restart(url: &str) {
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
     assert_eq!(
-        crawl_braked_since(&stage.app),
+        breaker_open_since(&stage.app),
         since,
         "it was noted that it goes on"
     );
 
     stage.advance(Duration::hours(6));
     stage.visit(|_| Answer::NotModified).await;
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
     // What nobody has confirmed for days is not believed.
     stage.advance(Duration::days(1));
     stage.visit(|_| Answer::Fails(NotFound)).await;
-    assert!(crawl_braked_since(&stage.app).is_some());
+    assert!(breaker_open_since(&stage.app).is_some());
     stage.advance(Duration::days(3));
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
 }
 
 /// A few origins that fail are their own fault.
@@ -376,7 +376,7 @@ async fn what_a_tenth_does_is_believed(url: &str) {
             false => Answer::NotModified,
         })
         .await;
-    assert_eq!(crawl_braked_since(&stage.app), None);
+    assert_eq!(breaker_open_since(&stage.app), None);
     let stale = stage
         .agents()
         .await

@@ -4,7 +4,7 @@ use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::visits::outage::crawl_braked_since;
+use a2a_registry_server::visits::outage::breaker_open_since;
 use time::Duration;
 
 use super::{House, STANDING};
@@ -28,7 +28,7 @@ impl House {
             .visit(|source| Answer::Card(card(&source.url, "Is there")))
             .await;
         assert_eq!(made, OTHERS);
-        assert_eq!(crawl_braked_since(&self.stage.app), None);
+        assert_eq!(breaker_open_since(&self.stage.app), None);
     }
 
     /// From now on nothing outside is reached.
@@ -38,14 +38,14 @@ impl House {
         }
         self.stage.advance(Duration::days(2));
         self.stage.visit(|_| Answer::Fails(Timeout)).await;
-        assert!(crawl_braked_since(&self.stage.app).is_some());
+        assert!(breaker_open_since(&self.stage.app).is_some());
     }
 
     /// The network is there again.
     async fn reconnect(&self) {
         self.stage.advance(Duration::days(1));
         self.stage.visit(|_| Answer::NotModified).await;
-        assert_eq!(crawl_braked_since(&self.stage.app), None);
+        assert_eq!(breaker_open_since(&self.stage.app), None);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Looking for proofs asks a host for no more than visiting it would.
 
 use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::visits::leasing::networks_learn;
+use a2a_registry_server::visits::leasing::networks_record;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;
@@ -21,7 +21,7 @@ impl House {
     /// The registry learns in which network the site lies.
     async fn network_is_known(&self) {
         let network = [(self.row().await.id, "192.0.2.0/24".into())];
-        networks_learn(&self.stage.app, &network).await.unwrap();
+        networks_record(&self.stage.app, &network).await.unwrap();
     }
 }
 
@@ -65,8 +65,8 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     assert_eq!(site.origin.requests(path).len(), 1);
     assert_eq!(house.state().await, "verified");
 
-    let wish = a2a_registry_api::Recrawl::default();
-    let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish)
+    let request = a2a_registry_api::Recrawl::default();
+    let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &request)
         .await
         .unwrap();
     assert_eq!(accepted.next_due.0, house.row().await.not_before);
@@ -107,8 +107,8 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
     assert_eq!(house.looks().await, 1);
     assert_eq!(asked(), 1);
     house.network_is_known().await;
-    let wish = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&house.stage.app, &acme, DOMAIN, &wish)
+    let request = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&house.stage.app, &acme, DOMAIN, &request)
         .await
         .unwrap();
     house.stage.advance(Duration::seconds(598));

@@ -169,8 +169,8 @@ async fn when_all_has_changed_a_generation_ends(url: &str) {
     assert_eq!(owned.generation().await, 2);
 }
 
-/// The one who proves a domain while everything has changed owns it from then on; the record of the one
-/// before counts no more, although it is still there.
+/// An account that proves a domain while all owner marks have changed owns it from then on; the old owner's record
+/// does not count, although it is still there.
 async fn the_next_owner_begins_its_own_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
@@ -202,7 +202,7 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
     let refused: Vec<_> = view
         .checks
         .iter()
-        .filter(|check| check.detail.contains("counts no more"))
+        .filter(|check| check.detail.contains("has a new owner"))
         .collect();
     assert_eq!(refused.len(), 1, "{:#?}", view.checks);
     assert_eq!(

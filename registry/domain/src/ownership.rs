@@ -10,7 +10,7 @@ pub const CHECK_INTERVAL: i64 = DAY;
 /// A challenge can be proved with for this long.
 pub const CHALLENGE_LASTS: i64 = 7 * DAY;
 /// A proof that is missing ends after so many looks in a row,
-pub const ABSENT_LOOKS: i32 = 3;
+pub const ABSENT_CHECKS: i32 = 3;
 /// over at least this time.
 pub const ABSENT_FOR: i64 = 72 * HOUR;
 /// A proof that was not found for this long ends, whatever the reason.
@@ -60,7 +60,7 @@ text_enum! {
 
 text_enum! {
     /// What a look for a proof has found.
-    Look {
+    ProofOutcome {
         /// The proof is there.
         Held = "held",
         /// There is none.
@@ -76,22 +76,22 @@ text_enum! {
 
 /// A proof's standing between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct ProofHistory {
     /// When it was last found.
     pub held_at: Timestamp,
     /// Since when it is missing.
     pub absent_since: Option<Timestamp>,
     /// How often it was missing in a row.
-    pub absent_looks: i32,
+    pub absent_checks: i32,
 }
 
-impl Standing {
+impl ProofHistory {
     /// A proof that has just been found.
     pub const fn found(now: Timestamp) -> Self {
         Self {
             held_at: now,
             absent_since: None,
-            absent_looks: 0,
+            absent_checks: 0,
         }
     }
 
@@ -99,25 +99,25 @@ impl Standing {
     ///
     /// # Errors
     /// Why it ends: a phrase for people.
-    pub fn after(self, look: Look, now: Timestamp) -> Result<Self, &'static str> {
-        let standing = match look {
-            Look::Held => return Ok(Self::found(now)),
-            Look::Bogus => return Err("the answer about it was forged"),
-            Look::Unknown => self,
-            Look::Absent | Look::Wrong => Self {
+    pub fn after(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
+        let history = match outcome {
+            ProofOutcome::Held => return Ok(Self::found(now)),
+            ProofOutcome::Bogus => return Err("the answer about it was forged"),
+            ProofOutcome::Unknown => self,
+            ProofOutcome::Absent | ProofOutcome::Wrong => Self {
                 absent_since: self.absent_since.or(Some(now)),
-                absent_looks: self.absent_looks.saturating_add(1),
+                absent_checks: self.absent_checks.saturating_add(1),
                 ..self
             },
         };
-        let absent_for = standing.absent_since.map_or(0, |since| now.0 - since.0);
-        if standing.absent_looks >= ABSENT_LOOKS && absent_for >= ABSENT_FOR {
+        let absent_for = history.absent_since.map_or(0, |since| now.0 - since.0);
+        if history.absent_checks >= ABSENT_CHECKS && absent_for >= ABSENT_FOR {
             return Err("it was missing for three days");
         }
-        if now.0 - standing.held_at.0 >= UNSEEN_FOR {
+        if now.0 - history.held_at.0 >= UNSEEN_FOR {
             return Err("it was not found for ten days");
         }
-        Ok(standing)
+        Ok(history)
     }
 }
 
@@ -132,7 +132,7 @@ pub struct Claim {
 
 /// What the proofs that hold say together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Ownership {
     /// What the domain is.
     pub state: DomainState,
     /// Whose it is, where one account has the strongest proof.
@@ -141,7 +141,7 @@ pub struct Verdict {
 
 /// Weighs the proofs that hold: the strongest one's account owns the domain, two accounts with equally strong
 /// ones dispute it. An admin's word verifies and gives it to nobody.
-pub fn weigh(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Verdict {
+pub fn resolve_ownership(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Ownership {
     let owned = |claim: &&Claim| claim.account.is_some();
     let best = claims.iter().filter(owned).map(|claim| claim.method).max();
     let mut owners: Vec<Uuid> = claims
@@ -166,7 +166,7 @@ pub fn weigh(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Verdict {
     } else {
         DomainState::Unverified
     };
-    Verdict { state, owner }
+    Ownership { state, owner }
 }
 
 /// When a domain's proofs are looked at next; `random` is in `0..1`.
@@ -189,12 +189,12 @@ mod tests {
     const START: Timestamp = Timestamp(1_000 * DAY);
 
     /// Looks every `hours` hours; gives after how many hours the proof ends.
-    fn ends(hours: i64, looks: impl Fn(i64) -> Look) -> Option<i64> {
-        let mut standing = Standing::found(START);
+    fn ends(hours: i64, checks: impl Fn(i64) -> ProofOutcome) -> Option<i64> {
+        let mut history = ProofHistory::found(START);
         for number in 1..=240 {
             let now = START.plus(number * hours * HOUR);
-            match standing.after(looks(number), now) {
-                Ok(next) => standing = next,
+            match history.after(checks(number), now) {
+                Ok(next) => history = next,
                 Err(_) => return Some(number * hours),
             }
         }
@@ -203,16 +203,16 @@ mod tests {
 
     #[test]
     fn a_missing_record_ends_a_proof_after_three_looks_over_three_days() {
-        assert_eq!(ends(24, |_| Look::Absent), Some(4 * 24));
-        assert_eq!(ends(1, |_| Look::Absent), Some(73));
+        assert_eq!(ends(24, |_| ProofOutcome::Absent), Some(4 * 24));
+        assert_eq!(ends(1, |_| ProofOutcome::Absent), Some(73));
         // Two looks far apart are not three.
-        assert_eq!(ends(72, |_| Look::Wrong), Some(9 * 24));
+        assert_eq!(ends(72, |_| ProofOutcome::Wrong), Some(9 * 24));
         // One that comes back begins anew.
         assert_eq!(
             ends(24, |day| if day % 3 == 0 {
-                Look::Held
+                ProofOutcome::Held
             } else {
-                Look::Absent
+                ProofOutcome::Absent
             }),
             None
         );
@@ -220,26 +220,26 @@ mod tests {
 
     #[test]
     fn silence_is_not_absence() {
-        assert_eq!(ends(24, |_| Look::Unknown), Some(240));
+        assert_eq!(ends(24, |_| ProofOutcome::Unknown), Some(240));
         assert_eq!(
             ends(24, |day| if day % 9 == 0 {
-                Look::Held
+                ProofOutcome::Held
             } else {
-                Look::Unknown
+                ProofOutcome::Unknown
             }),
             None
         );
         // Absence goes on counting where it was.
         let mixed = |day: i64| match day {
-            1 | 3 | 5 => Look::Absent,
-            _ => Look::Unknown,
+            1 | 3 | 5 => ProofOutcome::Absent,
+            _ => ProofOutcome::Unknown,
         };
         assert_eq!(ends(24, mixed), Some(5 * 24));
     }
 
     #[test]
     fn a_forged_answer_ends_it_at_once() {
-        assert_eq!(ends(24, |_| Look::Bogus), Some(24));
+        assert_eq!(ends(24, |_| ProofOutcome::Bogus), Some(24));
     }
 
     #[test]
@@ -270,13 +270,19 @@ mod tests {
         ];
         for (claims, state, owner) in cases {
             assert_eq!(
-                weigh(claims, false, false),
-                Verdict { state, owner },
+                resolve_ownership(claims, false, false),
+                Ownership { state, owner },
                 "{claims:?}"
             );
         }
-        assert_eq!(weigh(&[], true, false).state, DomainState::Lapsed);
-        assert_eq!(weigh(&[dns(one)], true, true).state, DomainState::OptedOut);
+        assert_eq!(
+            resolve_ownership(&[], true, false).state,
+            DomainState::Lapsed
+        );
+        assert_eq!(
+            resolve_ownership(&[dns(one)], true, true).state,
+            DomainState::OptedOut
+        );
     }
 
     #[test]

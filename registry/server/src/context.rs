@@ -1,4 +1,4 @@
-//! What an act needs: store, clock, entropy, rules, search and the signals between the parts. Parts, and no behaviour.
+//! What an act needs: store, clock, entropy, rules, search and the signals between jobs. Fields only, no behaviour.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -23,7 +23,7 @@ use crate::memory::stream::Stream;
 use crate::network::Network;
 use crate::paging::Signer;
 
-/// The registry, whole: handlers and jobs hold one of these and nothing else.
+/// The parts of the registry: handlers and jobs hold one of these and nothing else.
 #[derive(Debug)]
 pub struct Context {
     pub(crate) config: Config,
@@ -39,22 +39,22 @@ pub struct Context {
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
     pub(crate) heard: Heard,
-    /// The last event that everything kept in memory was told of.
+    /// The last event that all in-memory caches have applied.
     pub(crate) noted: AtomicI64,
     pub(crate) disk: Disk,
-    /// When the index was last asked whether it can be read.
+    /// When the index was last checked for readability.
     pub(crate) index_asked: tokio::sync::Mutex<Option<Timestamp>>,
     pub(crate) stream: Stream,
     pub(crate) wake: Wake,
     pub(crate) _data_dir: DataDir,
 }
 
-/// Signals between the parts of one process. Each is a hint: whoever waits looks for itself.
+/// Signals between the jobs of one process. Each is a hint: the receiver checks for itself whether there is work.
 #[derive(Debug, Default)]
 pub struct Wake {
     /// A visit may have become due.
     pub visits: Notify,
-    /// Proofs of a domain may have become due to be looked for.
+    /// A check of a domain's proofs may have become due.
     pub checks: Notify,
     /// Another process may have appended an event.
     pub foreign: Notify,
@@ -64,26 +64,26 @@ pub struct Wake {
     pub applied: watch::Sender<i64>,
     /// Whether the index of this process follows the events.
     pub following: AtomicBool,
-    /// An admin wants the index to be built anew. Nothing else tells of that, so whoever waits need not look.
+    /// An admin wants the index rebuilt. This signal is the only sign of it, so the receiver need not check.
     pub reindex: Notify,
     /// The index may be damaged.
     pub damage: Notify,
-    /// Versions are to be derived again.
+    /// Versions are to be derived again from their stored bytes.
     pub derive: Notify,
 }
 
 impl Context {
-    /// The present moment.
+    /// The present time.
     pub fn now(&self) -> Timestamp {
         self.clock.now().into()
     }
 
-    /// The time since some moment in the past, which goes on evenly however the clock is set.
+    /// Monotonic time since some point in the past, whatever the wall clock is set to.
     pub fn uptime(&self) -> Duration {
         self.clock.monotonic()
     }
 
-    /// The clock everything here goes by.
+    /// The clock that everything here uses.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }

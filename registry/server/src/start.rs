@@ -65,14 +65,10 @@ impl Context {
             // This process is alone with the database, so what is still leased was leased by one that was
             // killed. Without this those domains would wait until the leases run out, minutes from now.
             // The first write of all: where the file takes none, this says which file that is.
-            context
-                .store
-                .visits_forget_leases()
-                .await
-                .map_err(|error| {
-                    let database = shown_url(&context.config);
-                    StartError(format!("the database {database} cannot be used: {error}"))
-                })?;
+            context.store.visits_end_leases().await.map_err(|error| {
+                let database = shown_url(&context.config);
+                StartError(format!("the database {database} cannot be used: {error}"))
+            })?;
         }
         let admin_token = tokens::bootstrap(
             &context.store,

@@ -74,8 +74,8 @@ pub(crate) fn visible_to(
 }
 
 /// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
-pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, is_nobodys: bool) -> bool {
-    let submitted = is_nobodys && agent.owner_id.is_none() && caller.is(agent.submitter);
+pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, was_never_owned: bool) -> bool {
+    let submitted = was_never_owned && agent.owner_id.is_none() && caller.is(agent.submitter);
     submitted || caller.is(agent.owner_id)
 }
 

@@ -1,36 +1,36 @@
-//! Which domains' proofs are due to be looked for, and who looks.
+//! Leases of checks of domain proofs.
 //!
-//! A look may ask the host for a file and for its certificate. It holds the lease that a visit would hold, so that
-//! spacing and the limit of an address block are one rule for both.
+//! A check may fetch a file and the certificate from the host. It holds the lease that a visit would hold, so that spacing
+//! and the limit of an address block apply to both together.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::entity::{domain, pace};
-use super::frontier::{PACE, VISITS_PER_NETWORK, unleased};
+use super::leases::{PACE, unleased};
+use super::networks::VISITS_PER_NETWORK;
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
-/// What to lease for a look, and under which conditions.
+/// A request for the lease of one due check.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckWish {
-    /// The present, microseconds.
+pub struct CheckLeaseRequest {
+    /// The present time, microseconds.
     pub now: i64,
-    /// When the lease ends by itself and the look is due again, microseconds.
+    /// When the lease expires and the check is due again, microseconds.
     pub leased_until: i64,
-    /// The lease.
+    /// The number of the lease.
     pub lease: i64,
-    /// A host that was registered after this moment is not asked before its first visit, microseconds.
+    /// A host registered after this time is not contacted before its first visit, microseconds.
     pub registered_before: i64,
-    /// What has been due since then is looked at without its host, where that rests or is busy, microseconds.
+    /// A check due before this time is run without its host if the host may not be contacted, microseconds.
     pub overdue_since: i64,
 }
 
-impl CheckWish {
-    /// Domains that were registered just now and not visited since, for whose first visit somebody waits: a host
-    /// rests from the moment at which it was registered until a visit says otherwise. No look at one was due before,
-    /// which keeps the others out of sight.
+impl CheckLeaseRequest {
+    /// Domains registered just now and not visited since, for whose first visit somebody waits: `not_before` is the time
+    /// of the registration until a visit changes it. Their check was not due before, which excludes all others.
     fn just_registered(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
@@ -39,59 +39,64 @@ impl CheckWish {
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
     }
 
-    /// Domains whose hosts may be asked: nobody is asking them, they need not rest, and nobody waits for their first
-    /// visit.
-    fn may_ask(&self) -> Condition {
+    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and without a first visit that somebody
+    /// waits for.
+    fn may_contact(&self) -> Condition {
         unleased(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
             .add(self.just_registered().not())
     }
 
-    /// Domains whose looks have waited for their hosts for too long: their name servers can be asked.
+    /// Domains whose checks have waited too long for their hosts: only DNS is checked then.
     fn overdue(&self) -> Condition {
         Condition::all().add(domain::Column::CheckDueAt.lte(self.overdue_since))
     }
 }
 
-/// A domain whose proofs are to be looked for now.
+/// A domain whose proofs are to be checked now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueCheck {
-    /// The domain, with its lease where the host may be asked.
+    /// The domain, with its lease if the host may be contacted.
     pub domain: domain::Model,
-    /// Whether the host may be asked; otherwise only name servers.
-    pub may_ask_host: bool,
+    /// Whether the host may be contacted; otherwise only DNS is checked.
+    pub may_contact_host: bool,
 }
 
 impl Store {
-    /// Takes a domain whose look is due, and puts the next one off until the lease ends, so that nobody else takes it
-    /// meanwhile: one that was just registered, else the one that has been due longest of those whose host may be
-    /// asked, which is leased for that. A host that must rest, or whose address block is busy, is passed over until
-    /// its look is long overdue; then its name servers are asked alone.
-    pub async fn check_lease(&self, wish: &CheckWish) -> Result<Option<DueCheck>, StoreError> {
-        // Most of the time nothing is due, and nobody is made to wait for that.
-        if due(wish).one(self.connection()).await?.is_none() {
+    /// Leases a due check, and delays the next one until the lease ends, so that no other worker takes it meanwhile: of a
+    /// domain that was just registered, else of the one due longest whose host may be contacted, which gets the lease of
+    /// a visit. A host before `not_before`, or in a busy address block, is passed over until its check is long overdue;
+    /// then only its DNS is checked.
+    pub async fn check_lease(
+        &self,
+        request: &CheckLeaseRequest,
+    ) -> Result<Option<DueCheck>, StoreError> {
+        // Most of the time nothing is due: this read takes no lock.
+        if due(request).one(self.connection()).await?.is_none() {
             return Ok(None);
         }
         let write = self.write().await?;
         locked(&write, pace::Entity::find_by_id(PACE))
             .one(write.connection())
             .await?;
-        let new = write.first_due(wish, wish.just_registered()).await?;
+        let new = write.first_due(request, request.just_registered()).await?;
         let found = match new {
             Some(domain) => Some(DueCheck::of_name_servers(domain)),
             None => {
-                let free = wish.may_ask().add(write.elsewhere(wish.now).await?);
-                match write.first_due(wish, free).await? {
+                let free = request
+                    .may_contact()
+                    .add(write.in_free_network(request.now).await?);
+                match write.first_due(request, free).await? {
                     Some(domain) => Some(DueCheck {
                         domain: domain::Model {
-                            lease: Some(wish.lease),
-                            leased_until: Some(wish.leased_until),
+                            lease: Some(request.lease),
+                            leased_until: Some(request.leased_until),
                             ..domain
                         },
-                        may_ask_host: true,
+                        may_contact_host: true,
                     }),
                     None => {
-                        let overdue = write.first_due(wish, wish.overdue()).await?;
+                        let overdue = write.first_due(request, request.overdue()).await?;
                         overdue.map(DueCheck::of_name_servers)
                     }
                 }
@@ -99,10 +104,10 @@ impl Store {
         };
         if let Some(check) = &found {
             let mut change = domain::ActiveModel {
-                check_due_at: Set(Some(wish.leased_until)),
+                check_due_at: Set(Some(request.leased_until)),
                 ..Default::default()
             };
-            if check.may_ask_host {
+            if check.may_contact_host {
                 change.lease = Set(check.domain.lease);
                 change.leased_until = Set(check.domain.leased_until);
             }
@@ -121,28 +126,28 @@ impl DueCheck {
     const fn of_name_servers(domain: domain::Model) -> Self {
         Self {
             domain,
-            may_ask_host: false,
+            may_contact_host: false,
         }
     }
 }
 
 impl Write {
-    /// The domain of these whose look has been due longest. One that another write holds is passed over: all leasing
-    /// would wait for that write.
+    /// The domain of these whose check has been due longest. One that another write has locked is passed over: all
+    /// leases would wait for that write.
     async fn first_due(
         &self,
-        wish: &CheckWish,
+        request: &CheckLeaseRequest,
         which: Condition,
     ) -> Result<Option<domain::Model>, StoreError> {
-        let mut query = due(wish).filter(which);
+        let mut query = due(request).filter(which);
         if self.locks_rows() {
             query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
         Ok(query.one(self.connection()).await?)
     }
 
-    /// Domains of address blocks that one more visit may begin in.
-    async fn elsewhere(&self, now: i64) -> Result<Condition, StoreError> {
+    /// Domains whose address block is not at its limit of visits.
+    async fn in_free_network(&self, now: i64) -> Result<Condition, StoreError> {
         let busy = self.networks_busy(now).await?;
         let full = busy
             .into_iter()
@@ -153,9 +158,9 @@ impl Write {
             .add(domain::Column::Network.is_not_in(full)))
     }
 
-    /// Ends the lease of a look. The host rests until `spaced` where its address block is known, else until `unknown`.
-    /// A visit that somebody asked for meanwhile is due then, unless the domain has opted out or was deleted. A lease
-    /// that is no longer held is left alone.
+    /// Ends the lease of a check. The host is not contacted before `spaced` if its address block is known, else before
+    /// `unknown`. A visit requested meanwhile is due then, unless the domain has opted out or was deleted. A lease that
+    /// is no longer held is left alone.
     pub async fn check_end(
         &self,
         leased: &domain::Model,
@@ -196,10 +201,10 @@ impl Write {
     }
 }
 
-/// The domain whose look has been due longest.
-fn due(wish: &CheckWish) -> Select<domain::Entity> {
+/// The live domain whose check has been due longest.
+fn due(request: &CheckLeaseRequest) -> Select<domain::Entity> {
     domain::Entity::find()
-        .filter(domain::Column::CheckDueAt.lte(wish.now))
+        .filter(domain::Column::CheckDueAt.lte(request.now))
         .filter(domain::Column::DeletedAt.is_null())
         .order_by_asc(domain::Column::CheckDueAt)
         .limit(1)

@@ -1,18 +1,142 @@
-//! How leases of visits end, and what becomes known of a host while one is held.
+//! Leases of visits: taken, given back and ended.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use a2a_crawler::pace::{Pace, Permission};
+use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::Condition;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::entity::{domain, pace};
-use super::frontier::{PACE, VISITS_PER_NETWORK};
+use super::networks::VISITS_PER_NETWORK;
 use super::rows::locked;
-use super::{Handle, Store, StoreError};
+use super::{Handle, Store, StoreError, Write};
+
+/// The key of the one row of the pace. Every lease locks it first, so that leases are given one after another.
+pub(super) const PACE: i64 = 1;
+/// How often more domains are picked if those found are in busy address blocks.
+const PICK_ROUNDS: usize = 4;
+
+/// A request for leases of due visits.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseRequest {
+    /// The present time, microseconds.
+    pub now: i64,
+    /// When the lease expires, microseconds.
+    pub leased_until: i64,
+    /// The number of the lease.
+    pub lease: i64,
+    /// The most visits to lease.
+    pub limit: u64,
+    /// The limit on how fast visits may begin.
+    pub pace: Pace,
+    /// Visits per second of all planned visits together.
+    pub steady: f64,
+}
+
+/// Whether a visit was requested, and somebody waits for it, or is a planned one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VisitCause {
+    Requested,
+    Planned,
+}
+
+impl VisitCause {
+    pub(super) fn condition(self) -> Expr {
+        match self {
+            Self::Requested => domain::Column::VisitIntervalUs.is_null(),
+            Self::Planned => domain::Column::VisitIntervalUs.is_not_null(),
+        }
+    }
+}
+
+/// Domains picked so far, and the visits of each address block that are then under way.
+struct Picked {
+    busy: HashMap<String, u32>,
+    rows: Vec<domain::Model>,
+}
+
+impl Picked {
+    fn take(&mut self, row: domain::Model) {
+        if let Some(network) = &row.network {
+            let busy = self.busy.entry(network.clone()).or_default();
+            if *busy >= VISITS_PER_NETWORK {
+                return;
+            }
+            *busy += 1;
+        }
+        self.rows.push(row);
+    }
+
+    fn full(&self) -> impl Iterator<Item = &str> {
+        let full = self
+            .busy
+            .iter()
+            .filter(|(_, busy)| **busy >= VISITS_PER_NETWORK);
+        full.map(|(network, _)| network.as_str())
+    }
+}
 
 impl Store {
-    /// Visits a domain no more until something makes its visit due again.
+    /// Leases up to `limit` due domains. Requested visits come first and are never deferred; planned ones follow, the
+    /// longest due first, as many as the pace lets begin. Of one address block no more than [`VISITS_PER_NETWORK`] are
+    /// leased at once. No two callers get the same domain while its lease lasts, in one process or in many: the row of
+    /// the pace makes them queue.
+    pub async fn visits_lease(
+        &self,
+        request: &LeaseRequest,
+    ) -> Result<Vec<domain::Model>, StoreError> {
+        let write = self.write().await?;
+        let left = locked(&write, pace::Entity::find_by_id(PACE))
+            .one(write.connection())
+            .await?;
+        let mut picked = Picked {
+            busy: write.networks_busy(request.now).await?,
+            rows: Vec::new(),
+        };
+        write
+            .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
+            .await?;
+        let requested = picked.rows.len();
+        let room = request.limit.saturating_sub(requested as u64);
+        if room > 0
+            && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
+                .await?
+                .filter(|oldest| *oldest <= request.now)
+        {
+            let lag = u64::try_from(request.now - oldest).unwrap_or(0);
+            let rate = request
+                .pace
+                .rate(request.steady, Duration::from_micros(lag));
+            let left = left.map(|row| Permission {
+                visits: row.visits,
+                at: Timestamp(row.at).into(),
+            });
+            let now = Timestamp(request.now).into();
+            let mut permission = request.pace.refill(left, now, rate);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole visits; the cast saturates"
+            )]
+            let may_begin = (permission.visits as u64).min(room);
+            write
+                .visits_pick(request, VisitCause::Planned, may_begin, &mut picked)
+                .await?;
+            permission.visits -= (picked.rows.len() - requested) as f64;
+            write.pace_put(permission).await?;
+        }
+        let mut rows = picked.rows;
+        if !rows.is_empty() {
+            write.leases_set(request, &mut rows).await?;
+        }
+        write.commit().await?;
+        Ok(rows)
+    }
+
+    /// Ends the visits of a domain until one is made due again.
     pub async fn visits_end(&self, id: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         domain::Entity::update_many()
@@ -28,9 +152,9 @@ impl Store {
         write.commit().await
     }
 
-    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. `rest` is the
-    /// moment until which they are not asked again, where they are to rest. Otherwise they are due at once;
-    /// those whose address block is known, whose hosts may just have been asked, from `spaced` on.
+    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. They are not visited before
+    /// `rest`. Without it they are due at once, or from `spaced` on if their address block is known: their hosts may just
+    /// have had a request.
     pub async fn visits_give_back(
         &self,
         held: &[(i64, i64)],
@@ -58,7 +182,7 @@ impl Store {
                 (Condition::all(), unleased.clone()),
             ],
         };
-        // Many visits share a lease; a condition for each of a thousand would be deeper than SQLite reads.
+        // Grouped by lease, which many visits share: a thousand conditions would exceed the depth that SQLite parses.
         let mut leases: HashMap<i64, Vec<i64>> = HashMap::new();
         for (id, lease) in held {
             leases.entry(*lease).or_default().push(*id);
@@ -78,59 +202,11 @@ impl Store {
         write.commit().await
     }
 
-    /// Keeps the address blocks of these leased domains. Those beyond [`VISITS_PER_NETWORK`] of a block are given
-    /// back; answers which.
-    pub async fn networks_learn(
-        &self,
-        networks: &[(i64, String)],
-        now: i64,
-    ) -> Result<Vec<i64>, StoreError> {
+    /// Ends every lease. For a database that belongs to one process, when that process starts: the process that held
+    /// the leases was killed and will not return. Returns how many there were.
+    pub async fn visits_end_leases(&self) -> Result<u64, StoreError> {
         let write = self.write().await?;
-        locked(&write, pace::Entity::find_by_id(PACE))
-            .one(write.connection())
-            .await?;
-        let mut busy = write.networks_busy(now).await?;
-        let mut members: HashMap<&str, Vec<i64>> = HashMap::new();
-        let mut too_many = Vec::new();
-        for (id, network) in networks {
-            let visits = busy.entry(network.clone()).or_default();
-            if *visits >= VISITS_PER_NETWORK {
-                too_many.push(*id);
-            } else {
-                *visits += 1;
-            }
-            members.entry(network).or_default().push(*id);
-        }
-        for (network, ids) in members {
-            domain::Entity::update_many()
-                .set(domain::ActiveModel {
-                    network: Set(Some(network.into())),
-                    ..Default::default()
-                })
-                .filter(domain::Column::Id.is_in(ids))
-                .exec(write.connection())
-                .await?;
-        }
-        if !too_many.is_empty() {
-            domain::Entity::update_many()
-                .set(domain::ActiveModel {
-                    lease: Set(None),
-                    leased_until: Set(None),
-                    ..Default::default()
-                })
-                .filter(domain::Column::Id.is_in(too_many.iter().copied()))
-                .exec(write.connection())
-                .await?;
-        }
-        write.commit().await?;
-        Ok(too_many)
-    }
-
-    /// Forgets every lease. For a database that belongs to one process, when that process starts: whoever
-    /// held a lease was killed and will not come back for it. Answers how many there were.
-    pub async fn visits_forget_leases(&self) -> Result<u64, StoreError> {
-        let write = self.write().await?;
-        let forgotten = domain::Entity::update_many()
+        let ended = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 lease: Set(None),
                 leased_until: Set(None),
@@ -140,6 +216,122 @@ impl Store {
             .exec(write.connection())
             .await?;
         write.commit().await?;
-        Ok(forgotten.rows_affected)
+        Ok(ended.rows_affected)
+    }
+}
+
+/// The earliest time at which an unleased visit of one cause is due.
+pub(super) async fn visits_oldest(
+    on: &impl Handle,
+    now: i64,
+    cause: VisitCause,
+) -> Result<Option<i64>, StoreError> {
+    Ok(domain::Entity::find()
+        .select_only()
+        .column(domain::Column::VisitDueAt)
+        .filter(domain::Column::VisitDueAt.is_not_null())
+        .filter(unleased(now))
+        .filter(cause.condition())
+        .order_by_asc(domain::Column::VisitDueAt)
+        .limit(1)
+        .into_tuple()
+        .one(on.connection())
+        .await?)
+}
+
+/// Live domains without a lease: no visit or check of them is under way.
+pub(super) fn unleased(now: i64) -> Condition {
+    Condition::all()
+        .add(domain::Column::DeletedAt.is_null())
+        .add(
+            Condition::any()
+                .add(domain::Column::LeasedUntil.is_null())
+                .add(domain::Column::LeasedUntil.lt(now)),
+        )
+}
+
+fn due(now: i64) -> Condition {
+    unleased(now).add(domain::Column::VisitDueAt.lte(now))
+}
+
+impl Write {
+    /// Gives these domains the lease of a request.
+    async fn leases_set(
+        &self,
+        request: &LeaseRequest,
+        rows: &mut [domain::Model],
+    ) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                lease: Set(Some(request.lease)),
+                leased_until: Set(Some(request.leased_until)),
+                ..Default::default()
+            })
+            .filter(domain::Column::Id.is_in(rows.iter().map(|row| row.id)))
+            .exec(self.connection())
+            .await?;
+        for row in rows {
+            row.lease = Some(request.lease);
+            row.leased_until = Some(request.leased_until);
+        }
+        Ok(())
+    }
+
+    /// Picks up to `count` more due domains, the longest due first, without those whose address block is busy.
+    async fn visits_pick(
+        &self,
+        request: &LeaseRequest,
+        cause: VisitCause,
+        count: u64,
+        picked: &mut Picked,
+    ) -> Result<(), StoreError> {
+        use domain::Column as C;
+        let most = picked.rows.len() as u64 + count;
+        for _ in 0..PICK_ROUNDS {
+            let room = most - picked.rows.len() as u64;
+            if room == 0 {
+                break;
+            }
+            let mut query = domain::Entity::find()
+                .filter(due(request.now))
+                .filter(cause.condition())
+                .order_by_asc(C::VisitDueAt)
+                .limit(room);
+            if !picked.rows.is_empty() {
+                query = query.filter(C::Id.is_not_in(picked.rows.iter().map(|row| row.id)));
+            }
+            let full: Vec<&str> = picked.full().collect();
+            if !full.is_empty() {
+                query = query.filter(
+                    Condition::any()
+                        .add(C::Network.is_null())
+                        .add(C::Network.is_not_in(full)),
+                );
+            }
+            if self.locks_rows() {
+                query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+            }
+            let rows = query.all(self.connection()).await?;
+            let found = rows.len() as u64;
+            for row in rows {
+                picked.take(row);
+            }
+            if found < room {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn pace_put(&self, permission: Permission) -> Result<(), StoreError> {
+        let row = pace::ActiveModel {
+            id: Set(PACE),
+            visits: Set(permission.visits),
+            at: Set(Timestamp::from(permission.at).0),
+        };
+        let conflict = OnConflict::column(pace::Column::Id)
+            .update_columns([pace::Column::Visits, pace::Column::At])
+            .to_owned();
+        self.insert_rows([row], Some(conflict)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use a2a_registry_domain::ownership::Look;
+use a2a_registry_domain::ownership::ProofOutcome;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, OnConflict};
@@ -96,7 +96,7 @@ pub async fn failed_checks(
     moments.retain(|at| {
         rows.iter()
             .filter(|row| row.at == *at)
-            .all(|row| row.outcome != Look::Held)
+            .all(|row| row.outcome != ProofOutcome::Held)
     });
     Ok(moments)
 }

@@ -1,16 +1,16 @@
-//! What the plans of all visits come to, and when the next one is due.
+//! The rate of all planned visits, and when the next one is due.
 
 use sea_orm::{ConnectionTrait, DbBackend, FromQueryResult, Statement};
 
-use super::frontier::{Awaited, visits_oldest};
+use super::leases::{VisitCause, visits_oldest};
 use super::{Handle, StoreError};
 
-/// What the plans of all visits come to.
+/// The rate of all planned visits.
 #[derive(Debug, Clone, Default)]
 pub struct PlannedVisits {
-    /// Visits a second.
+    /// Visits per second.
     pub steady: f64,
-    /// How many are due in which minute since 1970, of those to come.
+    /// Future minutes since 1970, each with the number of visits due in it.
     pub minutes: Vec<(i64, i64)>,
 }
 
@@ -54,9 +54,9 @@ pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits,
     })
 }
 
-/// The earliest moment at which an unleased visit is due.
+/// The earliest time at which an unleased visit is due.
 pub async fn visits_next_due(on: &impl Handle, now: i64) -> Result<Option<i64>, StoreError> {
-    let awaited = visits_oldest(on, now, Awaited::BySomebody).await?;
-    let planned = visits_oldest(on, now, Awaited::ByNobody).await?;
-    Ok(awaited.into_iter().chain(planned).min())
+    let requested = visits_oldest(on, now, VisitCause::Requested).await?;
+    let planned = visits_oldest(on, now, VisitCause::Planned).await?;
+    Ok(requested.into_iter().chain(planned).min())
 }

@@ -12,7 +12,7 @@ use a2a_registry_store::{Write, accounts, decisions, domains, versions};
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
-use crate::commit::ledger::{AgentState, Decider, Ledger};
+use crate::commit::ledger::{AgentState, Approver, Ledger};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
@@ -28,7 +28,7 @@ pub(crate) struct Case<'a> {
     /// What persons have decided on its agent, oldest first.
     pub(crate) decisions: &'a [decision::Model],
     /// Whoever has approved it with the registration.
-    pub(crate) word: Option<Decider>,
+    pub(crate) word: Option<Approver>,
     /// The name of whoever has registered its agent.
     pub(crate) submitter: Option<String>,
     /// Whose act or fetch puts it before the rules.
@@ -75,13 +75,13 @@ pub(crate) fn decide_on(
     let ruling = decide(&facts, &context.rules);
     match ruling {
         Ruling::Approved(Rule::Person) => {
-            let by = word.unwrap_or_else(|| Decider::policy(Rule::Person));
+            let by = word.unwrap_or_else(|| Approver::policy(Rule::Person));
             ledger.approve(state, key, change, &by);
         }
-        Ruling::Approved(rule) => ledger.approve(state, key, change, &Decider::policy(rule)),
-        Ruling::Rejected => ledger.refuse(state, key, &Decider::policy(Rule::Person)),
-        Ruling::Pending if state.asks(key.id, change) => {}
-        Ruling::Pending => ledger.ask(state, key, change, case.submitter, case.actor),
+        Ruling::Approved(rule) => ledger.approve(state, key, change, &Approver::policy(rule)),
+        Ruling::Rejected => ledger.refuse(state, key, &Approver::policy(Rule::Person)),
+        Ruling::Pending if state.is_under_review(key.id, change) => {}
+        Ruling::Pending => ledger.open_review(state, key, change, case.submitter, case.actor),
         Ruling::Denied => {}
     }
     ruling

@@ -33,7 +33,7 @@ pub(crate) async fn assign<'i>(
         .into_iter()
         .collect();
     let own = identifiers.filter_map(|identifier| published_by(&row.name, identifier));
-    let free = |urn: &String| !taken.contains(urn) && !ledger.names(urn);
+    let free = |urn: &String| !taken.contains(urn) && !ledger.has_urn(urn);
     let urn = own.chain(minted(&row.name, name)).find(free);
     let data = json!({"urn": urn});
     state.agent.urn = urn;

@@ -8,7 +8,7 @@ use a2a_registry_store::versions;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::agents::owner::agent_to_keep;
+use crate::agents::owner::agent_to_change;
 use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::{AgentState, Ledger};
@@ -234,7 +234,7 @@ async fn owners_act(
     change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
 ) -> Result<Agent, AppError> {
     caller.demand(Permission::Register)?;
-    let (row, account) = agent_to_keep(context, caller, agent).await?;
+    let (row, account) = agent_to_change(context, caller, agent).await?;
     change_agent(context, caller, account, row.id, reason, change).await
 }
 

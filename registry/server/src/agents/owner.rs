@@ -17,7 +17,8 @@ use crate::commit::publish::after_act;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::dispute::{dispute_over, may_keep};
+use crate::ownership::authorization::require_owner_or_curator;
+use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
 
 /// Sets who may find an agent, which its owner may only narrow, and its labels, which curators set.
@@ -30,7 +31,7 @@ pub async fn agent_patch(
     agent: &str,
     patch: &AgentPatch,
 ) -> Result<Agent, AppError> {
-    let (seen, account) = agent_to_keep(context, caller, agent).await?;
+    let (seen, account) = agent_to_change(context, caller, agent).await?;
     let write = context.store.write().await?;
     let mut state = state_of(&write, seen.id).await?;
     let curates = caller.may(Permission::Curate);
@@ -61,26 +62,30 @@ pub async fn agent_patch(
     agent_show(context, caller, &seen.id.to_string()).await
 }
 
-/// An agent that the caller may change, and the caller: it has proved the agent's domain, or curates.
+/// An agent that the caller may change, and the caller's account.
 ///
 /// # Errors
-/// `NotFound`, `Unauthenticated`, `Forbidden`; `Conflict` for whoever has a part in a dispute of its domain.
-pub(crate) async fn agent_to_keep<'a>(
+/// `NotFound`, `Unauthenticated`, `Forbidden`; `Conflict` for a party to a dispute over its domain.
+pub(crate) async fn agent_to_change<'a>(
     context: &Context,
     caller: &'a Caller,
     agent: &str,
 ) -> Result<(agent::Model, &'a Account), AppError> {
     let row = match agent_visible(context, caller, agent).await {
         Ok(row) => row,
-        // Withheld for the dispute itself, it is hidden from whoever has not registered it.
-        Err(error) => return Err(dispute_over(context, caller, agent).await?.unwrap_or(error)),
+        // An agent on hold for the dispute is hidden from a party that has not registered it.
+        Err(error) => {
+            return Err(refusal_by_dispute(context, caller, agent)
+                .await?
+                .unwrap_or(error));
+        }
     };
-    let account = may_keep_agent(context, caller, &row).await?;
+    let account = require_agent_owner_or_curator(context, caller, &row).await?;
     Ok((row, account))
 }
 
-/// The caller, where it has proved an agent's domain or curates.
-pub(crate) async fn may_keep_agent<'a>(
+/// The caller's account, if it owns the agent or its domain, or curates.
+pub(crate) async fn require_agent_owner_or_curator<'a>(
     context: &Context,
     caller: &'a Caller,
     agent: &agent::Model,
@@ -88,7 +93,7 @@ pub(crate) async fn may_keep_agent<'a>(
     let row = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
     let row = row.first().ok_or_else(|| AppError::not_found("agent"))?;
     match &caller.account {
-        // Its card proves an agent where its domain is nobody's, disputed ones apart.
+        // While its domain has no owner and no dispute, the account that the card itself names owns the agent.
         Some(account)
             if row.owner_id.is_none()
                 && !is_disputed(row)?
@@ -96,7 +101,7 @@ pub(crate) async fn may_keep_agent<'a>(
         {
             Ok(account)
         }
-        _ => may_keep(context, caller, row).await,
+        _ => require_owner_or_curator(&context.store, caller, row).await,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::agents::records::{AgentRecord, records};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::is_nobodys;
+use crate::ownership::was_never_owned;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
@@ -300,7 +300,7 @@ pub(crate) async fn owns(
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
-    let nobodys = rows.iter().any(|row| is_nobodys(row, &marks));
+    let nobodys = rows.iter().any(|row| was_never_owned(row, &marks));
     Ok(looks_after(caller, agent, nobodys))
 }
 

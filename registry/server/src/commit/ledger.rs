@@ -1,6 +1,5 @@
-//! Everything that one act changes, collected in memory and written in one transaction, the events that
-//! tell of it included. Ingest and the curators' acts share it, so that an approval is the same
-//! thing wherever it comes from.
+//! The changes of one act, collected in memory and written in one transaction together with their events. Ingest and
+//! the curators' acts share it, so that an approval is the same thing wherever it comes from.
 
 use std::collections::BTreeMap;
 
@@ -22,31 +21,31 @@ use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Kept, Write};
 
-/// The actor of what a rule decides.
+/// The actor of decisions by a rule.
 pub const POLICY: &str = "policy";
-/// The actor of what the crawler sees.
+/// The actor of what the crawler finds.
 pub const CRAWLER: &str = "crawler";
-/// The actor of what follows from time alone.
+/// The actor of consequences that nobody decides, as of time or a failed check.
 pub const SYSTEM: &str = "system";
 
-/// An agent with what stands around it while an act is worked out.
+/// An agent with its holds and open review, while an act changes them.
 #[derive(Debug, Clone)]
 pub struct AgentState {
     /// The row.
     pub agent: agent::Model,
-    /// What holds it back.
+    /// Its holds.
     pub holds: Vec<Hold>,
-    /// The question that is open about it.
+    /// Its open review.
     pub open_review: Option<review::Model>,
 }
 
 impl AgentState {
-    /// Whether the open question is about this version and this class of change.
-    pub(crate) fn asks(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
+    /// Whether the open review is of this version and this class of change.
+    pub(crate) fn is_under_review(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
         self.open_review.as_ref().is_some_and(|open| {
             let same = match (&open.change_class, class) {
                 (None, None) => true,
-                (Some(asked), Some(class)) => *asked == class,
+                (Some(reviewed), Some(class)) => *reviewed == class,
                 _ => false,
             };
             open.version_id == version && same
@@ -54,21 +53,21 @@ impl AgentState {
     }
 }
 
-/// Who decided, and why.
+/// Who or what decided, and why.
 #[derive(Debug, Clone)]
-pub struct Decider {
+pub struct Approver {
     /// The account's name, or [`POLICY`].
     pub actor: String,
-    /// The rule.
+    /// The rule that decided; [`Rule::Person`] for a person.
     pub rule: Rule,
-    /// In the decider's words.
+    /// The reason that the approver gave.
     pub reason: Option<String>,
-    /// Whether the decider is the submitter.
+    /// Whether the approver is the submitter.
     pub self_approved: bool,
 }
 
-impl Decider {
-    /// A rule decides.
+impl Approver {
+    /// A decision by a rule.
     pub fn policy(rule: Rule) -> Self {
         Self {
             actor: POLICY.into(),
@@ -88,9 +87,9 @@ pub struct Ledger<'a> {
     pub(crate) bodies: Vec<body::Model>,
     pub(crate) versions: Vec<version::Model>,
     pub(crate) repeats: Vec<Uuid>,
-    /// Versions whose signatures are judged differently with the keys of today.
+    /// Versions whose signatures have another state with the present keys.
     pub(crate) judged: Vec<version::Model>,
-    /// Sources that gave versions which were there, or are added now.
+    /// The sources of stored and of new versions.
     pub(crate) gave: Vec<version_source::Model>,
     standings: BTreeMap<Uuid, Standing>,
     states: Vec<(Uuid, VersionState)>,
@@ -103,7 +102,7 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// An empty ledger of that moment.
+    /// An empty ledger at this time.
     pub fn new(now: Timestamp, entropy: &'a dyn Entropy) -> Self {
         Self {
             now,
@@ -125,28 +124,28 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The moment of the act.
+    /// The time of the act.
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// A new identifier of that moment.
+    /// A new identifier with the time of the act.
     pub fn new_id(&self) -> Uuid {
         new_id(self.now, self.entropy)
     }
 
-    /// Whether an agent of this act has that URN.
-    pub(crate) fn names(&self, urn: &str) -> bool {
+    /// Whether an agent of this act has this URN.
+    pub(crate) fn has_urn(&self, urn: &str) -> bool {
         let mut agents = self.agents.values();
         agents.any(|agent| agent.urn.as_deref() == Some(urn))
     }
 
-    /// Writes this agent's row. Whether callers see a change is told by events, not by this.
+    /// Writes this agent's row, without an event: callers learn of a change by events only.
     pub fn put_agent(&mut self, agent: &agent::Model) {
         self.agents.insert(agent.id, agent.clone());
     }
 
-    /// Tells of something that happened to an agent.
+    /// Appends an event of an agent.
     pub fn agent_event(&mut self, kind: EventKind, agent: Uuid, actor: &str, data: Value) {
         self.events.push(NewEvent {
             at: self.now,
@@ -158,7 +157,7 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Tells of something that happened to anything else.
+    /// Appends an event of anything else.
     pub fn event(&mut self, kind: EventKind, subject: &str, actor: &str, data: Value) {
         self.events.push(NewEvent {
             at: self.now,
@@ -170,21 +169,21 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Approves a version: it is served from now on, open questions end, and the holds that an approval
-    /// lifts are lifted. A change of class none keeps the bytes that are served.
+    /// Approves a version: it is served from now on, the open review ends, and holds that an approval lifts are lifted.
+    /// A change of class none keeps the bytes that are served.
     pub fn approve(
         &mut self,
         state: &mut AgentState,
         version: &VersionKey,
         class: Option<ChangeClass>,
-        by: &Decider,
+        by: &Approver,
     ) {
         self.states.push((version.id, VersionState::Approved));
         self.decide(state.agent.id, version, true, by);
         if class != Some(ChangeClass::None) || state.agent.approved_version.is_none() {
             state.agent.approved_version = Some(version.id);
         }
-        // Who approves what a card says also accepts the keys that it is signed with.
+        // An approval of a card also accepts the keys that sign it.
         pins::accept(&mut state.agent, &version.thumbprints);
         let lifecycle = state.agent.lifecycle.known();
         if matches!(lifecycle, Some(Lifecycle::Pending | Lifecycle::Rejected)) {
@@ -193,7 +192,7 @@ impl<'a> Ledger<'a> {
         let about_another = state
             .open_review
             .as_ref()
-            .is_some_and(|question| question.version_id != version.id);
+            .is_some_and(|review| review.version_id != version.id);
         let outcome = if about_another && class == Some(ChangeClass::None) {
             ReviewState::Withdrawn
         } else {
@@ -208,17 +207,17 @@ impl<'a> Ledger<'a> {
         self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
     }
 
-    /// Rejects a version. An agent that was never approved becomes rejected; another one goes on with
-    /// the version it has, and a critical change keeps its hold.
-    pub fn reject(&mut self, state: &mut AgentState, version: &VersionKey, by: &Decider) {
+    /// Rejects a version. An agent that was never approved becomes rejected; an approved one keeps being served with its
+    /// approved version, and a critical change keeps its hold.
+    pub fn reject(&mut self, state: &mut AgentState, version: &VersionKey, by: &Approver) {
         self.decide(state.agent.id, version, false, by);
         self.refuse(state, version, by);
         let data = json!({"digest": version.digest, "reason": by.reason});
         self.agent_event(EventKind::AgentRejected, state.agent.id, &by.actor, data);
     }
 
-    /// Lets an earlier rejection of this content stand, without deciding anew.
-    pub fn refuse(&mut self, state: &mut AgentState, version: &VersionKey, by: &Decider) {
+    /// Applies an earlier rejection of this content, without a new decision.
+    pub fn refuse(&mut self, state: &mut AgentState, version: &VersionKey, by: &Approver) {
         self.set_state(version.id, VersionState::Rejected);
         if state.agent.lifecycle == Lifecycle::Pending {
             state.agent.lifecycle = Lifecycle::Rejected.into();
@@ -227,9 +226,9 @@ impl<'a> Ledger<'a> {
         self.touch(state);
     }
 
-    /// Puts a version before the curators; a question still open is superseded. A critical change
-    /// holds the agent at once. `actor` is whose act or fetch has led to it.
-    pub fn ask(
+    /// Opens a review of a version; an open one is superseded. A critical change puts the agent on hold at once. `actor` is
+    /// whose act or fetch led to it.
+    pub fn open_review(
         &mut self,
         state: &mut AgentState,
         version: &VersionKey,
@@ -241,12 +240,12 @@ impl<'a> Ledger<'a> {
             state,
             version.id,
             ReviewState::Superseded,
-            &Decider::policy(Rule::NoRule),
+            &Approver::policy(Rule::NoRule),
         );
         if state.agent.lifecycle == Lifecycle::Rejected {
             state.agent.lifecycle = Lifecycle::Pending.into();
         }
-        let question = review::Model {
+        let review = review::Model {
             id: self.new_id(),
             agent_id: state.agent.id,
             version_id: version.id,
@@ -261,12 +260,12 @@ impl<'a> Ledger<'a> {
         };
         self.event(
             EventKind::ReviewOpened,
-            &question.id.to_string(),
+            &review.id.to_string(),
             actor,
             json!({"agent": state.agent.id, "digest": version.digest}),
         );
-        self.reviews.insert(question.id, question.clone());
-        state.open_review = Some(question);
+        self.reviews.insert(review.id, review.clone());
+        state.open_review = Some(review);
         if class == Some(ChangeClass::Critical) {
             self.hold(
                 state,
@@ -278,19 +277,19 @@ impl<'a> Ledger<'a> {
         self.touch(state);
     }
 
-    /// Ends the open question, where there is one: in the given way if it is about this version or is
-    /// withdrawn, as superseded otherwise.
+    /// Closes the open review, if there is one: with the given outcome if it is of this version or is withdrawn, else as
+    /// superseded.
     pub fn close_review(
         &mut self,
         state: &mut AgentState,
         version: Uuid,
         outcome: ReviewState,
-        by: &Decider,
+        by: &Approver,
     ) {
-        let Some(mut question) = state.open_review.take() else {
+        let Some(mut review) = state.open_review.take() else {
             return;
         };
-        let about_another = question.version_id != version;
+        let about_another = review.version_id != version;
         let outcome = if about_another && outcome != ReviewState::Withdrawn {
             ReviewState::Superseded
         } else {
@@ -298,22 +297,22 @@ impl<'a> Ledger<'a> {
         };
         if about_another {
             self.states
-                .push((question.version_id, VersionState::Superseded));
+                .push((review.version_id, VersionState::Superseded));
         }
-        question.state = outcome.into();
-        question.decided_at = Some(self.now.0);
-        question.decider = Some(by.actor.clone());
-        question.reason.clone_from(&by.reason);
+        review.state = outcome.into();
+        review.decided_at = Some(self.now.0);
+        review.decider = Some(by.actor.clone());
+        review.reason.clone_from(&by.reason);
         self.event(
             EventKind::ReviewClosed,
-            &question.id.to_string(),
+            &review.id.to_string(),
             &by.actor,
             json!({"agent": state.agent.id, "state": outcome}),
         );
-        self.reviews.insert(question.id, question);
+        self.reviews.insert(review.id, review);
     }
 
-    /// Sets a hold; nothing happens where it stands already.
+    /// Puts an agent on hold; nothing happens if it is on this hold already.
     pub fn hold(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) {
         if state.holds.contains(&hold) {
             return;
@@ -331,12 +330,12 @@ impl<'a> Ledger<'a> {
         self.agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
     }
 
-    /// Lifts a hold; says whether it stood.
+    /// Lifts a hold; returns whether the agent was on it.
     pub fn lift(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) -> bool {
-        let Some(place) = state.holds.iter().position(|standing| *standing == hold) else {
+        let Some(index) = state.holds.iter().position(|current| *current == hold) else {
             return false;
         };
-        state.holds.remove(place);
+        state.holds.remove(index);
         self.lifted.push((state.agent.id, hold));
         self.touch(state);
         let data = json!({"hold": hold, "reason": reason});
@@ -344,21 +343,18 @@ impl<'a> Ledger<'a> {
         true
     }
 
-    /// Ends an agent for good, and with it the sources that feed it.
+    /// Retires an agent for good, and ends its sources.
     pub fn retire(&mut self, state: &mut AgentState, actor: &str, reason: &str) {
-        let by = Decider {
+        let by = Approver {
             actor: actor.into(),
             rule: Rule::NoRule,
             reason: Some(reason.into()),
             self_approved: false,
         };
-        let asked = state
-            .open_review
-            .as_ref()
-            .map(|question| question.version_id);
+        let reviewed = state.open_review.as_ref().map(|review| review.version_id);
         self.close_review(
             state,
-            asked.unwrap_or_default(),
+            reviewed.unwrap_or_default(),
             ReviewState::Withdrawn,
             &by,
         );
@@ -396,7 +392,7 @@ impl<'a> Ledger<'a> {
         self.states.push((version, state));
     }
 
-    fn decide(&mut self, agent: Uuid, version: &VersionKey, approved: bool, by: &Decider) {
+    fn decide(&mut self, agent: Uuid, version: &VersionKey, approved: bool, by: &Approver) {
         self.decisions.push(decision::Model {
             id: 0,
             agent_id: agent,
@@ -412,7 +408,7 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Writes everything, events last, and says what was touched. The caller commits.
+    /// Writes everything, events last, and returns what was touched. The caller commits.
     ///
     /// # Errors
     /// Where the database fails; nothing is kept then.

@@ -6,7 +6,7 @@ use a2a_registry_store::{Write, agents, reviews};
 use uuid::Uuid;
 
 use crate::caller::Account;
-use crate::commit::ledger::{AgentState, Decider};
+use crate::commit::ledger::{AgentState, Approver};
 use crate::error::AppError;
 
 /// An agent with what stands around it, inside a write.
@@ -38,8 +38,8 @@ pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
 }
 
 /// A person's decision, and whether that person had submitted the agent.
-pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Decider {
-    Decider {
+pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Approver {
+    Approver {
         actor: account.name.clone(),
         rule: Rule::Person,
         reason: Some(reason.to_owned()),

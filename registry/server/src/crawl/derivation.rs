@@ -275,10 +275,10 @@ async fn follow_verdicts(
     if unseen {
         let ids: Vec<Uuid> = approved.into_iter().collect();
         match versions::version_keys(write, &ids).await?.pop() {
-            Some(key) if state.asks(key.id, Some(ChangeClass::Critical)) => {}
+            Some(key) if state.is_under_review(key.id, Some(ChangeClass::Critical)) => {}
             Some(key) if newest == approved => {
                 let submitter = submitter_name(write, state).await?;
-                ledger.ask(state, &key, Some(ChangeClass::Critical), submitter, SYSTEM);
+                ledger.open_review(state, &key, Some(ChangeClass::Critical), submitter, SYSTEM);
             }
             _ => {
                 let reason = "the signature of the card served was found invalid";

@@ -91,7 +91,9 @@ impl Frontier for Visits {
             .await
             .map_err(failed)?;
         let rows = leased.iter().map(|(row, _)| row);
-        let too_many = networks::learn(&self.context, rows).await.map_err(failed)?;
+        let too_many = networks::record_networks(&self.context, rows)
+            .await
+            .map_err(failed)?;
         leased.retain(|(row, _)| !too_many.contains(&row.id));
         let now = self.context.now();
         Ok(leased

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
-use crate::ownership::dispute::has_part;
+use crate::ownership::dispute::is_caller_party;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::visibility::{Openness, is_listed, visible_to};
 
@@ -229,7 +229,7 @@ pub(crate) async fn domain_visible(
     let keeper = row.owner_id.or(row.account_id);
     if caller.may(Permission::SeeAll)
         || caller.is(keeper)
-        || has_part(context, caller, &row).await?
+        || is_caller_party(&context.store, caller, &row).await?
     {
         return Ok(row);
     }

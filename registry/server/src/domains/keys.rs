@@ -16,7 +16,7 @@ use crate::crawl::derivation::derive_again;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::dispute::may_keep;
+use crate::ownership::authorization::require_owner_or_curator;
 
 /// Keys named for one domain.
 const MAX_ENROLLED: usize = 20;
@@ -34,7 +34,7 @@ pub async fn key_enrol(
     jwk: &Value,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    let account = may_keep(context, caller, &seen).await?;
+    let account = require_owner_or_curator(&context.store, caller, &seen).await?;
     let (jwk, thumbprint) = public_key(kid, jwk)?;
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
@@ -76,7 +76,7 @@ pub async fn key_withdraw(
     kid: &str,
 ) -> Result<(), AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    let account = may_keep(context, caller, &seen).await?;
+    let account = require_owner_or_curator(&context.store, caller, &seen).await?;
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
     if !write.key_withdraw(row.id, kid).await? {

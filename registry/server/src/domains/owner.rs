@@ -20,8 +20,8 @@ use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
-use crate::ownership::challenges::challenge;
-use crate::ownership::dispute::{may_keep, may_keep_on};
+use crate::ownership::authorization::require_owner_or_curator;
+use crate::ownership::challenges::new_challenge;
 
 /// Changes how a domain is looked after: its contact, and whether it is listed at all.
 ///
@@ -35,7 +35,7 @@ pub async fn domain_patch(
     patch: &DomainPatch,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    let account = may_keep(context, caller, &seen).await?;
+    let account = require_owner_or_curator(&context.store, caller, &seen).await?;
     let contact = patch.contact.as_deref().map(contact).transpose()?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
@@ -85,10 +85,10 @@ pub async fn domain_transfer(
     transfer: &Transfer,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    may_keep(context, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen).await?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     // Another account may have proved it since: an owner of before ends nobody's proof.
-    let account = may_keep_on(&write, caller, &row).await?;
+    let account = require_owner_or_curator(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
         .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
@@ -115,7 +115,7 @@ pub async fn domain_transfer(
         write.challenge_end(row.id, former).await?;
     }
     if crate::ownership::is_provable(&row) {
-        challenge(context, &write, row.id, to.id).await?;
+        new_challenge(context, &write, row.id, to.id).await?;
     }
     follow_proofs(
         context,

@@ -24,7 +24,7 @@ use crate::domains::target::{Target, target};
 use crate::domains::view::{Sight, domain_view};
 use crate::domains::visible_part::unasked;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::challenges::challenge_where_none;
+use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::{disputed, is_disputed, is_provable};
 use crate::sources::{new_domain, source_name};
 
@@ -67,7 +67,7 @@ pub async fn register(
     if let Some(account) = &caller.account
         && is_provable(&row)
     {
-        challenge_where_none(context, &write, row.id, account.id).await?;
+        ensure_challenge(context, &write, row.id, account.id).await?;
     }
     let touched = ledger.write(&write).await?;
     write.commit().await?;

@@ -18,7 +18,7 @@ use crate::domains::view::{Sight, proof_view, sight};
 use crate::domains::visible_part::{Part, Told};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
-use crate::ownership::{is_nobodys, owner_marks, why_no_challenge};
+use crate::ownership::{owner_marks, was_never_owned, why_no_challenge};
 use crate::sources::source_name;
 use crate::visibility::looks_after;
 
@@ -204,7 +204,7 @@ impl<'a> ShownDomain<'a> {
         let sources = known.sources.iter().filter(|source| part.sees(source));
         let waiting: Vec<agent::Model> = self.agents().cloned().collect();
         // Why one is withheld is for its owner and the curators.
-        let nobodys = is_nobodys(self.row, &known.marks);
+        let nobodys = was_never_owned(self.row, &known.marks);
         let told =
             |agent: &&agent::Model| part.sees_all || looks_after(self.caller, agent, nobodys);
         let told: Vec<Uuid> = waiting.iter().filter(told).map(|one| one.id).collect();

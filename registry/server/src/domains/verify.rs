@@ -1,4 +1,4 @@
-//! Looking for the proof of a domain at once, for whoever asks.
+//! The check of a domain's proofs at a caller's request.
 
 use a2a_registry_api::{ProofCheck, Verification};
 use a2a_registry_domain::role::Permission;
@@ -8,15 +8,14 @@ use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::challenges::challenge_where_none;
+use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::is_provable;
-use crate::ownership::verify::{check_attempts, look, question, take_in};
+use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
 
-/// Looks for the caller's proof of a domain now; a curator looks for everybody's.
+/// Checks the caller's proofs of a domain now; for a curator, those of all accounts.
 ///
 /// # Errors
-/// `NotFound`; `Conflict` for a domain that nobody can prove; `TooManyRequests` after five failed checks in
-/// an hour.
+/// `NotFound`; `Conflict` for a domain that cannot be proved; `TooManyRequests` after five failed checks in an hour.
 pub async fn domain_verify(
     context: &Context,
     caller: &Caller,
@@ -34,29 +33,29 @@ pub async fn domain_verify(
         ));
     }
     check_attempts(context, account, &row).await?;
-    // A curator looks for what others have placed and claims nothing by that.
+    // A curator checks what others have placed and claims nothing.
     if !caller.may(Permission::Curate) {
         let write = context.store.write().await?;
-        challenge_where_none(context, &write, row.id, account.id).await?;
+        ensure_challenge(context, &write, row.id, account.id).await?;
         write.commit().await?;
     }
-    let question = question(context, &row, Some(caller)).await?;
-    let mut looked = look(context, &question).await?;
-    take_in(context, &row, &mut looked, &account.name).await?;
+    let request = check_request(context, &row, Some(caller)).await?;
+    let mut result = run_check(context, &request).await?;
+    record_check(context, &row, &mut result, &account.name).await?;
     let at = context.now();
     Ok(Verification {
         domain: domain_view(context, caller, row.id).await?,
-        checks: looked
-            .found
+        checks: result
+            .proofs
             .into_iter()
             .map(|found| ProofCheck {
                 at,
                 method: found.method.as_str().into(),
                 place: found.place,
-                outcome: found.look.as_str().into(),
+                outcome: found.outcome.as_str().into(),
                 detail: found.detail,
                 wanted: found.wanted,
-                found: found.instead,
+                found: found.found,
                 aliased: found.aliased,
             })
             .collect(),

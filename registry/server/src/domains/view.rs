@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
-use crate::ownership::{is_nobodys, is_party};
+use crate::ownership::{is_party, was_never_owned};
 use crate::sources::source_name;
 
 /// What a caller may see of a domain (docs/model.md#visibility).
@@ -92,7 +92,7 @@ pub(crate) fn sight(
     proofs: &[proof::Model],
     marks: &[entity::owner_marks::Model],
 ) -> Sight {
-    let registered = is_nobodys(row, marks) && caller.is(row.account_id);
+    let registered = was_never_owned(row, marks) && caller.is(row.account_id);
     if caller.may(Permission::SeeAll) {
         Sight::Curator
     } else if registered || keeps(caller, row, proofs) {

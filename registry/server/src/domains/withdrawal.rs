@@ -21,7 +21,7 @@ use crate::domains::acts::domain_visible;
 use crate::domains::registered::{Registered, is_approved, lies_there};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
-use crate::ownership::dispute::may_keep_on;
+use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
 
@@ -101,7 +101,7 @@ pub async fn domain_delete(
         .collect();
     let keeps = caller.may(Permission::Curate) || caller.is(row.owner_id);
     if keeps || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
-        may_keep_on(&write, caller, &row).await?;
+        require_owner_or_curator(&write, caller, &row).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
     let ending = registered.ending(account.id, &own);

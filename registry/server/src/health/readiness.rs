@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::context::Context;
 use crate::meaning::meaning_progress;
 use crate::search::indexing::index_readable;
-use crate::visits::outage::crawl_braked_since;
+use crate::visits::outage::breaker_open_since;
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
@@ -129,7 +129,7 @@ async fn index_lag(context: &Context) -> Result<String, String> {
 /// Whether verdicts are frozen. Requests can be answered all the same, so it is never a reason not to be
 /// ready.
 fn crawler_standing(context: &Context) -> String {
-    match crawl_braked_since(context) {
+    match breaker_open_since(context) {
         Some(since) => format!(
             "so many fetches fail at once that the fault is likely ours; verdicts are frozen since {}",
             since.to_rfc3339()

@@ -15,7 +15,7 @@ use crate::http::state::State;
 use crate::http::{answer, problem_kinds};
 use crate::metrics::Standing;
 use crate::search::listed_agents;
-use crate::visits::outage::crawl_braked_since;
+use crate::visits::outage::breaker_open_since;
 
 /// Whether this process lives
 #[utoipa::path(
@@ -122,7 +122,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         index_lag: appended.saturating_sub(applied_seq).max(0),
         agents: listed_agents(&state.context).await,
         streams: i64::try_from(open).unwrap_or(i64::MAX),
-        crawl_braked: crawl_braked_since(&state.context).is_some(),
+        crawl_braked: breaker_open_since(&state.context).is_some(),
     });
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

@@ -72,7 +72,7 @@ impl Stream {
     }
 
     /// Since when verdicts are frozen.
-    pub(crate) fn braked_since(&self) -> Option<OffsetDateTime> {
+    pub(crate) fn breaker_open_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         brake.held_since()
     }

@@ -1,10 +1,10 @@
-//! From what was found of a domain's proofs to its state and owner, and its agents' holds.
+//! Applies the result of a check to a domain: its proofs, state and owner, and the holds of its agents.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::{
-    Claim, DomainState, Look, Method, OptOut, Verdict, next_check, weigh,
+    Claim, DomainState, Method, OptOut, Ownership, ProofOutcome, next_check, resolve_ownership,
 };
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof};
@@ -19,48 +19,48 @@ use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::proofs::{conclude, keep_checks};
-use crate::ownership::{Found, Looked};
+use crate::ownership::proofs::{insert_checks, update_proofs};
+use crate::ownership::{CheckResult, ProofResult};
 use crate::visits::SPACING;
 
-/// A look that concluded nothing because the fault was likely ours is repeated after this, as the looks at cards are:
-/// once it is over nothing shall stay in doubt for long.
-const BRAKED_INTERVAL: i64 = HOUR;
+/// A check that decided nothing because the circuit breaker was open is repeated after this, as fetches of cards are:
+/// soon after the outage, and not a day later.
+const BREAKER_INTERVAL: i64 = HOUR;
 
-/// Takes in what looking for a domain's proofs has found: keeps the looks, begins and ends proofs, and lets
-/// the domain and its agents follow. `actor` asked for it.
-pub(crate) async fn settle(
+/// Applies the result of a check that `actor` asked for: stores it, begins and ends proofs, and updates the domain and
+/// its agents.
+pub(crate) async fn apply_check(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &mut domain::Model,
     followers: &[domain::Model],
-    looked: &Looked,
+    result: &CheckResult,
     actor: &str,
 ) -> Result<(), AppError> {
-    keep_checks(write, row, looked, actor, ledger.now()).await?;
-    let concluded = conclude(write, ledger, row, looked, actor).await?;
-    follow_record(row, looked);
-    let next = next_look(context, row, looked, concluded.in_doubt, ledger.now());
-    // Who has looked for one claim must not put off the look for the others.
-    if looked.everybody {
+    insert_checks(write, row, result, actor, ledger.now()).await?;
+    let changes = update_proofs(write, ledger, row, result, actor).await?;
+    follow_record(row, result);
+    let next = next_check_at(context, row, result, changes.in_doubt, ledger.now());
+    // A check of one account's claim must not delay the check of the others.
+    if result.all_claims {
         row.check_due_at = row.check_due_at.map(|_| next.0);
     }
     let changed = follow_proofs(context, write, ledger, row, followers, actor).await?;
-    if concluded.reach_changed && !changed {
+    if changes.reach_changed && !changed {
         follow_coverage(context, write, ledger, row).await?;
     }
     Ok(())
 }
 
-/// Lets a domain be opted out as its own record says. What the owner has said, or somebody of whom only a later build
-/// knows, the record does not take back.
-fn follow_record(row: &mut domain::Model, looked: &Looked) {
-    match looked.opted_out {
+/// Sets or clears a domain's opt-out as its own record says. An opt-out by the owner, or by a value that only a later
+/// build knows, is not cleared by the record.
+fn follow_record(row: &mut domain::Model, result: &CheckResult) {
+    match result.opted_out {
         Some(true) if row.opted_out_by.is_none() => {
             row.opted_out_by = Some(OptOut::Record.into());
         }
-        Some(false) if !looked.braked => {
+        Some(false) if !result.breaker_open => {
             let kept = row.opted_out_by.take();
             row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
         }
@@ -68,37 +68,37 @@ fn follow_record(row: &mut domain::Model, looked: &Looked) {
     }
 }
 
-/// When the proofs are looked for again: soon where this look leaves a question open, a day later otherwise.
-fn next_look(
+/// The time of the next check: soon if this one left something undecided, else a day later.
+fn next_check_at(
     context: &Context,
     row: &domain::Model,
-    looked: &Looked,
+    result: &CheckResult,
     in_doubt: bool,
     now: Timestamp,
 ) -> Timestamp {
     let daily = next_check(now, unit_random(context.entropy.as_ref()));
     if in_doubt {
-        now.plus(BRAKED_INTERVAL)
-    } else if looked.host_rested {
+        now.plus(BREAKER_INTERVAL)
+    } else if result.host_deferred {
         Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
     } else {
         daily
     }
 }
 
-/// Accepts the keys of a domain's agents after a look that has found its owner's own record in place: that
-/// vouches for keys that came before it.
+/// Accepts the keys of a domain's agents after a check that found its owner's own DNS record: the record vouches for
+/// keys that were there before it.
 pub(crate) async fn accept_keys_of(
     context: &Context,
     row: &domain::Model,
-    looked: &Looked,
+    result: &CheckResult,
 ) -> Result<Touched, AppError> {
-    let recorded = |found: &Found| {
-        found.look == Look::Held
+    let recorded = |found: &ProofResult| {
+        found.outcome == ProofOutcome::Held
             && found.method == Method::Dns
             && Some(found.account) == row.owner_id
     };
-    if !looked.found.iter().any(recorded) {
+    if !result.proofs.iter().any(recorded) {
         return Ok(Touched::default());
     }
     let write = context.store.write().await?;
@@ -114,9 +114,9 @@ pub(crate) async fn accept_keys_of(
     Ok(touched)
 }
 
-/// Lets a domain be what its proofs say, and its agents with it: a domain that lapsed, is disputed or has
-/// opted out holds them, a proof lifts that and lets what waits be decided again. Says whether it is another one
-/// now, or another's; its agents are left alone where it is not.
+/// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
+/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state or owner
+/// changed; if not, the agents are left as they are.
 pub(crate) async fn follow_proofs(
     context: &Context,
     write: &Write,
@@ -131,16 +131,16 @@ pub(crate) async fn follow_proofs(
         .filter_map(claim)
         .collect();
     let (before, owner) = (row.state()?, row.owner_id);
-    let verdict = weigh_up(row, before, &claims, ledger.now());
+    let ownership = set_ownership(row, before, &claims, ledger.now());
     write.domain_update(row).await?;
-    if (before, owner) == (verdict.state, verdict.owner) {
+    if (before, owner) == (ownership.state, ownership.owner) {
         return Ok(false);
     }
-    let data = json!({"from": before, "to": verdict.state, "owner": verdict.owner});
+    let data = json!({"from": before, "to": ownership.state, "owner": ownership.owner});
     ledger.event(EventKind::DomainState, &row.name, actor, data);
-    bring_agents_along(context, write, ledger, row, before, &verdict).await?;
+    update_agents(context, write, ledger, row, before, &ownership).await?;
     follow_redirects(context, write, ledger, followers).await?;
-    if verdict.state == DomainState::OptedOut {
+    if ownership.state == DomainState::OptedOut {
         write.domain_rest(row.id).await?;
     } else if before == DomainState::OptedOut {
         write
@@ -150,61 +150,61 @@ pub(crate) async fn follow_proofs(
     Ok(true)
 }
 
-/// Sets a domain's state and owner to what the claims on it amount to.
-fn weigh_up(
+/// Sets a domain's state and owner by the proofs that hold.
+fn set_ownership(
     row: &mut domain::Model,
     before: DomainState,
     claims: &[Claim],
     now: Timestamp,
-) -> Verdict {
+) -> Ownership {
     row.lapsed_at = match (claims.is_empty(), before) {
         (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
         (true, _) => row.lapsed_at,
         (false, _) => None,
     };
-    let verdict = weigh(claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
-    row.state = verdict.state.into();
-    row.owner_id = verdict.owner;
+    let ownership = resolve_ownership(claims, row.lapsed_at.is_some(), row.opted_out_by.is_some());
+    row.state = ownership.state.into();
+    row.owner_id = ownership.owner;
     row.dns_proved = claims.iter().any(|claim| {
         matches!(claim.method, Method::Dns | Method::DnsParent)
             && claim.account.is_some()
-            && claim.account == verdict.owner
+            && claim.account == ownership.owner
     });
-    verdict
+    ownership
 }
 
-/// Lets the agents of a domain follow its new state and owner: whose they are, what holds them, and what is decided.
-async fn bring_agents_along(
+/// Updates the agents of a domain for its new state and owner: their owner, holds and decisions.
+async fn update_agents(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
     before: DomainState,
-    verdict: &Verdict,
+    ownership: &Ownership,
 ) -> Result<(), AppError> {
-    let (ended, begun) = (hold_of(before), hold_of(verdict.state));
+    let (ended, begun) = (hold_of(before), hold_of(ownership.state));
     let mut covering = Covering::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         if let Some(hold) = ended.filter(|_| ended != begun) {
-            ledger.lift(&mut state, hold, SYSTEM, "the domain is no longer so");
+            ledger.lift(&mut state, hold, SYSTEM, "the domain's state changed");
         }
-        state.agent.owner_id = verdict.owner.or(state.agent.claimed_by);
+        state.agent.owner_id = ownership.owner.or(state.agent.claimed_by);
         ledger.touch(&mut state);
         if let Some(hold) = begun {
-            ledger.hold(&mut state, hold, SYSTEM, why(verdict.state));
+            ledger.hold(&mut state, hold, SYSTEM, hold_reason(ownership.state));
         }
         // The domain's state is shown with every agent of it, whatever is decided.
-        let data = json!({"domain_verified": verdict.state == DomainState::Verified});
+        let data = json!({"domain_verified": ownership.state == DomainState::Verified});
         ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
-        // Holds first: what is decided now is decided on the agent as it stands now.
+        // After the holds: the decision depends on them.
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;
     }
     Ok(())
 }
 
-/// Decides anew on what redirects of these domains have brought from another one, which is another's now: it is theirs
-/// where the same account has proved both.
+/// Decides again on the cards that these domains' redirects fetch from a domain whose owner has changed: such a card is
+/// covered only while the same account has proved both domains.
 pub(crate) async fn follow_redirects(
     context: &Context,
     write: &Write,
@@ -217,7 +217,7 @@ pub(crate) async fn follow_redirects(
     Ok(())
 }
 
-/// The hold that a domain's state puts on its agents.
+/// The hold on a domain's agents while it is in this state.
 fn hold_of(state: DomainState) -> Option<Hold> {
     match state {
         DomainState::Lapsed => Some(Hold::DomainLapsed),
@@ -227,11 +227,11 @@ fn hold_of(state: DomainState) -> Option<Hold> {
     }
 }
 
-fn why(state: DomainState) -> &'static str {
+fn hold_reason(state: DomainState) -> &'static str {
     match state {
-        DomainState::Lapsed => "no proof of the domain holds any more",
+        DomainState::Lapsed => "the domain has no proof any more",
         DomainState::Disputed => "two accounts have proved the domain",
-        _ => "the domain wants not to be listed",
+        _ => "the domain has opted out of being listed",
     }
 }
 

@@ -1,8 +1,8 @@
-//! What was taken in before it was known who stands behind a source: who registered it, and what follows for its agents
+//! Finds who registered the sources that were stored without their registrants, and decides again on their agents
 //! (docs/ownership.md#coverage).
 //!
-//! Done once at a start, domain by domain; a start that breaks off does the rest the next time. Afterwards only sources of
-//! which nobody is known to have registered them are looked at, as a process of an older release adds them.
+//! Done once at a start, domain by domain; a start that is interrupted does the rest the next time. Later starts handle
+//! only sources without a registrant, which a process of an older release adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,12 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::sources::slot_of;
 
-/// The setting that says that every domain was looked at.
+/// The setting that marks every domain as done.
 const DONE: &str = "sources_attributed";
-/// Domains looked at in one transaction.
+/// Domains per transaction.
 const PAGE: u64 = 200;
 
-/// Attributes what nobody is known to have registered, and decides on its agents anew.
+/// Attributes the sources without a registrant, and decides again on their agents.
 pub(crate) async fn attribute_sources(context: &Context) -> Result<(), AppError> {
     let done = settings::setting_get(&context.store, DONE).await?.is_some();
     let mut after = 0;
@@ -62,15 +62,15 @@ async fn attribute(
 ) -> Result<(), AppError> {
     let agents = agents::agents_of(write, &[row.id]).await?;
     let sources = domains::sources_of(write, &[row.id]).await?;
-    name_registrants(write, row, &sources).await?;
-    name_givers(write, row, &agents, &sources).await?;
-    // What has answered in the end was not kept: it shows once all is fetched whole.
+    store_registrants(write, row, &sources).await?;
+    store_version_sources(write, row, &agents, &sources).await?;
+    // The origin that answered was not stored: a full fetch of every source finds it.
     write.sources_want_full(row.id).await?;
     let once_owners = coverage::accounts_that_proved(write, row.id).await?;
     let mut covering = Covering::load(write, row).await?;
     for agent in agents {
         let mut state = state_of(write, agent.id).await?;
-        // Of one that nothing feeds any more nobody can tell who placed it, and its name is not taken on suspicion.
+        // For an agent without a source nobody knows who placed its card, and its URN is not withdrawn on suspicion.
         let is_fed = covering.is_fed(agent.id);
         if is_fed && !covering.was_ever_covered(agent.id, &once_owners) {
             withdraw_urn(write, ledger, row, &mut state).await?;
@@ -93,7 +93,7 @@ fn name_submitter(ledger: &mut Ledger<'_>, covering: &Covering<'_>, state: &mut 
     }
 }
 
-/// Takes the name back that an agent got through a domain whose proof never covered it.
+/// Withdraws the URN of an agent whose card was never covered by a proof of its domain.
 async fn withdraw_urn(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -117,8 +117,9 @@ async fn withdraw_urn(
     Ok(())
 }
 
-/// Keeps who has registered the sources of a domain: whoever the events name, and the domain's own account otherwise.
-async fn name_registrants(
+/// Stores the registrants of a domain's sources: the accounts in the registration events, else the account that
+/// registered the domain.
+async fn store_registrants(
     write: &Write,
     row: &domain::Model,
     sources: &[source::Model],
@@ -127,11 +128,11 @@ async fn name_registrants(
     if sources.is_empty() {
         return Ok(());
     }
-    let told = Registrations::load(write, row).await?;
+    let registrations = Registrations::load(write, row).await?;
     let first: Vec<Uuid> = row.account_id.into_iter().collect();
     let first = accounts::accounts_by_ids(write, &first).await?.pop();
     for source in sources {
-        let mut registrants = told.of_source(source);
+        let mut registrants = registrations.of_source(source);
         if registrants.is_empty() {
             registrants.push((first.clone(), source.created_at));
         }
@@ -144,7 +145,7 @@ async fn name_registrants(
     Ok(())
 }
 
-/// The sources of which nobody is known to have registered them, though somebody must have.
+/// The sources that need a registrant and have none.
 async fn without_registrants<'a>(
     write: &Write,
     sources: &'a [source::Model],
@@ -162,7 +163,7 @@ async fn without_registrants<'a>(
     Ok(sources.iter().filter(unknown).collect())
 }
 
-/// The events that tell who has registered the sources of a domain, and the accounts that they name.
+/// The events of registrations on a domain, and the accounts that they name.
 struct Registrations {
     events: Vec<event::Model>,
     accounts: BTreeMap<String, Option<account::Model>>,
@@ -182,15 +183,15 @@ impl Registrations {
         Ok(Self { events, accounts })
     }
 
-    /// Who has registered a source, and when; `None` for somebody without an account.
+    /// The accounts that registered a source, with the time; `None` for an anonymous registration.
     fn of_source(&self, source: &source::Model) -> Vec<(Option<account::Model>, i64)> {
         let account = |event: &event::Model| self.accounts.get(&event.actor).cloned().flatten();
-        let told = self.events.iter().filter(|event| tells_of(event, source));
-        told.map(|event| (account(event), event.at)).collect()
+        let matching = self.events.iter().filter(|event| registers(event, source));
+        matching.map(|event| (account(event), event.at)).collect()
     }
 }
 
-/// That an account has registered a source, or somebody without one from where the domain was nominated.
+/// A registrant row of a source: of the account, or of the network that the domain was nominated from.
 fn registrant(
     row: &domain::Model,
     source: &source::Model,
@@ -210,8 +211,8 @@ fn registrant(
     }
 }
 
-/// Whether an event says who registered a source. One of a bare domain names the first of what that has added.
-fn tells_of(event: &event::Model, source: &source::Model) -> bool {
+/// Whether an event is a registration of this source. The event of a bare domain names the first source that it added.
+fn registers(event: &event::Model, source: &source::Model) -> bool {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let text = |member: &str| data.get(member).and_then(Value::as_str).unwrap_or_default();
     let kind: Option<SourceKind> = text("kind").parse().ok();
@@ -225,9 +226,9 @@ fn tells_of(event: &event::Model, source: &source::Model) -> bool {
     }
 }
 
-/// Keeps which sources gave the versions that are shown: what all of an agent's sources say together is its newest, and
-/// an older one came from the source whose slot it is.
-async fn name_givers(
+/// Stores the sources of the versions that are shown: the newest version came from all of an agent's sources, an older
+/// one from the source whose slot the agent has.
+async fn store_version_sources(
     write: &Write,
     row: &domain::Model,
     agents: &[agent::Model],

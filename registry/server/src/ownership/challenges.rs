@@ -1,4 +1,4 @@
-//! What an account is to place to prove a domain.
+//! Challenges: the record or file that an account places to prove a domain.
 
 use a2a_card::AgentCard;
 use a2a_crawler::challenge::standing::Policy;
@@ -15,14 +15,14 @@ use crate::admission::change::owner_extension;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Whether a domain can be proved at all: a host name on port 443 (docs/ownership.md#proofs).
+/// Whether a domain can be proved at all: it is a host name on port 443 (docs/ownership.md#proofs).
 pub(crate) fn is_provable(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
         && row.name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// Why nobody gets anything to place on a domain, where that is so, and what to do instead.
+/// Why there are no challenges for a domain, and what to do instead; `None` if it can be proved.
 pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     if is_provable(row) {
         return None;
@@ -34,8 +34,8 @@ pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     ))
 }
 
-/// Gives an account something new to place on a domain.
-pub(crate) async fn challenge(
+/// Makes a new challenge for an account.
+pub(crate) async fn new_challenge(
     context: &Context,
     write: &Write,
     domain: i64,
@@ -53,8 +53,8 @@ pub(crate) async fn challenge(
     Ok(write.challenge_put(row).await?)
 }
 
-/// Gives an account something to place on a domain where it has nothing that can still be proved with.
-pub(crate) async fn challenge_where_none(
+/// Makes a challenge for an account that has no open one on this domain.
+pub(crate) async fn ensure_challenge(
     context: &Context,
     write: &Write,
     domain: i64,
@@ -68,7 +68,7 @@ pub(crate) async fn challenge_where_none(
     if open {
         return Ok(());
     }
-    challenge(context, write, domain, account).await
+    new_challenge(context, write, domain, account).await
 }
 
 /// An account's URI, as records and cards name it.
@@ -76,7 +76,7 @@ pub(crate) fn account_uri(context: &Context, account: Uuid) -> String {
     format!("{}/accounts/{account}", context.config.public_url())
 }
 
-/// The account that a card names in the owner extension (docs/ownership.md#proofs); it need not exist.
+/// The account named by a card's owner extension (docs/ownership.md#proofs); it may not exist.
 pub(crate) fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension(context);
     let extension = card
@@ -89,7 +89,7 @@ pub(crate) fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uui
     (account_uri(context, id) == account).then_some(id)
 }
 
-/// The host by which records name this registry, with `:port` where it has one.
+/// The host that names this registry in DNS records, with `:port` if it has one.
 pub fn registry_host(context: &Context) -> String {
     let url = context.config.public_url();
     let host = Url::parse(&url).ok().and_then(|url| {
@@ -102,8 +102,8 @@ pub fn registry_host(context: &Context) -> String {
     host.unwrap_or(url)
 }
 
-/// What an account is to place, ready to be copied; any one of them suffices. The standing record first,
-/// because it needs no renewal.
+/// The records and the file of a challenge, ready to be copied; any one of them is a proof. The standing record comes
+/// first, because it needs no renewal.
 pub(crate) fn challenge_views(
     context: &Context,
     host: &str,
@@ -156,7 +156,7 @@ mod tests {
     use crate::sources::new_domain;
 
     #[test]
-    fn a_name_server_is_asked_for_names_whatever_their_port_and_for_no_address() {
+    fn host_names_are_checked_whatever_their_port_and_addresses_are_not() {
         for (name, host) in [
             ("a.example", Some("a.example")),
             ("a.example:8443", Some("a.example")),

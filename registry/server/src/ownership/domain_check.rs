@@ -1,106 +1,106 @@
-//! Looking for proofs in the world outside, through the guarded fetcher.
+//! Checks for the proofs of a domain over DNS and HTTPS, through the guarded fetcher.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
 use a2a_crawler::fetch::{Fetcher, visible};
-use a2a_registry_domain::ownership::{Look, Method};
+use a2a_registry_domain::ownership::{Method, ProofOutcome};
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::ownership::{Claimant, Found, Looked, Question};
+use crate::ownership::{CheckRequest, CheckResult, Claimant, ProofResult};
 
-/// Parents of a host whose records are looked at, the nearest first: a record three levels up still counts.
+/// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;
 
-/// Files that a host is asked for in one look; its certificate makes one request more, and a visit makes as many. Those
-/// whose proof stands are looked for first.
+/// Files requested of a host in one check; its certificate makes one request more, and a visit makes as many. The files
+/// of accounts with a proof come first.
 const MAX_FILES: usize = 7;
 
-/// The world outside, as far as one look reaches into it.
-struct World<'a> {
+/// The limits and means of one check.
+struct CheckScope<'a> {
     fetcher: &'a Fetcher,
     /// The host by which records name this registry.
     registry: &'a str,
-    /// Whether the host itself is asked, or only its name server.
-    asks_host: bool,
-    /// How many more files it is asked for.
+    /// Whether the host itself may be contacted, or only its name server.
+    may_contact_host: bool,
+    /// How many more files may be requested of it.
     files_left: AtomicUsize,
-    /// For how many seconds it wants to rest, by what it has answered in this look.
+    /// The seconds of the longest `Retry-After` it has sent in this check.
     retry_after: AtomicU32,
 }
 
-impl World<'_> {
-    /// Whether the host is asked for anything: it may be, and has not said that it wants to rest.
-    fn asks_host(&self) -> bool {
-        self.asks_host && self.retry_after.load(Ordering::Relaxed) == 0
+impl CheckScope<'_> {
+    /// Whether the host may be contacted now: that is permitted, and it has sent no `Retry-After`.
+    fn may_contact_host(&self) -> bool {
+        self.may_contact_host && self.retry_after.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether the host is asked for one more file.
-    fn asks_for_file(&self) -> bool {
+    /// Counts one more file request; `false` if the host may not be contacted or the limit is reached.
+    fn take_file(&self) -> bool {
         let one_less = |left: usize| left.checked_sub(1);
         let (set, fetched) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.asks_host() && self.files_left.fetch_update(set, fetched, one_less).is_ok()
+        self.may_contact_host() && self.files_left.fetch_update(set, fetched, one_less).is_ok()
     }
 }
 
-/// Looks for everything a question is about.
-pub(crate) async fn look(
+/// Runs a check: the opt-out record, the proofs of every claimant, and the owner marks.
+pub(crate) async fn check_domain(
     fetcher: &Fetcher,
     registry: &str,
-    question: &Question,
+    request: &CheckRequest,
     now: OffsetDateTime,
-) -> Looked {
+) -> CheckResult {
     let own = fetcher
-        .check_dns_standing(&question.host, registry, None, now)
+        .check_dns_standing(&request.host, registry, None, now)
         .await;
-    let mut looked = Looked {
+    let mut result = CheckResult {
         opted_out: opted_out(own.verdict),
-        everybody: question.everybody,
-        ..Looked::default()
+        all_claims: request.all_claims,
+        ..CheckResult::default()
     };
-    // Who has opted out is left alone, whoever says that the host is theirs; its name server may be asked.
-    let permitted = looked
+    // A host that has opted out is not contacted, whoever claims it; its name server may be.
+    let permitted = result
         .opted_out
-        .map_or(question.asks_in_doubt, |opted_out| !opted_out);
-    let world = World {
+        .map_or(request.contact_if_unknown, |opted_out| !opted_out);
+    let scope = CheckScope {
         fetcher,
         registry,
-        asks_host: permitted && question.may_ask_host,
+        may_contact_host: permitted && request.may_contact_host,
         files_left: AtomicUsize::new(MAX_FILES),
         retry_after: AtomicU32::new(0),
     };
-    for claimant in &question.claimants {
-        let found = look_for(&world, &question.host, claimant, now).await;
-        looked.found.extend(found);
+    for claimant in &request.claimants {
+        let proofs = check_claimant(&scope, &request.host, claimant, now).await;
+        result.proofs.extend(proofs);
     }
-    let held = looked.found.iter().any(|found| found.look == Look::Held);
-    if question.proved_before || held {
-        look_for_owner(&world, &question.host, &mut looked).await;
+    let held = result.has_proof();
+    if request.proved_before || held {
+        observe_owner_marks(&scope, &request.host, &mut result).await;
     }
-    let files = question
+    let files = request
         .claimants
         .iter()
         .any(|claimant| !claimant.nonces.is_empty());
-    let for_host = permitted && (files || question.proved_before || held);
-    looked.asked_host = for_host && question.may_ask_host;
-    looked.retry_after = world.retry_after.into_inner();
-    looked.host_rested = for_host && (!question.may_ask_host || looked.retry_after > 0);
-    looked
+    let for_host = permitted && (files || request.proved_before || held);
+    result.contacted_host = for_host && request.may_contact_host;
+    result.retry_after = scope.retry_after.into_inner();
+    result.host_deferred = for_host && (!request.may_contact_host || result.retry_after > 0);
+    result
 }
 
-/// Sees what tells this owner of a host from another one. What cannot be told now is left open.
-async fn look_for_owner(world: &World<'_>, host: &str, looked: &mut Looked) {
-    let fetcher = world.fetcher;
-    looked.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
+/// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them empty.
+async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut CheckResult) {
+    let fetcher = scope.fetcher;
+    result.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
     if let Ok(origin) = Url::parse(&format!("https://{host}/"))
-        && world.asks_host()
+        && scope.may_contact_host()
     {
-        looked.tls_key = fetcher.tls_key(&origin).await.ok();
+        result.tls_key = fetcher.tls_key(&origin).await.ok();
     }
 }
 
-/// Whether a host has opted out, as far as that can be told.
+/// Whether a host has opted out; `None` if the check failed.
 pub(crate) fn opted_out(verdict: Verdict) -> Option<bool> {
     match verdict {
         Verdict::OptedOut => Some(true),
@@ -109,34 +109,34 @@ pub(crate) fn opted_out(verdict: Verdict) -> Option<bool> {
     }
 }
 
-async fn look_for(
-    world: &World<'_>,
+async fn check_claimant(
+    scope: &CheckScope<'_>,
     host: &str,
     claimant: &Claimant,
     now: OffsetDateTime,
-) -> Vec<Found> {
-    let World {
+) -> Vec<ProofResult> {
+    let CheckScope {
         fetcher, registry, ..
-    } = *world;
+    } = *scope;
     let uri = Some(claimant.uri.as_str());
-    let found = |method, check: Check| found(claimant, method, check);
+    let judged = |method, check: Check| proof_result(claimant, method, check);
     let own = fetcher.check_dns_standing(host, registry, uri, now).await;
     let zone = covers_subdomains(&own).then(|| host.to_owned());
-    let mut all = vec![Found {
+    let mut all = vec![ProofResult {
         zone,
-        ..found(Method::Dns, own)
+        ..judged(Method::Dns, own)
     }];
     for parent in parents(fetcher, host) {
         let check = fetcher
             .check_dns_standing(&parent, registry, uri, now)
             .await;
         let covers = covers_subdomains(&check);
-        // A parent's silence says nothing about the host; only its word for all below it does.
-        let known = covers || matches!(check.verdict, Verdict::Failed | Verdict::Bogus);
-        let mut one = found(Method::DnsParent, check);
+        // A parent without a record says nothing about the host; only a record with `policy=subdomains` does.
+        let decides = covers || matches!(check.verdict, Verdict::Failed | Verdict::Bogus);
+        let mut one = judged(Method::DnsParent, check);
         one.zone = covers.then_some(parent);
-        if !known {
-            one.look = Look::Absent;
+        if !decides {
+            one.outcome = ProofOutcome::Absent;
         }
         all.push(one);
     }
@@ -144,29 +144,29 @@ async fn look_for(
         let Ok(nonce) = Nonce::parse(text) else {
             continue;
         };
-        let with = |found: Found| Found {
+        let with = |proof: ProofResult| ProofResult {
             nonce: Some(text.clone()),
-            ..found
+            ..proof
         };
         let expected = Expected {
             account: &claimant.uri,
             nonce: &nonce,
         };
         let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
-        all.push(with(found(Method::Dns, one_off)));
+        all.push(with(judged(Method::Dns, one_off)));
         if let Ok(origin) = Url::parse(&format!("https://{host}/"))
-            && world.asks_for_file()
+            && scope.take_file()
         {
             let file = fetcher.check_https_file(&origin, &expected, now).await;
             let wait = file.retry_after.unwrap_or(0);
-            world.retry_after.fetch_max(wait, Ordering::Relaxed);
-            all.push(with(found(Method::Http, file)));
+            scope.retry_after.fetch_max(wait, Ordering::Relaxed);
+            all.push(with(judged(Method::Http, file)));
         }
     }
     all
 }
 
-/// Whether a record is a proof for every host below its own as well.
+/// Whether a record also proves every host below its own.
 fn covers_subdomains(check: &Check) -> bool {
     matches!(
         check.verdict,
@@ -177,7 +177,7 @@ fn covers_subdomains(check: &Check) -> bool {
     )
 }
 
-/// The hosts above one that a record may stand at, down to the domain that was registered at a registry of names.
+/// The parents of a host at which a record counts, up to and including its registrable domain.
 fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
     let mut parents = Vec::new();
     let mut rest = host;
@@ -191,29 +191,29 @@ fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
     parents
 }
 
-/// Characters of what was looked for that are kept.
+/// Characters of the expected value that are kept.
 const MAX_WANTED: usize = 255;
 
-fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
-    let missing = matches!(check.verdict, Verdict::Wrong | Verdict::Absent);
+fn proof_result(claimant: &Claimant, method: Method, check: Check) -> ProofResult {
+    let is_missing = matches!(check.verdict, Verdict::Wrong | Verdict::Absent);
     let other = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
-    // The sentence on a file quotes what it holds.
+    // The detail of a file check quotes its content already.
     let quotes = other && check.format != Format::HttpsFile;
-    Found {
+    ProofResult {
         account: claimant.account,
         method,
         place: check.places.join(", "),
         nonce: None,
         zone: None,
-        look: match check.verdict {
-            Verdict::Proved { .. } => Look::Held,
-            Verdict::OptedOut | Verdict::Wrong => Look::Wrong,
-            Verdict::Absent => Look::Absent,
-            Verdict::Failed | Verdict::Refused => Look::Unknown,
-            Verdict::Bogus => Look::Bogus,
+        outcome: match check.verdict {
+            Verdict::Proved { .. } => ProofOutcome::Held,
+            Verdict::OptedOut | Verdict::Wrong => ProofOutcome::Wrong,
+            Verdict::Absent => ProofOutcome::Absent,
+            Verdict::Failed | Verdict::Refused => ProofOutcome::Unknown,
+            Verdict::Bogus => ProofOutcome::Bogus,
         },
-        wanted: missing.then(|| visible(&check.wanted, MAX_WANTED)),
-        instead: if quotes { check.found } else { Vec::new() },
+        wanted: is_missing.then(|| visible(&check.wanted, MAX_WANTED)),
+        found: if quotes { check.found } else { Vec::new() },
         aliased: check.aliased,
         detail: check.detail,
     }
@@ -228,7 +228,7 @@ mod tests {
     const WANTED: &str =
         "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
 
-    fn seen(format: Format, verdict: Verdict, texts: &[&str]) -> Found {
+    fn checked(format: Format, verdict: Verdict, texts: &[&str]) -> ProofResult {
         let claimant = Claimant {
             account: Uuid::nil(),
             uri: String::new(),
@@ -244,33 +244,33 @@ mod tests {
             verdict,
             detail: "it is not the expected one".into(),
         };
-        found(&claimant, Method::Dns, check)
+        proof_result(&claimant, Method::Dns, check)
     }
 
     #[test]
-    fn a_record_that_does_not_fit_is_told_beside_what_was_looked_for() {
+    fn a_wrong_record_is_shown_beside_the_expected_one() {
         let texts = ["v=spf1 -all", "hello"];
-        let wrong = seen(Format::DnsStanding, Verdict::Wrong, &texts);
-        assert_eq!(wrong.instead, texts);
+        let wrong = checked(Format::DnsStanding, Verdict::Wrong, &texts);
+        assert_eq!(wrong.found, texts);
         assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
-        let absent = seen(Format::DnsOneOff, Verdict::Absent, &[]);
+        let absent = checked(Format::DnsOneOff, Verdict::Absent, &[]);
         assert_eq!(absent.wanted.as_deref(), Some(WANTED));
-        assert_eq!(absent.instead, [""; 0]);
+        assert_eq!(absent.found, [""; 0]);
     }
 
     #[test]
-    fn a_proof_that_holds_and_an_answer_that_failed_are_told_without() {
+    fn a_proof_found_and_a_failed_check_show_no_values() {
         let held = Verdict::Proved {
             reach: Reach::Exact,
             until: None,
         };
         for verdict in [held, Verdict::Failed, Verdict::Bogus, Verdict::Refused] {
-            let one = seen(Format::DnsStanding, verdict, &["v=spf1 -all"]);
-            assert_eq!((one.wanted, one.instead.len()), (None, 0), "{verdict:?}");
+            let one = checked(Format::DnsStanding, verdict, &["v=spf1 -all"]);
+            assert_eq!((one.wanted, one.found.len()), (None, 0), "{verdict:?}");
         }
-        // What a file holds stands in the sentence on it.
-        let file = seen(Format::HttpsFile, Verdict::Wrong, &["hello"]);
-        assert_eq!(file.instead, [""; 0]);
+        // The detail of a file check quotes its content already.
+        let file = checked(Format::HttpsFile, Verdict::Wrong, &["hello"]);
+        assert_eq!(file.found, [""; 0]);
         assert!(file.wanted.is_some());
     }
 }

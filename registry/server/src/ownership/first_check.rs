@@ -1,4 +1,4 @@
-//! The first look at a domain: whether it wants to be left alone is asked before anything is asked of its host.
+//! The first check of a domain: its opt-out record is looked up before the first request to its host.
 
 use std::time::Duration;
 
@@ -20,58 +20,62 @@ use crate::ownership::domain_check::opted_out;
 use crate::sources::host_of;
 use crate::visits::leasing::visits_give_back;
 
-/// For this long after its registration a domain whose name server does not say whether it has opted out is left
-/// alone. Silence is no permission, but a server that never answers this question would keep a domain out for good.
+/// For this long after its registration a domain is not visited while the lookup of its opt-out record fails. A failed
+/// lookup is no permission, but a name server that never answers would keep a domain out for good.
 const PATIENCE: i64 = 15 * MINUTE;
-/// How long a name server may take: other visits wait meanwhile.
+/// Timeout of the lookup: other visits wait meanwhile.
 const LOOKUP: Duration = Duration::from_secs(1);
-/// A look that has told nothing is repeated after this.
+/// A failed lookup is repeated after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// A leased visit: the domain, and what is due of it.
+/// A leased visit: the domain, and its sources that are due.
 type Leased = (domain::Model, Vec<source::Model>);
 
-/// What the first look at a domain has come to.
+/// The result of the first check of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FirstLook {
+enum FirstCheckResult {
     /// It may be visited.
     Free,
-    /// It wants to be left alone.
+    /// It has opted out.
     OptedOut,
-    /// Nobody could tell yet.
-    Open,
+    /// The lookup failed, and is repeated.
+    Unknown,
 }
 
-/// Whether a domain was registered so long ago that no answer about its opt-out is waited for any more.
+/// Whether a domain was registered so long ago that a failed lookup of its opt-out no longer delays its visits.
 pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
     now.0.saturating_sub(row.created_at) >= PATIENCE
 }
 
-/// Of leased visits those that may be made. A domain that was never asked for anything is first looked up for an
-/// opt-out: where there is one its visits end, where nobody could tell the visit is put off.
+/// The leased visits that may be made. For a domain that was never visited the opt-out record is looked up first: if
+/// there is one its visits end, if the lookup fails the visit is delayed.
 pub(crate) async fn visits_permitted(
     context: &Context,
     leased: Vec<Leased>,
 ) -> Result<Vec<Leased>, StoreError> {
-    let looks = leased.iter().map(|visit| first_look_before(context, visit));
-    let looks = join_all(looks).await;
+    let checks = leased.iter().map(|visit| check_first(context, visit));
+    let checks = join_all(checks).await;
     let mut permitted = Vec::with_capacity(leased.len());
     let mut later = Vec::new();
-    for (visit, look) in leased.into_iter().zip(looks) {
+    for (visit, outcome) in leased.into_iter().zip(checks) {
         let row = &visit.0;
-        let kept = match look {
-            FirstLook::Free => {
+        let stored = match outcome {
+            FirstCheckResult::Free => {
                 permitted.push(visit);
                 continue;
             }
-            FirstLook::OptedOut => leave_alone(context, row).await,
-            FirstLook::Open => Ok(()),
+            FirstCheckResult::OptedOut => store_opt_out(context, row).await,
+            FirstCheckResult::Unknown => Ok(()),
         };
-        if let Err(error) = &kept {
+        if let Err(error) = &stored {
             let error = error.internal.as_ref().unwrap_or(&error.public);
-            tracing::warn!(error, domain = row.name, "an opt-out could not be kept");
+            tracing::warn!(
+                error,
+                domain = row.name,
+                "an opt-out could not be stored; the visit is delayed"
+            );
         }
-        if look == FirstLook::OptedOut && kept.is_ok() {
+        if outcome == FirstCheckResult::OptedOut && stored.is_ok() {
             context.store.visits_end(row.id).await?;
         } else {
             later.extend(row.lease.map(|lease| (row.id, lease)));
@@ -83,32 +87,32 @@ pub(crate) async fn visits_permitted(
     Ok(permitted)
 }
 
-async fn first_look_before(context: &Context, (row, due): &Leased) -> FirstLook {
+async fn check_first(context: &Context, (row, due): &Leased) -> FirstCheckResult {
     if due.iter().any(|source| source.attempts > 0) {
-        return FirstLook::Free;
+        return FirstCheckResult::Free;
     }
     let Some(host) = host_of(&row.name) else {
-        return FirstLook::Free;
+        return FirstCheckResult::Free;
     };
     let registry = registry_host(context);
     let fetcher = &context.network.fetcher;
-    let look = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
-    let verdict = tokio::time::timeout(LOOKUP, look)
+    let outcome = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
+    let verdict = tokio::time::timeout(LOOKUP, outcome)
         .await
         .map_or(Verdict::Failed, |check| check.verdict);
     match opted_out(verdict) {
-        Some(true) => FirstLook::OptedOut,
-        Some(false) => FirstLook::Free,
-        // What the guard lets nobody look up is never known.
-        None if verdict == Verdict::Refused => FirstLook::Free,
-        None if is_patience_over(row, context.now()) => FirstLook::Free,
-        None => FirstLook::Open,
+        Some(true) => FirstCheckResult::OptedOut,
+        Some(false) => FirstCheckResult::Free,
+        // The guard refuses this lookup, now and later.
+        None if verdict == Verdict::Refused => FirstCheckResult::Free,
+        None if is_patience_over(row, context.now()) => FirstCheckResult::Free,
+        None => FirstCheckResult::Unknown,
     }
 }
 
-/// Keeps that a domain wants to be left alone.
-async fn leave_alone(context: &Context, seen: &domain::Model) -> Result<(), AppError> {
-    let (write, mut row, followers) = write_with_followers(context, seen).await?;
+/// Stores that a domain has opted out.
+async fn store_opt_out(context: &Context, visited: &domain::Model) -> Result<(), AppError> {
+    let (write, mut row, followers) = write_with_followers(context, visited).await?;
     row.opted_out_by.get_or_insert(OptOut::Record.into());
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     follow_proofs(context, &write, &mut ledger, &mut row, &followers, SYSTEM).await?;

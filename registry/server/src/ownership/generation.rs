@@ -1,4 +1,4 @@
-//! Another owner of a domain: a new generation, of which nothing that went before is true.
+//! A new generation of a domain, for a new owner: proofs, keys, pins and approvals of the old one end.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
@@ -16,9 +16,8 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;
 
-/// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay.
-/// The agents are written before this returns, those of its followers too, so that what comes next finds them as they
-/// are then.
+/// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay. Its
+/// agents and those of its followers are written before this returns, so that the caller's next step reads them updated.
 pub(crate) async fn begin_generation(
     context: &Context,
     write: &Write,

@@ -1,8 +1,9 @@
-//! Whose a domain is: what is to be placed, looking for it, and what follows from what was found
+//! Domain ownership: the challenges of an account, the checks for its proofs, and what follows from their results
 //! (docs/ownership.md#proofs).
 
 pub mod apply_check;
 pub mod attribution;
+pub(crate) mod authorization;
 pub mod challenges;
 pub mod dispute;
 pub mod domain_check;
@@ -13,7 +14,7 @@ pub mod proofs;
 pub mod succession;
 pub mod verify;
 
-use a2a_registry_domain::ownership::{DomainState, Look, Method};
+use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
 use a2a_registry_store::entity::{self, domain};
 use uuid::Uuid;
 
@@ -21,87 +22,95 @@ pub(crate) use challenges::{is_provable, why_no_challenge};
 pub(crate) use dispute::{disputed, is_disputed, is_party};
 pub(crate) use succession::owner_marks;
 
-/// Whether a domain is nobody's, never had a generation before, and bears no marks of an owner: whoever registered it looks
-/// after it until then. What was an owner's does not fall to who was there before.
-pub(crate) fn is_nobodys(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
+/// Whether a domain never had an owner: no proof, no earlier generation, no owner marks. Until it has one, the account
+/// that registered it manages it; a domain that an owner has left does not fall back to that account.
+pub(crate) fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
         && row.generation == 1
         && row.state == DomainState::Unverified
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
 
-/// What is looked for.
+/// One check of a domain: which proofs are checked, and what may be contacted for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct CheckRequest {
     /// The domain, a host name.
     pub(crate) host: String,
-    /// Those who say that it is theirs.
+    /// The accounts whose proofs are checked.
     pub(crate) claimants: Vec<Claimant>,
-    /// Whether it was proved before, so that another owner would show.
+    /// Whether it was proved before: then its owner marks are fetched too, by which a new owner is detected.
     pub(crate) proved_before: bool,
-    /// Whether all of their claims are asked about, and not only those of whoever asks.
-    pub(crate) everybody: bool,
-    /// Whether its host may be asked at all now, or must rest.
-    pub(crate) may_ask_host: bool,
-    /// Whether its host may be asked although nobody can tell whether it has opted out.
-    pub(crate) asks_in_doubt: bool,
+    /// Whether this checks the claims of all accounts, and not only the caller's.
+    pub(crate) all_claims: bool,
+    /// Whether the spacing between requests allows a request to its host now.
+    pub(crate) may_contact_host: bool,
+    /// Whether its host may be contacted although the lookup of its opt-out record failed.
+    pub(crate) contact_if_unknown: bool,
 }
 
-/// Who says that a domain is theirs.
+/// An account whose proofs of a domain are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimant {
     /// The account.
     pub(crate) account: Uuid,
-    /// Its URI, which records name.
+    /// Its URI, as DNS records name it.
     pub(crate) uri: String,
-    /// The random parts of what it has placed or is to place; without any only the standing record counts.
+    /// The nonces of its challenges and proofs; without any only the standing record is checked.
     pub(crate) nonces: Vec<String>,
 }
 
-/// What was found.
+/// The result of one check of a domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Looked {
-    /// Whether the domain's own record says that it wants not to be listed; `None` where nobody could tell.
+pub(crate) struct CheckResult {
+    /// Whether the domain's own record opts out of being listed; `None` if the lookup failed.
     pub(crate) opted_out: Option<bool>,
-    /// What was found for each claimant at each place.
-    pub(crate) found: Vec<Found>,
-    /// The name servers, where they were asked for and told.
+    /// The result for each claimant at each place.
+    pub(crate) proofs: Vec<ProofResult>,
+    /// The name servers; empty if they were not looked up or the lookup failed.
     pub(crate) name_servers: Vec<String>,
-    /// The key of the certificate, likewise.
+    /// The digest of the certificate's key; `None` if it was not fetched or the connection failed.
     pub(crate) tls_key: Option<String>,
-    /// Whether the claims of everybody were looked at, so that the next look may wait its day.
-    pub(crate) everybody: bool,
-    /// Whether its host was asked for anything.
-    pub(crate) asked_host: bool,
-    /// For how many seconds its host wants to rest, where it has said so.
+    /// Whether the claims of all accounts were checked, so that the next check is due in a day.
+    pub(crate) all_claims: bool,
+    /// Whether a request was sent to its host.
+    pub(crate) contacted_host: bool,
+    /// The seconds of its host's `Retry-After`; 0 without one.
     pub(crate) retry_after: u32,
-    /// Whether its host was to be asked for something and had to rest; it is asked soon.
-    pub(crate) host_rested: bool,
-    /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.
-    pub(crate) braked: bool,
+    /// Whether a request to its host was left out because of spacing or `Retry-After`; the check is repeated soon.
+    pub(crate) host_deferred: bool,
+    /// Whether the circuit breaker was open: then a missing proof does not count against its account.
+    pub(crate) breaker_open: bool,
 }
 
-/// What was found for a claimant at one place.
+impl CheckResult {
+    /// Whether a proof was found.
+    pub(crate) fn has_proof(&self) -> bool {
+        let mut proofs = self.proofs.iter();
+        proofs.any(|proof| proof.outcome == ProofOutcome::Held)
+    }
+}
+
+/// The result of the check for one account at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// For whom.
+pub(crate) struct ProofResult {
+    /// The account.
     pub(crate) account: Uuid,
-    /// How it would prove the domain.
+    /// The method of the proof.
     pub(crate) method: Method,
     /// The DNS name or URL.
     pub(crate) place: String,
-    /// The random part of what was looked for.
+    /// The nonce that was checked; `None` for a standing record.
     pub(crate) nonce: Option<String>,
-    /// The name below which it covers every host, where it is a record that says so.
+    /// The name below which it covers every host, for a record with `policy=subdomains`.
     pub(crate) zone: Option<String>,
-    /// What it was.
-    pub(crate) look: Look,
-    /// One sentence.
+    /// Whether the proof is there.
+    pub(crate) outcome: ProofOutcome,
+    /// One sentence for the owner.
     pub(crate) detail: String,
-    /// What was looked for, where it is missing.
+    /// The value that is missing.
     pub(crate) wanted: Option<String>,
-    /// What was there instead.
-    pub(crate) instead: Vec<String>,
-    /// Whether a CNAME led there.
+    /// The values that are there instead.
+    pub(crate) found: Vec<String>,
+    /// Whether the name is a CNAME, so that the record is in another zone.
     pub(crate) aliased: bool,
 }

@@ -1,9 +1,9 @@
-//! What follows for the proofs of a domain from what was found: which begin, which go on, and which end.
+//! The proofs of a domain after a check: which begin, which continue, and which end.
 
 use std::collections::BTreeMap;
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ownership::{Look, Method, Standing};
+use a2a_registry_domain::ownership::{Method, ProofHistory, ProofOutcome};
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof, proof_check};
 use a2a_registry_store::{Write, domains};
@@ -12,89 +12,91 @@ use uuid::Uuid;
 
 use crate::commit::ledger::{Ledger, SYSTEM};
 use crate::error::AppError;
-use crate::ownership::{Found, Looked};
+use crate::ownership::{CheckResult, ProofResult};
 
-/// Keeps what was found at each place, for the owner to see.
-pub(crate) async fn keep_checks(
+/// Stores the result at each place, for the owner to see.
+pub(crate) async fn insert_checks(
     write: &Write,
     row: &domain::Model,
-    looked: &Looked,
+    result: &CheckResult,
     actor: &str,
     now: Timestamp,
 ) -> Result<(), AppError> {
-    let found = looked.found.iter();
-    let checks = found.map(|found| check(row.id, found, looked.braked, actor, now));
+    let found = result.proofs.iter();
+    let checks = found.map(|found| check_row(row.id, found, result.breaker_open, actor, now));
     let hour_ago = now.plus(-HOUR).0;
     Ok(write
         .checks_insert(row.id, checks.collect(), hour_ago)
         .await?)
 }
 
-/// What a look has come to.
-pub(crate) struct Concluded {
-    /// Whether the proofs cover other hosts now.
+/// What a check has changed of a domain's proofs.
+pub(crate) struct ProofChanges {
+    /// Whether the proofs cover a different set of hosts now.
     pub(crate) reach_changed: bool,
-    /// Whether a question is open because the fault was likely ours.
+    /// Whether the check decided nothing because the circuit breaker was open.
     pub(crate) in_doubt: bool,
 }
 
-/// Begins, keeps and ends proofs by what was found for each.
-pub(crate) async fn conclude(
+/// Begins, continues and ends proofs by the result of a check.
+pub(crate) async fn update_proofs(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
-    looked: &Looked,
+    result: &CheckResult,
     actor: &str,
-) -> Result<Concluded, AppError> {
+) -> Result<ProofChanges, AppError> {
     let mut standing = domains::proofs_of(write, &[row.id]).await?;
-    let mut concluded = Concluded {
+    let mut changes = ProofChanges {
         reach_changed: false,
-        in_doubt: looked.braked && looked.opted_out.is_none(),
+        in_doubt: result.breaker_open && result.opted_out.is_none(),
     };
-    for ((account, method), found) in strongest(&looked.found) {
+    for ((account, method), found) in strongest(&result.proofs) {
         let known = standing
             .iter_mut()
             .find(|proof| proof.account_id == Some(account) && proof.method == method);
         match known {
-            // While so much fails that the fault is likely ours nothing ends, and no day of it counts as missed.
-            Some(_) if looked.braked && found.look != Look::Held => concluded.in_doubt = true,
-            Some(proof) => {
-                concluded.reach_changed |= look_again(write, ledger, row, proof, found).await?;
+            // While the circuit breaker is open no proof ends, and no check counts as a missed one.
+            Some(_) if result.breaker_open && found.outcome != ProofOutcome::Held => {
+                changes.in_doubt = true
             }
-            None if found.look == Look::Held => {
+            Some(proof) => {
+                changes.reach_changed |= recheck_proof(write, ledger, row, proof, found).await?;
+            }
+            None if found.outcome == ProofOutcome::Held => {
                 let proof = new_proof(row.id, found, actor, ledger.now());
                 let data = json!({"method": method, "place": found.place, "account": account});
                 ledger.event(EventKind::DomainProved, &row.name, actor, data);
                 write.proof_insert(proof).await?;
-                concluded.reach_changed = true;
+                changes.reach_changed = true;
             }
             None => {}
         }
     }
-    Ok(concluded)
+    Ok(changes)
 }
 
-/// One more look for a proof that stands; says whether it covers other hosts now, or none.
-async fn look_again(
+/// Applies a result to a proof; returns whether the hosts that it covers have changed.
+async fn recheck_proof(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
     proof: &mut proof::Model,
-    found: &Found,
+    found: &ProofResult,
 ) -> Result<bool, AppError> {
     let now = ledger.now();
     let reached = proof.zone.clone();
-    let before = Standing {
+    let before = ProofHistory {
         held_at: Timestamp(proof.held_at),
         absent_since: proof.absent_since.map(Timestamp),
-        absent_looks: proof.absent_looks,
+        absent_checks: proof.absent_looks,
     };
-    match before.after(found.look, now) {
+    match before.after(found.outcome, now) {
         Ok(after) => {
             proof.held_at = after.held_at.0;
             proof.absent_since = after.absent_since.map(|since| since.0);
-            proof.absent_looks = after.absent_looks;
-            if found.look == Look::Held {
+            proof.absent_looks = after.absent_checks;
+            if found.outcome == ProofOutcome::Held {
                 proof.place = Some(found.place.clone());
                 proof.nonce.clone_from(&found.nonce);
                 proof.zone.clone_from(&found.zone);
@@ -111,22 +113,22 @@ async fn look_again(
     Ok(proof.ended_at.is_some() || proof.zone != reached)
 }
 
-/// For each account and method what counts of all that was found: the proof where it was anywhere, then what
-/// leaves the question open, then what denies it.
-fn strongest(found: &[Found]) -> BTreeMap<(Uuid, Method), &Found> {
-    let weight = |look: Look| match look {
-        Look::Held => 4,
-        Look::Bogus => 3,
-        Look::Unknown => 2,
-        Look::Wrong => 1,
-        Look::Absent => 0,
+/// The deciding result for each account and method: a proof found anywhere, else a failed check, else a wrong or
+/// missing value.
+fn strongest(found: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
+    let weight = |outcome: ProofOutcome| match outcome {
+        ProofOutcome::Held => 4,
+        ProofOutcome::Bogus => 3,
+        ProofOutcome::Unknown => 2,
+        ProofOutcome::Wrong => 1,
+        ProofOutcome::Absent => 0,
     };
-    let mut counts: BTreeMap<(Uuid, Method), &Found> = BTreeMap::new();
+    let mut counts: BTreeMap<(Uuid, Method), &ProofResult> = BTreeMap::new();
     for one in found {
         counts
             .entry((one.account, one.method))
             .and_modify(|known| {
-                if weight(one.look) > weight(known.look) {
+                if weight(one.outcome) > weight(known.outcome) {
                     *known = one;
                 }
             })
@@ -135,7 +137,7 @@ fn strongest(found: &[Found]) -> BTreeMap<(Uuid, Method), &Found> {
     counts
 }
 
-fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::Model {
+fn new_proof(domain: i64, found: &ProofResult, actor: &str, now: Timestamp) -> proof::Model {
     proof::Model {
         id: 0,
         domain_id: domain,
@@ -155,15 +157,15 @@ fn new_proof(domain: i64, found: &Found, actor: &str, now: Timestamp) -> proof::
     }
 }
 
-fn check(
+fn check_row(
     domain: i64,
-    found: &Found,
-    braked: bool,
+    found: &ProofResult,
+    breaker_open: bool,
     actor: &str,
     now: Timestamp,
 ) -> proof_check::Model {
     let mut detail = found.detail.clone();
-    if braked && found.look != Look::Held {
+    if breaker_open && found.outcome != ProofOutcome::Held {
         detail.push_str(
             "; so many fetches of this registry fail at once that the fault is likely its own, so nothing follows",
         );
@@ -176,10 +178,10 @@ fn check(
         at: now.0,
         method: found.method.into(),
         place: found.place.clone(),
-        outcome: found.look.into(),
+        outcome: found.outcome.into(),
         detail,
         wanted: found.wanted.clone(),
-        found: (!found.instead.is_empty()).then(|| json!(found.instead).to_string()),
+        found: (!found.found.is_empty()).then(|| json!(found.found).to_string()),
         aliased: found.aliased,
     }
 }

@@ -1,9 +1,9 @@
-//! Another owner of a domain is told by what changes with it (docs/ownership.md#generations).
+//! Detects a new owner of a domain by its owner marks (docs/ownership.md#generations).
 
 use std::collections::BTreeSet;
 
 use a2a_registry_domain::coverage::Standing;
-use a2a_registry_domain::ownership::Look;
+use a2a_registry_domain::ownership::ProofOutcome;
 use a2a_registry_domain::succession::OwnerMarks;
 use a2a_registry_store::entity::{self, domain};
 use a2a_registry_store::{Write, agents, domains, ownership, versions};
@@ -12,49 +12,39 @@ use uuid::Uuid;
 use crate::commit::ledger::{SYSTEM, Touched};
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::Looked;
 use crate::ownership::generation::begin_generation;
+use crate::ownership::{CheckResult, ProofResult};
 
-/// Keys of a domain's cards that are kept.
+/// The most card keys that are kept of a domain.
 const MAX_CARD_KEYS: usize = 64;
-/// Why a generation ended by itself.
+/// Why a generation was ended by the system.
 const CHANGED: &str =
     "its name servers, its TLS key and the keys of its cards have all changed since its last proof";
 
-/// Ends a domain's generation where everything that it was known by has changed since a proof of it was last
-/// found; then what was found for accounts whose proofs have stood until now is no proof any more. Keeps what
-/// it is known by from now on, where a proof was found.
+/// Begins a new generation of a domain if all its owner marks have changed since a proof of it was last found; proofs
+/// found for accounts of the old generation then do not count. Stores the owner marks if a proof was found.
 pub(crate) async fn follow_owner(
     context: &Context,
     write: &Write,
     row: &mut domain::Model,
     followers: &[domain::Model],
-    looked: &mut Looked,
+    result: &mut CheckResult,
 ) -> Result<Touched, AppError> {
-    let held = |looked: &Looked| looked.found.iter().any(|found| found.look == Look::Held);
-    let kept = ownership::owner_marks_of(write, &[row.id]).await?.pop();
+    let stored = ownership::owner_marks_of(write, &[row.id]).await?.pop();
     let standing = domains::proofs_of(write, &[row.id]).await?;
-    if kept.is_none() && standing.is_empty() && !held(looked) {
+    if stored.is_none() && standing.is_empty() && !result.has_proof() {
         return Ok(Touched::default());
     }
-    let mut before = kept.as_ref().map(owner_marks).unwrap_or_default();
+    let mut before = stored.as_ref().map(owner_marks).unwrap_or_default();
     let now = OwnerMarks {
-        name_servers: looked.name_servers.iter().cloned().collect(),
-        tls_key: looked.tls_key.clone(),
+        name_servers: result.name_servers.iter().cloned().collect(),
+        tls_key: result.tls_key.clone(),
         card_keys: card_keys(write, row.id).await?,
     };
     let mut touched = Touched::default();
     if before.are_of_another_than(&now) {
         let past: Vec<Uuid> = standing.iter().filter_map(|row| row.account_id).collect();
-        let mut newcomers = Vec::new();
-        for found in looked.found.iter_mut().filter(|one| one.look == Look::Held) {
-            if past.contains(&found.account) {
-                found.look = Look::Wrong;
-                found.detail = format!("it was there, and counts no more: {CHANGED}");
-            } else {
-                newcomers.push(found.account);
-            }
-        }
+        let newcomers = refuse_past_owners(result, &past);
         touched = begin_generation(
             context,
             write,
@@ -65,10 +55,10 @@ pub(crate) async fn follow_owner(
         )
         .await?;
         before = OwnerMarks::default();
-    } else if kept.is_some() && !held(looked) {
+    } else if stored.is_some() && !result.has_proof() {
         return Ok(touched);
     }
-    if touched.seq.is_none() || held(looked) {
+    if touched.seq.is_none() || result.has_proof() {
         let seen_at = context.now().0;
         write
             .owner_marks_keep(model(row.id, &before.after(now), seen_at))
@@ -77,14 +67,29 @@ pub(crate) async fn follow_owner(
     Ok(touched)
 }
 
-/// The keys that the newest of a domain's own cards are signed with.
+/// Turns the proofs found for accounts of the old generation into wrong ones; returns the accounts of the other proofs.
+fn refuse_past_owners(result: &mut CheckResult, past: &[Uuid]) -> Vec<Uuid> {
+    let mut newcomers = Vec::new();
+    let held = |proof: &&mut ProofResult| proof.outcome == ProofOutcome::Held;
+    for proof in result.proofs.iter_mut().filter(held) {
+        if past.contains(&proof.account) {
+            proof.outcome = ProofOutcome::Wrong;
+            proof.detail = format!("it was found, but the domain has a new owner: {CHANGED}");
+        } else {
+            newcomers.push(proof.account);
+        }
+    }
+    newcomers
+}
+
+/// The thumbprints of the keys that sign the newest versions of a domain's own cards.
 async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppError> {
     let agents = agents::agents_of(write, &[domain]).await?;
     let newest: Vec<Uuid> = agents.iter().filter_map(|row| row.newest_version).collect();
     let keys = versions::version_keys(write, &newest).await?;
     let all: BTreeSet<&str> = keys
         .iter()
-        // What others have nominated says nothing of the domain's owner.
+        // Cards that others have nominated say nothing about the domain's owner.
         .filter(|key| key.standing == Standing::Covered)
         .flat_map(|key| key.thumbprints.split_whitespace())
         .collect();
@@ -95,7 +100,7 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
         .collect())
 }
 
-/// What a row says that a domain was like.
+/// The owner marks in a row.
 pub(crate) fn owner_marks(row: &entity::owner_marks::Model) -> OwnerMarks {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     OwnerMarks {

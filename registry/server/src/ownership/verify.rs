@@ -1,10 +1,10 @@
-//! Looking for proofs: when an account asks for it, and once a day.
+//! Checks of domain proofs: at an account's request, and once a day.
 
 use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
-use a2a_registry_store::checks::{CheckWish, DueCheck};
+use a2a_registry_store::checks::{CheckLeaseRequest, DueCheck};
 use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{domains, ownership};
 use uuid::Uuid;
@@ -15,72 +15,73 @@ use crate::commit::locks::write_with_followers;
 use crate::commit::publish::{after_write, searchable};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::apply_check::{accept_keys_of, settle};
+use crate::ownership::apply_check::{accept_keys_of, apply_check};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::first_check::is_patience_over;
 use crate::ownership::succession::follow_owner;
-use crate::ownership::{Claimant, Looked, Question, domain_check, is_provable};
+use crate::ownership::{CheckRequest, CheckResult, Claimant, domain_check, is_provable};
 use crate::sources::host_of;
 use crate::visits::SPACING;
-use crate::visits::outage::is_braked;
+use crate::visits::outage::is_breaker_open;
 
-/// For this long a domain that was taken for a look is nobody else's to look at.
-const TAKEN_FOR: i64 = 10 * MINUTE;
-/// Accounts whose proofs of one domain are looked for at once, the oldest claims first. Whose proof stands is looked
-/// for in any case: a proof that nobody looks for would never end.
+/// The lease of a check: until it ends no other worker checks that domain.
+const LEASED_FOR: i64 = 10 * MINUTE;
+/// Accounts checked at once for one domain, the oldest claims first. An account with a proof is checked in any case: a
+/// proof that is never checked would never end.
 const MAX_CLAIMANTS: usize = 5;
-/// Challenges of one account that are looked for at once: those that were proved by, and the newest.
+/// Nonces of one account that are checked at once: those of its proofs, and the newest challenges.
 const MAX_NONCES: usize = 3;
 
-/// Takes a domain whose look for proofs is due; `None` where none is that may be looked at now.
+/// Leases a domain whose check is due; `None` if none is due that may be checked now.
 pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError> {
     let now = context.now();
-    let wish = CheckWish {
+    let request = CheckLeaseRequest {
         now: now.0,
-        leased_until: now.plus(TAKEN_FOR).0,
+        leased_until: now.plus(LEASED_FOR).0,
         lease: random_number(context.entropy.as_ref()).cast_signed(),
         registered_before: now.plus(-SPACING).0,
-        overdue_since: now.plus(-TAKEN_FOR).0,
+        overdue_since: now.plus(-LEASED_FOR).0,
     };
-    Ok(context.store.check_lease(&wish).await?)
+    Ok(context.store.check_lease(&request).await?)
 }
 
-/// Makes a look that was leased.
+/// Runs a leased check.
 ///
 /// # Errors
-/// Where the database fails; the lease is to be given back then.
-pub async fn check_make(context: &Context, check: &DueCheck) -> Result<(), AppError> {
-    let question = Question {
-        may_ask_host: check.may_ask_host,
-        ..question(context, &check.domain, None).await?
+/// Where the database fails; the caller gives the lease back then.
+pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppError> {
+    let request = CheckRequest {
+        may_contact_host: check.may_contact_host,
+        ..check_request(context, &check.domain, None).await?
     };
-    let mut looked = look(context, &question).await?;
-    take_in(context, &check.domain, &mut looked, SYSTEM).await?;
-    check_end(context, check, looked.asked_host, looked.retry_after).await
+    let mut result = run_check(context, &request).await?;
+    record_check(context, &check.domain, &mut result, SYSTEM).await?;
+    check_end(context, check, result.contacted_host, result.retry_after).await
 }
 
-/// Gives back a look that was not made, or broken off; it is due again minutes later.
+/// Gives back a check that was not run, or was cancelled; it is due again minutes later.
 ///
 /// # Errors
-/// Where the database fails; the lease runs out by itself then.
+/// Where the database fails; the lease expires by itself then.
 pub async fn check_give_back(context: &Context, check: &DueCheck) -> Result<(), AppError> {
-    check_end(context, check, check.may_ask_host, 0).await
+    check_end(context, check, check.may_contact_host, 0).await
 }
 
-/// Ends the lease of a look; a host that was asked rests, as after a visit, and for as many seconds as it wants to.
+/// Ends the lease of a check. A host that was contacted is left alone for the spacing of visits, and for its
+/// `Retry-After`.
 async fn check_end(
     context: &Context,
     check: &DueCheck,
     asked: bool,
     retry_after: u32,
 ) -> Result<(), AppError> {
-    if !check.may_ask_host {
+    if !check.may_contact_host {
         return Ok(());
     }
     let now = context.now();
     let wished = now.plus(i64::from(retry_after) * SECOND).0;
     let spaced = wished.max(now.plus(if asked { SPACING } else { 0 }).0);
-    // Where some networks are exempt a host of no known block lies in one of them.
+    // If some networks are exempt from spacing, a host whose address block is unknown counts as one in an exempt network.
     let exempt = !context.config.crawler.allow_networks.is_empty();
     let unknown = if exempt { wished } else { spaced };
     let write = context.store.write().await?;
@@ -90,38 +91,42 @@ async fn check_end(
     Ok(())
 }
 
-pub(crate) async fn look(context: &Context, question: &Question) -> Result<Looked, AppError> {
+pub(crate) async fn run_check(
+    context: &Context,
+    request: &CheckRequest,
+) -> Result<CheckResult, AppError> {
     let fetcher = &context.network.fetcher;
     let now = context.clock.now();
-    let looked = domain_check::look(fetcher, &registry_host(context), question, now).await;
-    Ok(Looked {
-        braked: is_braked(context).await?,
-        ..looked
+    let result = domain_check::check_domain(fetcher, &registry_host(context), request, now).await;
+    Ok(CheckResult {
+        breaker_open: is_breaker_open(context).await?,
+        ..result
     })
 }
 
-/// Takes in what was found; where that shows another owner, nothing that was found for the one before counts.
-pub(crate) async fn take_in(
+/// Records a check's result and applies it to the domain. If the result shows a new owner, the proofs found for accounts
+/// of the old generation do not count.
+pub(crate) async fn record_check(
     context: &Context,
-    seen: &domain::Model,
-    looked: &mut Looked,
+    checked: &domain::Model,
+    result: &mut CheckResult,
     actor: &str,
 ) -> Result<(), AppError> {
-    let (write, mut row, followers) = write_with_followers(context, seen).await?;
-    // Another owner ends proofs too, and shows on port 443 alone.
-    let succeeded = if looked.braked || !is_provable(&row) {
+    let (write, mut row, followers) = write_with_followers(context, checked).await?;
+    // A new owner ends proofs too, and is detected on port 443 alone.
+    let succeeded = if result.breaker_open || !is_provable(&row) {
         Touched::default()
     } else {
-        follow_owner(context, &write, &mut row, &followers, looked).await?
+        follow_owner(context, &write, &mut row, &followers, result).await?
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    settle(
+    apply_check(
         context,
         &write,
         &mut ledger,
         &mut row,
         &followers,
-        looked,
+        result,
         actor,
     )
     .await?;
@@ -130,17 +135,17 @@ pub(crate) async fn take_in(
     after_write(context, &succeeded);
     after_write(context, &touched);
     context.wake.visits.notify_one();
-    let accepted = accept_keys_of(context, &row, looked).await?;
+    let accepted = accept_keys_of(context, &row, result).await?;
     searchable(context, &[&succeeded, &touched, &accepted]).await;
     Ok(())
 }
 
-/// Whose proofs to look for: the caller's, or everybody's whose proof stands or may be given.
-pub(crate) async fn question(
+/// The check to run for a domain: of the caller's claims, or of all accounts with a proof or an open challenge.
+pub(crate) async fn check_request(
     context: &Context,
     row: &domain::Model,
     caller: Option<&Caller>,
-) -> Result<Question, AppError> {
+) -> Result<CheckRequest, AppError> {
     let now = context.now();
     let challenges = ownership::challenges_of(&context.store, &[row.id]).await?;
     let proofs = domains::proofs_of(&context.store, &[row.id]).await?;
@@ -150,7 +155,7 @@ pub(crate) async fn question(
         .iter()
         .filter(|challenge| challenge.expires_at > now.0)
         .map(|challenge| (challenge.account_id, Some(challenge.nonce.clone()), false));
-    // Before any are left out: the claims of others must not crowd out those that are asked for.
+    // Filtered before the limits below apply: the claims of others must not crowd out the caller's.
     let only = caller.filter(|caller| !caller.may(Permission::Curate));
     let asked_for = |account| only.is_none_or(|caller| caller.is(Some(account)));
     let claims = standing.chain(open).filter(|claim| asked_for(claim.0));
@@ -172,24 +177,24 @@ pub(crate) async fn question(
         claimant.nonces.truncate(MAX_NONCES);
     }
     let marks = ownership::owner_marks_of(&context.store, &[row.id]).await?;
-    Ok(Question {
+    Ok(CheckRequest {
         host: host_of(&row.name).unwrap_or(&row.name).to_owned(),
         claimants,
         proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
-        everybody: only.is_none(),
-        may_ask_host: true,
-        asks_in_doubt: is_patience_over(row, now),
+        all_claims: only.is_none(),
+        may_contact_host: true,
+        contact_if_unknown: is_patience_over(row, now),
     })
 }
 
-/// Whether the account may have a domain checked once more.
+/// Refuses one more check of a domain after [`FAILED_CHECKS`] failed ones of the account within an hour.
 pub(crate) async fn check_attempts(
     context: &Context,
     account: &Account,
     row: &domain::Model,
 ) -> Result<(), AppError> {
     let now = context.now();
-    // Not those that a clock which was ahead has dated beyond the present: they would count for as long as it was.
+    // Checks dated in the future, by a clock that was ahead, are not counted: they would count for too long.
     let hour = now.plus(-HOUR)..=now;
     let failed = ownership::failed_checks(&context.store, row.id, &account.name, hour).await?;
     if (failed.len() as u64) < FAILED_CHECKS {
@@ -210,7 +215,7 @@ pub(crate) async fn check_attempts(
     })
 }
 
-/// Whose claim a proof is, with what was placed for it; it stands.
+/// The account and nonce of a proof; `true` marks it as a proof and not a challenge.
 fn standing_claim(row: &proof::Model) -> Option<(Uuid, Option<String>, bool)> {
     Some((row.account_id?, row.nonce.clone(), true))
 }

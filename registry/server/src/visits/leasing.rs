@@ -9,7 +9,7 @@ use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, source};
-use a2a_registry_store::frontier::LeaseWish;
+use a2a_registry_store::leases::LeaseRequest;
 use a2a_registry_store::{StoreError, domains, planned};
 use time::OffsetDateTime;
 
@@ -28,7 +28,7 @@ pub(crate) async fn visits_due(
 ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
     let now = context.now();
     recount_plans(context, now).await?;
-    let wish = LeaseWish {
+    let request = LeaseRequest {
         now: now.0,
         leased_until: now.plus(lease_us).0,
         lease: random_number(context.entropy.as_ref()).cast_signed(),
@@ -36,7 +36,7 @@ pub(crate) async fn visits_due(
         pace: context.stream.pace,
         steady: context.stream.planned().steady(),
     };
-    let leased = context.store.visits_lease(&wish).await?;
+    let leased = context.store.visits_lease(&request).await?;
     let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
     let mut sources = domains::sources_of(&context.store, &ids).await?;
     sources.retain(is_known);
@@ -70,7 +70,7 @@ pub(crate) async fn visits_due(
 
 /// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
 /// way in one block, and says which those are. They are due again at once, within the limit.
-pub async fn networks_learn(
+pub async fn networks_record(
     context: &Context,
     networks: &[(i64, String)],
 ) -> Result<Vec<i64>, StoreError> {
@@ -79,7 +79,7 @@ pub async fn networks_learn(
     }
     context
         .store
-        .networks_learn(networks, context.now().0)
+        .networks_record(networks, context.now().0)
         .await
 }
 

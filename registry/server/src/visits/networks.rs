@@ -11,7 +11,7 @@ use futures::future::join_all;
 use url::Url;
 
 use crate::context::Context;
-use crate::visits::leasing::{is_exempt, networks_learn};
+use crate::visits::leasing::{is_exempt, networks_record};
 
 /// How long is waited for the addresses of hosts that were never spoken to.
 const LOOKUP: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const LOOKUP: Duration = Duration::from_secs(1);
 /// Keeps the address blocks of those leased domains whose block is not known; answers which are given back because
 /// too many of one block are under way. A host that does not resolve in time has no block: whoever asks it will
 /// say why.
-pub(crate) async fn learn(
+pub(crate) async fn record_networks(
     context: &Context,
     leased: impl Iterator<Item = &domain::Model>,
 ) -> Result<Vec<i64>, StoreError> {
@@ -31,7 +31,7 @@ pub(crate) async fn learn(
         limited.then(|| (row.id, block_of(address).to_string()))
     });
     let found: Vec<_> = join_all(lookups).await.into_iter().flatten().collect();
-    networks_learn(context, &found).await
+    networks_record(context, &found).await
 }
 
 async fn address_of(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {

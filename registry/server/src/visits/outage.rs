@@ -16,8 +16,8 @@ pub fn resume_outage(context: &Context) {
 }
 
 /// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
-pub(crate) async fn is_braked(context: &Context) -> Result<bool, AppError> {
-    if crawl_braked_since(context).is_some() {
+pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError> {
+    if breaker_open_since(context).is_some() {
         return Ok(true);
     }
     let now = context.now();
@@ -33,7 +33,7 @@ pub(crate) async fn keep_outage(
 ) -> Result<Option<Noted>, AppError> {
     let now = context.now();
     let known = *context.stream.outage();
-    let next = match (crawl_braked_since(context), known) {
+    let next = match (breaker_open_since(context), known) {
         (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => {
             return Ok(None);
         }
@@ -59,6 +59,6 @@ pub(crate) const NOTED: i64 = HOUR;
 pub(crate) const CURRENT: i64 = 3 * HOUR;
 
 /// Since when so many fetches of this process fail that verdicts are frozen; `None` where they are not.
-pub fn crawl_braked_since(context: &Context) -> Option<Timestamp> {
-    context.stream.braked_since().map(Timestamp::from)
+pub fn breaker_open_since(context: &Context) -> Option<Timestamp> {
+    context.stream.breaker_open_since().map(Timestamp::from)
 }

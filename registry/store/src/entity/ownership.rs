@@ -66,8 +66,8 @@ pub mod proof_check {
     use sea_orm::entity::prelude::*;
 
     use crate::Kept;
-    use a2a_registry_domain::ownership::Look;
     use a2a_registry_domain::ownership::Method;
+    use a2a_registry_domain::ownership::ProofOutcome;
 
     /// One look for a proof.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -89,7 +89,7 @@ pub mod proof_check {
         /// The name or URL.
         pub place: String,
         /// What was found.
-        pub outcome: Kept<Look>,
+        pub outcome: Kept<ProofOutcome>,
         /// One sentence.
         pub detail: String,
         /// What was looked for, where it is missing.

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::sources::{asks_for_a_card, host_of};
 use crate::visits::leasing::is_exempt;
-use crate::visits::outage::crawl_braked_since;
+use crate::visits::outage::breaker_open_since;
 
 /// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
 /// failures.
@@ -24,20 +24,20 @@ pub(crate) fn note_looks(
     outcomes: &[Outcome],
     now: Timestamp,
 ) -> bool {
-    let mut braked = crawl_braked_since(context).is_some();
+    let mut breaker_open = breaker_open_since(context).is_some();
     for outcome in outcomes.iter().filter(|outcome| group.holds_lease(outcome)) {
         for result in &outcome.sources {
             // Most domains have no catalog: what is not there says nothing about our network.
             let row = group.sources.get(&result.source_key);
             if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
                 // Freed by the last look of a group, it was still held for the others.
-                braked |= context
+                breaker_open |= context
                     .stream
                     .note_look(evidence(context, group, row, result), now);
             }
         }
     }
-    braked
+    breaker_open
 }
 
 fn evidence(context: &Context, group: &Group, row: &source::Model, result: &SourceOutcome) -> Look {

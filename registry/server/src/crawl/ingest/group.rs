@@ -56,7 +56,7 @@ pub(crate) struct Group {
     /// The domains behind whose cards another word may stand after this group.
     pub(crate) regarded_anew: BTreeSet<i64>,
     /// Whether so many fetches fail at once that nothing is concluded from failures.
-    pub(crate) braked: bool,
+    pub(crate) breaker_open: bool,
     attempts: Vec<attempt::Model>,
     /// Looks of each source by the day, and how many of them were good.
     days: BTreeMap<(i64, i32), (i32, i32)>,
@@ -305,7 +305,7 @@ impl Group {
         let can_be_missed =
             row.is_some_and(|row| asks_for_a_card(row) || row.last_success_at.is_some());
         let by_plan = row.is_some_and(|row| row.planned_at.is_none_or(|at| at <= now.0));
-        if by_plan && (good || (can_be_missed && !self.braked)) {
+        if by_plan && (good || (can_be_missed && !self.breaker_open)) {
             let day = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
             let totals = self.days.entry((result.source_key, day)).or_default();
             totals.0 += 1;

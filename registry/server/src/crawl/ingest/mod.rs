@@ -52,7 +52,7 @@ pub async fn ingest(context: &Context, group: &[Outcome]) -> Result<(), AppError
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
     let mut state = Group::load(&write, group).await?;
-    state.braked = note_looks(context, &state, group, now);
+    state.breaker_open = note_looks(context, &state, group, now);
     let noted = keep_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for outcome in group {
@@ -185,7 +185,7 @@ fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid
     let Some(seen) = group.liveness_of(agent) else {
         return;
     };
-    let braked = group.braked;
+    let breaker_open = group.breaker_open;
     let Some(state) = group.agents.get_mut(&agent) else {
         return;
     };
@@ -204,7 +204,7 @@ fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid
         ledger.agent_event(EventKind::AgentLiveness, agent, CRAWLER, data);
     }
     let retires = |since| source::retires(since, now);
-    if !braked && row.gone_since.is_some_and(retires) {
+    if !breaker_open && row.gone_since.is_some_and(retires) {
         ledger.retire(state, SYSTEM, "the card could not be reached for 30 days");
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::admission::change::change_between;
 use crate::admission::decision::{Case, decide_on};
-use crate::commit::ledger::{AgentState, CRAWLER, Decider, Ledger, POLICY};
+use crate::commit::ledger::{AgentState, Approver, CRAWLER, Ledger, POLICY};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
@@ -83,9 +83,9 @@ pub(crate) fn rule(
 }
 
 /// `register --approve`: the submitter's word.
-fn submitters_word(group: &Group, account: Uuid) -> Option<Decider> {
+fn submitters_word(group: &Group, account: Uuid) -> Option<Approver> {
     let account = group.accounts.get(&account)?;
-    Some(Decider {
+    Some(Approver {
         actor: account.name.clone(),
         rule: Rule::Person,
         reason: Some("approved with the registration".into()),

@@ -124,18 +124,18 @@ impl Group {
         now: Timestamp,
         placement: &mut Placement<'_>,
     ) {
-        let braked = self.braked;
+        let breaker_open = self.breaker_open;
         let Some(row) = self.sources.get_mut(&source) else {
             return;
         };
         row.failures = row.failures.saturating_add(1);
-        if !braked {
+        if !breaker_open {
             conclude(row, outcome, now);
         }
         let look = Look::Failed {
             failures: u32::try_from(row.failures).unwrap_or(1),
             retry_after,
-            braked,
+            braked: breaker_open,
         };
         plan(row, look, None, now, placement);
     }

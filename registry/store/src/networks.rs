@@ -1,0 +1,84 @@
+//! Address blocks of visited hosts, and how many visits each has under way.
+
+use std::collections::HashMap;
+
+use sea_orm::ActiveValue::Set;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
+
+use super::entity::{domain, pace};
+use super::leases::PACE;
+use super::rows::locked;
+use super::{Handle, Store, StoreError, Write};
+
+/// Visits under way at once in one address block: a /24 or a /48.
+pub const VISITS_PER_NETWORK: u32 = 2;
+
+impl Store {
+    /// Stores the address blocks of these leased domains. Those beyond [`VISITS_PER_NETWORK`] of a block are given back;
+    /// returns their keys.
+    pub async fn networks_record(
+        &self,
+        networks: &[(i64, String)],
+        now: i64,
+    ) -> Result<Vec<i64>, StoreError> {
+        let write = self.write().await?;
+        locked(&write, pace::Entity::find_by_id(PACE))
+            .one(write.connection())
+            .await?;
+        let mut busy = write.networks_busy(now).await?;
+        let mut members: HashMap<&str, Vec<i64>> = HashMap::new();
+        let mut too_many = Vec::new();
+        for (id, network) in networks {
+            let visits = busy.entry(network.clone()).or_default();
+            if *visits >= VISITS_PER_NETWORK {
+                too_many.push(*id);
+            } else {
+                *visits += 1;
+            }
+            members.entry(network).or_default().push(*id);
+        }
+        for (network, ids) in members {
+            domain::Entity::update_many()
+                .set(domain::ActiveModel {
+                    network: Set(Some(network.into())),
+                    ..Default::default()
+                })
+                .filter(domain::Column::Id.is_in(ids))
+                .exec(write.connection())
+                .await?;
+        }
+        if !too_many.is_empty() {
+            domain::Entity::update_many()
+                .set(domain::ActiveModel {
+                    lease: Set(None),
+                    leased_until: Set(None),
+                    ..Default::default()
+                })
+                .filter(domain::Column::Id.is_in(too_many.iter().copied()))
+                .exec(write.connection())
+                .await?;
+        }
+        write.commit().await?;
+        Ok(too_many)
+    }
+}
+
+impl Write {
+    /// How many visits are under way in each address block; a check of proofs counts as one.
+    pub(super) async fn networks_busy(&self, now: i64) -> Result<HashMap<String, u32>, StoreError> {
+        let rows: Vec<(String, i64)> = domain::Entity::find()
+            .select_only()
+            .column(domain::Column::Network)
+            .column_as(domain::Column::Id.count(), "visits")
+            .filter(domain::Column::LeasedUntil.gte(now))
+            .filter(domain::Column::Network.is_not_null())
+            .group_by(domain::Column::Network)
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(network, visits)| (network, u32::try_from(visits).unwrap_or(u32::MAX)))
+            .collect())
+    }
+}
