@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
+use a2a_crawler::challenge::{Check, CheckVerdict, Expected, Format, Nonce, Reach};
 use a2a_crawler::fetch::{Fetcher, visible};
 use a2a_registry_domain::ownership::{Look, Method};
 use time::OffsetDateTime;
@@ -101,11 +101,11 @@ async fn look_for_owner(world: &World<'_>, host: &str, looked: &mut Looked) {
 }
 
 /// Whether a host has opted out, as far as that can be told.
-pub(crate) fn opted_out(verdict: Verdict) -> Option<bool> {
+pub(crate) fn opted_out(verdict: CheckVerdict) -> Option<bool> {
     match verdict {
-        Verdict::OptedOut => Some(true),
-        Verdict::Failed | Verdict::Bogus | Verdict::Refused => None,
-        Verdict::Proved { .. } | Verdict::Absent | Verdict::Wrong => Some(false),
+        CheckVerdict::OptedOut => Some(true),
+        CheckVerdict::Failed | CheckVerdict::Bogus | CheckVerdict::Refused => None,
+        CheckVerdict::Proved { .. } | CheckVerdict::Absent | CheckVerdict::Wrong => Some(false),
     }
 }
 
@@ -132,7 +132,7 @@ async fn look_for(
             .await;
         let covers = covers_subdomains(&check);
         // A parent's silence says nothing about the host; only its word for all below it does.
-        let known = covers || matches!(check.verdict, Verdict::Failed | Verdict::Bogus);
+        let known = covers || matches!(check.verdict, CheckVerdict::Failed | CheckVerdict::Bogus);
         let mut one = found(Method::DnsParent, check);
         one.zone = covers.then_some(parent);
         if !known {
@@ -170,7 +170,7 @@ async fn look_for(
 fn covers_subdomains(check: &Check) -> bool {
     matches!(
         check.verdict,
-        Verdict::Proved {
+        CheckVerdict::Proved {
             reach: Reach::Subdomains,
             ..
         }
@@ -195,8 +195,8 @@ fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
 const MAX_WANTED: usize = 255;
 
 fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
-    let missing = matches!(check.verdict, Verdict::Wrong | Verdict::Absent);
-    let other = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
+    let missing = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::Absent);
+    let other = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::OptedOut);
     // The sentence on a file quotes what it holds.
     let quotes = other && check.format != Format::HttpsFile;
     Found {
@@ -206,11 +206,11 @@ fn found(claimant: &Claimant, method: Method, check: Check) -> Found {
         nonce: None,
         zone: None,
         look: match check.verdict {
-            Verdict::Proved { .. } => Look::Held,
-            Verdict::OptedOut | Verdict::Wrong => Look::Wrong,
-            Verdict::Absent => Look::Absent,
-            Verdict::Failed | Verdict::Refused => Look::Unknown,
-            Verdict::Bogus => Look::Bogus,
+            CheckVerdict::Proved { .. } => Look::Held,
+            CheckVerdict::OptedOut | CheckVerdict::Wrong => Look::Wrong,
+            CheckVerdict::Absent => Look::Absent,
+            CheckVerdict::Failed | CheckVerdict::Refused => Look::Unknown,
+            CheckVerdict::Bogus => Look::Bogus,
         },
         wanted: missing.then(|| visible(&check.wanted, MAX_WANTED)),
         instead: if quotes { check.found } else { Vec::new() },
@@ -228,7 +228,7 @@ mod tests {
     const WANTED: &str =
         "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
 
-    fn seen(format: Format, verdict: Verdict, texts: &[&str]) -> Found {
+    fn seen(format: Format, verdict: CheckVerdict, texts: &[&str]) -> Found {
         let claimant = Claimant {
             account: Uuid::nil(),
             uri: String::new(),
@@ -250,26 +250,31 @@ mod tests {
     #[test]
     fn a_record_that_does_not_fit_is_told_beside_what_was_looked_for() {
         let texts = ["v=spf1 -all", "hello"];
-        let wrong = seen(Format::DnsStanding, Verdict::Wrong, &texts);
+        let wrong = seen(Format::DnsStanding, CheckVerdict::Wrong, &texts);
         assert_eq!(wrong.instead, texts);
         assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
-        let absent = seen(Format::DnsOneOff, Verdict::Absent, &[]);
+        let absent = seen(Format::DnsOneOff, CheckVerdict::Absent, &[]);
         assert_eq!(absent.wanted.as_deref(), Some(WANTED));
         assert_eq!(absent.instead, [""; 0]);
     }
 
     #[test]
     fn a_proof_that_holds_and_an_answer_that_failed_are_told_without() {
-        let held = Verdict::Proved {
+        let held = CheckVerdict::Proved {
             reach: Reach::Exact,
             until: None,
         };
-        for verdict in [held, Verdict::Failed, Verdict::Bogus, Verdict::Refused] {
+        for verdict in [
+            held,
+            CheckVerdict::Failed,
+            CheckVerdict::Bogus,
+            CheckVerdict::Refused,
+        ] {
             let one = seen(Format::DnsStanding, verdict, &["v=spf1 -all"]);
             assert_eq!((one.wanted, one.instead.len()), (None, 0), "{verdict:?}");
         }
         // What a file holds stands in the sentence on it.
-        let file = seen(Format::HttpsFile, Verdict::Wrong, &["hello"]);
+        let file = seen(Format::HttpsFile, CheckVerdict::Wrong, &["hello"]);
         assert_eq!(file.instead, [""; 0]);
         assert!(file.wanted.is_some());
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2a_crawler::challenge::Verdict;
+use a2a_crawler::challenge::CheckVerdict;
 use a2a_crawler::fetch::Fetcher;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
@@ -101,12 +101,12 @@ async fn first_look_before(context: &Context, fetcher: &Fetcher, (row, due): &Le
     let look = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
     let verdict = tokio::time::timeout(LOOKUP, look)
         .await
-        .map_or(Verdict::Failed, |check| check.verdict);
+        .map_or(CheckVerdict::Failed, |check| check.verdict);
     match opted_out(verdict) {
         Some(true) => FirstLook::OptedOut,
         Some(false) => FirstLook::Free,
         // What the guard lets nobody look up is never known.
-        None if verdict == Verdict::Refused => FirstLook::Free,
+        None if verdict == CheckVerdict::Refused => FirstLook::Free,
         None if is_patience_over(row, context.now()) => FirstLook::Free,
         None => FirstLook::Open,
     }
