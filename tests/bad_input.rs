@@ -8,8 +8,8 @@ mod targets;
 use serde_json::json;
 
 use crate::support::api::Api;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::Serving;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -30,7 +30,7 @@ fn card(name: &str) -> String {
 /// A registry with one approved agent, which must be there and the same after whatever a test does.
 struct House {
     origin: Origin,
-    registry: Serving,
+    registry: ServingRegistry,
     agent: String,
     domain: String,
     bytes: String,
@@ -48,10 +48,10 @@ impl House {
     }
 
     /// Registers the agent at a registry that serves.
-    async fn furnish(registry: Serving) -> Self {
+    async fn furnish(registry: ServingRegistry) -> Self {
         let origin = Origin::start();
         let bytes = card("Fernweh");
-        origin.answer(CARD, Reply::json(bytes.clone()));
+        origin.answer(CARD, OriginReply::json(bytes.clone()));
         let agent = registry.publish(&origin.url(CARD)).await;
         let domain = origin.address().to_string();
         Self {

@@ -15,7 +15,7 @@ use sea_orm::EntityTrait as _;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, LEASE, Stage, card};
+use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
 
 const YEAR: Duration = Duration::days(365);
 const DOMAINS: usize = 6;
@@ -32,13 +32,13 @@ async fn back_from_the_future(url: &str) -> Stage {
         stage.register(&name(number)).await;
     }
     stage
-        .visit(|source| Answer::Card(card(&source.url, "Is there")))
+        .visit(|source| OriginAnswer::Card(card(&source.url, "Is there")))
         .await;
     stage.advance(YEAR);
     let mut group = stage
         .outcomes(|source| match source.url.contains("d0-") {
-            true => Answer::Fails(Timeout),
-            false => Answer::NotModified,
+            true => OriginAnswer::Fails(Timeout),
+            false => OriginAnswer::NotModified,
         })
         .await;
     assert_eq!(group.len(), DOMAINS);
@@ -116,7 +116,7 @@ async fn everybody_is_visited(stage: &Stage) {
     let mut visited = BTreeSet::new();
     for _ in 0..28 {
         stage.advance(Duration::HOUR);
-        let group = stage.outcomes(|_| Answer::NotModified).await;
+        let group = stage.outcomes(|_| OriginAnswer::NotModified).await;
         visited.extend(group.iter().map(|outcome| outcome.domain_key));
         ingest(&stage.app, &group).await.unwrap();
     }
@@ -157,7 +157,7 @@ async fn what_is_rightly_far_away_stays(url: &str) {
     let stage = Stage::new(url).await;
     stage.publish(&name(0), &card("Rests", "A week")).await;
     stage.advance(Duration::days(2));
-    stage.visit(|_| Answer::Rests(600_000)).await;
+    stage.visit(|_| OriginAnswer::Rests(600_000)).await;
     let row = async || {
         domains::domain_by_name(&stage.store, &name(0))
             .await

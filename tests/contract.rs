@@ -13,19 +13,19 @@ use serde_json::Value;
 
 use crate::support::cards::card;
 use crate::support::http;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, ended, registry, text};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// Where the document is checked in.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
 
 /// A registry with one approved agent, and the origin that publishes its card.
-async fn with_an_agent() -> (Serving, Origin, Hit) {
+async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("Echo", "repeat")));
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
     served.register(&origin.url("/a.json")).await;
     let hit = served.found("skill=repeat").await;
     (served, origin, hit)
@@ -213,7 +213,7 @@ async fn cards_and_resources_are_sent_once() {
 async fn hidden_equals_missing() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("Secret", "hide")));
+    origin.answer("/a.json", OriginReply::json(card("Secret", "hide")));
     let registered = served.run(&["register", &origin.url("/a.json")]).await;
     assert!(
         text(&registered.stdout).contains("pending"),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::support::api::Api;
 use crate::support::cards::small_card;
 use crate::support::database::Database;
-use crate::support::origin::{Gate, Origin, Reply};
+use crate::support::origin::{Gate, Origin, OriginReply};
 use crate::support::setup::Setup;
 
 /// How often the process is killed.
@@ -78,7 +78,7 @@ async fn crash_by_kill_fifty_times() {
             let path = format!("/cards/{at}.json");
             origin.answer(
                 &path,
-                Reply::json(small_card(&format!("Agent {number} {at}"))),
+                OriginReply::json(small_card(&format!("Agent {number} {at}"))),
             );
             urls.push(origin.url(&path));
         }
@@ -168,7 +168,7 @@ async fn crash_not_but_end_in_order() {
     let registry = setup.start().await;
     let origin = Origin::start();
     let gate = Gate::default();
-    origin.answer(CARD, Reply::json(small_card("Slow")).held_by(&gate));
+    origin.answer(CARD, OriginReply::json(small_card("Slow")).held_by(&gate));
     let domain = registry.api.register(&origin.url(CARD)).await.domain;
     origin.arrived(CARD, 1).await;
     // An open stream and a visit under way: both end, and `stop` checks for exit code 0. That it takes

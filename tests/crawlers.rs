@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::leases;
 use crate::support::DEADLINE;
 use crate::support::cards::small_card;
-use crate::support::crew::{Crew, Held, Site, path};
+use crate::support::crew::{Crew, HeldRequest, Site, path};
 use crate::support::database::options;
 use crate::support::dice::Dice;
 use crate::support::origin::Origin;
@@ -58,8 +58,8 @@ async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec
 
 impl Dice {
     /// One of the requests that are held, once there is one.
-    async fn pick(&mut self, crew: &Crew) -> Held {
-        let some = |held: Vec<Held>| (!held.is_empty()).then_some(held);
+    async fn pick(&mut self, crew: &Crew) -> HeldRequest {
+        let some = |held: Vec<HeldRequest>| (!held.is_empty()).then_some(held);
         let mut held = crew.asked(|crew| some(crew.held())).await;
         held.swap_remove(self.roll(held.len()))
     }

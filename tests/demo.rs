@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::program::{Finished, Program, registry, text};
-use crate::support::serving::{Told, started};
+use crate::support::serving::{StatusLine, started};
 
 /// A demonstration in a folder for temporary files of its own.
 fn demo(folder: &TempDir) -> Command {
@@ -104,12 +104,12 @@ async fn the_printed_token_may_do_everything() {
     assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
     let finished = demo.terminate().await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
-    let lines: Vec<Told> = finished
+    let lines: Vec<StatusLine> = finished
         .stdout
         .iter()
-        .filter_map(|line| Told::by(line))
+        .filter_map(|line| StatusLine::by(line))
         .collect();
-    assert_eq!(lines, [told, Told::Stopped], "{finished:#?}");
+    assert_eq!(lines, [told, StatusLine::Stopped], "{finished:#?}");
     assert_eq!(finished.stdout.len(), 2, "{finished:#?}");
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Barrier, oneshot};
 
 use crate::support::both_databases;
 use crate::support::database::{Database, options, until_somebody_waits};
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 fn event(subject: &str) -> NewEvent {
     NewEvent {
@@ -208,7 +208,7 @@ async fn another_process_follows_on_postgres() {
     there
         .look(
             "shared.agents-test.com",
-            Answer::Card(card("Shared", "Changed there")),
+            OriginAnswer::Card(card("Shared", "Changed there")),
         )
         .await;
     here.approve(agent.id).await;

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::support::browser::Browser;
 use crate::support::database::Database;
-use crate::support::origin::{Gate, Origin, Reply};
+use crate::support::origin::{Gate, Origin, OriginReply};
 use crate::support::program::{Program, registry};
 use crate::support::{both_databases, http};
 
@@ -97,7 +97,7 @@ async fn an_origin_revalidates_and_counts() {
     let client = http();
     assert_eq!(client.get(&url).send().await.unwrap().status(), 404);
 
-    origin.answer("/card", Reply::json("{}").etag("\"one\""));
+    origin.answer("/card", OriginReply::json("{}").etag("\"one\""));
     let fresh = client.get(format!("{url}?x=1")).send().await.unwrap();
     assert_eq!(fresh.headers()["etag"], "\"one\"");
     assert_eq!(fresh.headers()["content-type"], "application/json");
@@ -108,7 +108,7 @@ async fn an_origin_revalidates_and_counts() {
     assert_eq!(known.status(), 304);
     assert_eq!(known.bytes().await.unwrap().len(), 0);
 
-    origin.answer("/card", Reply::html("<h1>moved</h1>").etag("\"two\""));
+    origin.answer("/card", OriginReply::html("<h1>moved</h1>").etag("\"two\""));
     let changed = client.get(&url).header("if-none-match", "\"one\"");
     assert_eq!(changed.send().await.unwrap().status(), 200);
 
@@ -127,7 +127,7 @@ async fn an_origin_revalidates_and_counts() {
 async fn an_origin_holds_its_answer() {
     let origin = Origin::start();
     let gate = Gate::default();
-    origin.answer("/slow", Reply::redirect("/elsewhere").held_by(&gate));
+    origin.answer("/slow", OriginReply::redirect("/elsewhere").held_by(&gate));
     let asked = tokio::spawn(http().get(origin.url("/slow")).send());
     assert_eq!(origin.arrived("/slow", 1).await.method, "GET");
     assert!(!asked.is_finished());
@@ -141,8 +141,8 @@ async fn an_origin_holds_its_answer() {
 #[tokio::test]
 async fn an_origin_has_bad_bodies() {
     let origin = Origin::start();
-    origin.answer("/endless", Reply::endless());
-    origin.answer("/stalled", Reply::stalled("{\"name\":"));
+    origin.answer("/endless", OriginReply::endless());
+    origin.answer("/stalled", OriginReply::stalled("{\"name\":"));
     let client = http();
 
     let mut endless = client.get(origin.url("/endless")).send().await.unwrap();
@@ -192,11 +192,13 @@ async fn a_browser_shows_a_page() {
     let origin = Origin::start();
     origin.answer(
         "/",
-        Reply::html("<!doctype html><title>t</title><h1 id=head>Agents</h1><a href=/next>on</a>"),
+        OriginReply::html(
+            "<!doctype html><title>t</title><h1 id=head>Agents</h1><a href=/next>on</a>",
+        ),
     );
     origin.answer(
         "/next",
-        Reply::html("<!doctype html><p id=done>arrived</p>"),
+        OriginReply::html("<!doctype html><p id=done>arrived</p>"),
     );
     let browser = Browser::open().await;
     browser.page().goto(origin.url("/")).await.unwrap();

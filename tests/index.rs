@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::api::{Answer, Api};
+use crate::support::api::{Api, ApiResponse};
 use crate::support::both_databases;
 use crate::support::cards::card;
 use crate::support::database::Database;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::Serving;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
@@ -25,7 +25,7 @@ const ENDINGS: [&str; 6] = ["pos", "idx", "term", "store", "fast", "fieldnorm"];
 struct World {
     setup: Setup,
     _origin: Origin,
-    serving: Serving,
+    serving: ServingRegistry,
 }
 
 impl World {
@@ -36,7 +36,7 @@ impl World {
         for number in 0..AGENTS {
             let path = format!("/{number}.json");
             let text = card(&format!("Agent {number}"), "search flights");
-            origin.answer(&path, Reply::json(text));
+            origin.answer(&path, OriginReply::json(text));
             serving.api.register(&origin.url(&path)).await;
         }
         let world = Self {
@@ -141,7 +141,7 @@ async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
 
 async fn patch(api: &Api, path: &str, body: &Value) -> Value {
     let request = api.as_admin(Method::PATCH, path);
-    Answer::to(request.json(body)).await.expect(200)
+    ApiResponse::to(request.json(body)).await.expect(200)
 }
 
 both_databases!(
@@ -210,13 +210,16 @@ async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
         let decision = json!({"digest": review.digest, "reason": "a test"});
         api.post(&path, &decision).await.expect(200);
     };
-    origin.answer("/a.json", Reply::json(card("Agent", "search flights")));
+    origin.answer(
+        "/a.json",
+        OriginReply::json(card("Agent", "search flights")),
+    );
     api.register(&origin.url("/a.json")).await;
     approve().await;
     assert_eq!(api.search("q=flights").await["total"], 1);
     for round in 0..6 {
         let skill = format!("search flights and word{round}");
-        origin.answer("/a.json", Reply::json(card("Agent", &skill)));
+        origin.answer("/a.json", OriginReply::json(card("Agent", &skill)));
         api.recrawl(&domain).await;
         let watching = async {
             for _ in 0..6 {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use crate::support::http;
 use crate::support::program::{Program, text};
 use crate::support::sdk::{Conversation, Sdk};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 /// Without the registry: the agents and clients that the other tests rely on work, each client
 /// finding the card where its own resolver looks.
@@ -54,7 +54,7 @@ async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
     }
 }
 
-async fn through(served: &Serving, sdk: Sdk) {
+async fn through(served: &ServingRegistry, sdk: Sdk) {
     let agent = sdk.agent().await;
     // The bare address, so that the registry finds the well-known path by itself.
     let registered = served.run(&["register", "--no-wait", &agent.base]).await;

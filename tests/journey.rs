@@ -10,8 +10,8 @@ use crate::support::both_databases;
 use crate::support::clock::ManualClock;
 use crate::support::feed::{Feed, seq};
 use crate::support::inside::Inside;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::{Told, started};
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::{StatusLine, started};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
@@ -139,7 +139,7 @@ async fn journey(database: &str, approve_all: bool) {
     // Registered, fetched, and seen by nobody before it is approved.
     let first = card("book-flights", &signature("A"));
     let first_digest = sha256(first.as_bytes());
-    origin.answer(CARD, Reply::json(first.clone()));
+    origin.answer(CARD, OriginReply::json(first.clone()));
     let card_url = origin.url(CARD);
     let domain = api.register(&card_url).await.domain;
     assert_eq!(domain, origin.address().to_string());
@@ -184,7 +184,7 @@ async fn journey(database: &str, approve_all: bool) {
         reordered(&card("book-flights", &signature("C"))),
     ] {
         assert_ne!(again, first);
-        origin.answer(CARD, Reply::json(again));
+        origin.answer(CARD, OriginReply::json(again));
         let visited = api.recrawl(&domain).await;
         assert_eq!(visited["sources"][0]["last_attempt"]["outcome"], "card");
         assert_served(api, &agent, &first).await;
@@ -198,7 +198,7 @@ async fn journey(database: &str, approve_all: bool) {
     // A change is a new version and a new decision; until then the old one is served.
     let second = card("book-trains", &signature("D"));
     let second_digest = sha256(second.as_bytes());
-    origin.answer(CARD, Reply::json(second.clone()));
+    origin.answer(CARD, OriginReply::json(second.clone()));
     api.recrawl(&domain).await;
     let changed = feed.until("agent.changed").await;
     let approved = if approve_all {
@@ -241,7 +241,7 @@ async fn journey(database: &str, approve_all: bool) {
     }
 
     // The origin loses the card: stale with the reason, still found and served.
-    origin.answer(CARD, Reply::status(404));
+    origin.answer(CARD, OriginReply::status(404));
     api.recrawl(&domain).await;
     let lost = feed
         .until_one("agent.liveness", |event| event["data"]["state"] == "stale")
@@ -276,7 +276,7 @@ both_databases!(journey_to_gone_and_back);
 async fn journey_to_gone_and_back(url: &str) {
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));
-    origin.answer(CARD, Reply::json(bytes.clone()));
+    origin.answer(CARD, OriginReply::json(bytes.clone()));
     let clock = ManualClock::at(SystemClock.now());
     let setup = Setup::new().approve_all().database(url);
     let registry = Inside::start(&setup, &clock).await;
@@ -288,7 +288,7 @@ async fn journey_to_gone_and_back(url: &str) {
     api.indexed(seq(&approved)).await;
     assert_eq!(api.search("").await["total"], 1);
 
-    origin.answer(CARD, Reply::status(404));
+    origin.answer(CARD, OriginReply::status(404));
     api.recrawl(&domain).await;
     feed.until_one("agent.liveness", |event| event["data"]["state"] == "stale")
         .await;
@@ -321,7 +321,7 @@ async fn journey_to_gone_and_back(url: &str) {
     assert_eq!(asked_for["agents"][0]["liveness"]["state"], "gone");
     assert_served(api, &agent, &bytes).await;
 
-    origin.answer(CARD, Reply::json(bytes.clone()));
+    origin.answer(CARD, OriginReply::json(bytes.clone()));
     api.recrawl(&domain).await;
     let back = feed
         .until_one("agent.liveness", |event| event["data"]["state"] == "fresh")
@@ -349,10 +349,13 @@ async fn journey_over_two_processes() {
     // It takes no requests, so that there is no address to ask.
     let crawling = setup("crawler");
     let (crawler, told) = started(crawling.command()).await;
-    assert!(matches!(told, Told::Serving { url: None, .. }), "{told:?}");
+    assert!(
+        matches!(told, StatusLine::Serving { url: None, .. }),
+        "{told:?}"
+    );
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));
-    origin.answer(CARD, Reply::json(bytes.clone()));
+    origin.answer(CARD, OriginReply::json(bytes.clone()));
 
     // Registered and decided at one process, crawled by another, followed by the third.
     let mut far = second.api.events(0).await;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use self::load::{KINDS, Load};
 use self::memory::{Sample, anonymous_kibibytes, slope};
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
 use crate::support::waiting::{eventually, until_next_sample};
 
@@ -52,7 +52,7 @@ async fn memory_under_load() {
         .map(|card| {
             let origin = &origins[(card / CARDS_PER_ORIGIN) as usize];
             let path = format!("/{card}.json");
-            origin.answer(&path, Reply::json(generator.card(card)));
+            origin.answer(&path, OriginReply::json(generator.card(card)));
             origin.url(&path)
         })
         .collect();

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 /// Words of one meaning each; what holds none of them means something else.
 const TOPICS: [&[&str]; 3] = [
@@ -237,7 +237,7 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
     stage
         .look(
             "travel.agents-test.com",
-            Answer::Card(card("Wings", "Recites verse and rhyme")),
+            OriginAnswer::Card(card("Wings", "Recites verse and rhyme")),
         )
         .await;
     stage.approve(travel).await;
@@ -439,7 +439,10 @@ async fn one_bad_text_stops_nobody(url: &str) {
     assert!(again.is_complete());
     encoder.feel(Mood::Well);
     stage
-        .look("bad.agents-test.com", Answer::Card(card("Bad", "A poem")))
+        .look(
+            "bad.agents-test.com",
+            OriginAnswer::Card(card("Bad", "A poem")),
+        )
         .await;
     stage.approve(bad.id).await;
     stage.settle().await;

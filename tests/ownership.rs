@@ -36,7 +36,7 @@ use a2a_registry_server::ownership::verify::{check_lease, check_run};
 use time::Duration;
 use uuid::Uuid;
 
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "travel.agents-test.com";
 const STANDING: &str = "_a2a-registry.travel.agents-test.com";
@@ -149,7 +149,7 @@ impl House {
         let owner = self.account("acme").await;
         let view = self.register(&owner, DOMAIN).await;
         self.stage
-            .visit(|_| Answer::Card(card("Travel", "Books flights")))
+            .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
             .await;
         self.place_standing(&view);
         let found = domain_verify(&self.stage.app, &owner, DOMAIN)

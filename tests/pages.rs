@@ -10,7 +10,7 @@ use thirtyfour::{By, WebElement};
 
 use crate::support::browser::Browser;
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, registry};
 use crate::support::serving::started;
 use crate::support::waiting::answer_in_time;
@@ -263,7 +263,7 @@ async fn an_agent_is_shown_whole() {
 #[tokio::test]
 async fn a_person_registers_a_card() {
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("Echo <b>", "repeat")));
+    origin.answer("/a.json", OriginReply::json(card("Echo <b>", "repeat")));
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     visitor.visit("/register").await;

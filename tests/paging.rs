@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const AGENTS: usize = 30;
 const PAGE: u32 = 7;
@@ -50,7 +50,7 @@ async fn crowd(url: &str) -> Stage {
             let host = source.url.trim_start_matches("https://d");
             let number: usize = host.split('.').next().unwrap().parse().unwrap();
             let about = format!("{}.", "flights ".repeat(1 + number % 10));
-            Answer::Card(card(&format!("Agent {number}"), &about))
+            OriginAnswer::Card(card(&format!("Agent {number}"), &about))
         })
         .await;
     assert_eq!(made, AGENTS);
@@ -121,7 +121,7 @@ async fn what_comes_later_moves_no_page(url: &str) {
     let first = page(&stage, None).await;
     let before = names(&page(&stage, next(&first)).await);
     stage.register("better.agents-test.com").await;
-    let answer = Answer::Card(card("Flights", "flights flights flights"));
+    let answer = OriginAnswer::Card(card("Flights", "flights flights flights"));
     assert_eq!(stage.visit(|_| answer.clone()).await, 1);
     stage.index_equals_database().await;
     let second = page(&stage, next(&first)).await;

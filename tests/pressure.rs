@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::support::DEADLINE;
 use crate::support::api::Api;
-use crate::support::serving::{Serving, Told};
+use crate::support::serving::{ServingRegistry, StatusLine};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
@@ -61,7 +61,7 @@ async fn answered(stream: &mut TcpStream) -> bool {
     true
 }
 
-async fn serve(limits: &str) -> Serving {
+async fn serve(limits: &str) -> ServingRegistry {
     Setup::new()
         .configure(&format!("[limits]\n{limits}"))
         .start()
@@ -211,7 +211,7 @@ async fn metrics_have_a_port_of_their_own_where_that_is_configured() {
         .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
-    let Told::Serving { metrics_url, .. } = &registry.told else {
+    let StatusLine::Serving { metrics_url, .. } = &registry.told else {
         panic!("it serves: {:?}", registry.told);
     };
     let url = metrics_url.as_ref().unwrap();

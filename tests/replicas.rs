@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::dice::Dice;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const AGENTS: usize = 90;
 const QUERIES: usize = 200;
@@ -54,7 +54,7 @@ async fn change_cards(stage: &Stage, dice: &mut Dice, which: impl Fn(usize) -> b
         let text = words(dice, 14);
         let domain = format!("d{number}.agents-test.com");
         let changed = card(&format!("Agent {number} {}", words(dice, 2)), &text);
-        stage.look(&domain, Answer::Card(changed)).await;
+        stage.look(&domain, OriginAnswer::Card(changed)).await;
         stage.settle().await;
     }
 }
@@ -76,7 +76,7 @@ async fn two_replicas_answer_as_one() {
         .visit(|source| {
             let host = source.url.trim_start_matches("https://d");
             let number: usize = host.split('.').next().unwrap().parse().unwrap();
-            Answer::Card(texts[number].clone())
+            OriginAnswer::Card(texts[number].clone())
         })
         .await;
     first.settle().await;
@@ -86,7 +86,7 @@ async fn two_replicas_answer_as_one() {
     for number in [1, 2, 4] {
         let domain = format!("d{number}.agents-test.com");
         first
-            .look(&domain, Answer::Card(texts[number].clone()))
+            .look(&domain, OriginAnswer::Card(texts[number].clone()))
             .await;
     }
     let second = first.beside().await;

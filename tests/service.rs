@@ -9,9 +9,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::support::api::Answer;
+use crate::support::api::ApiResponse;
 use crate::support::database::Database;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
 
@@ -47,13 +47,13 @@ async fn each_act_is_one_line_of_the_log() {
         .await;
     let api = &registry.api;
     let origin = Origin::start();
-    origin.answer(CARD, Reply::json(card("Fernweh", "Books flights")));
+    origin.answer(CARD, OriginReply::json(card("Fernweh", "Books flights")));
     let send = async |id: &str, path: &str, body: Value| {
         let request = api
             .as_admin(reqwest::Method::POST, path)
             .header("x-request-id", id)
             .json(&body);
-        Answer::to(request).await
+        ApiResponse::to(request).await
     };
     let registration = json!({"card_url": origin.url(CARD)});
     let mut feed = api.events(0).await;
@@ -151,7 +151,7 @@ async fn an_authorization_is_never_logged() {
                 .api
                 .request(reqwest::Method::GET, &path)
                 .header("authorization", format!("{scheme}{blank}{SECRET}"));
-            let answer = Answer::to(request).await;
+            let answer = ApiResponse::to(request).await;
             assert!(answer.status.is_client_error(), "{path}");
             assert!(!answer.text().contains(SECRET), "{path}");
         }

@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::support::both_databases;
 use crate::support::database::{Database, options};
 use crate::support::setup::ADMIN;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 use crate::support::waiting::eventually;
 
 async fn a_domain(store: &Store) -> i64 {
@@ -462,7 +462,7 @@ async fn acts_at_once_do_not_undo_each_other(url: &str) {
         };
         stage.advance(time::Duration::days(2));
         let visits = stage
-            .outcomes(|_| Answer::Card(card("Busy", "Second")))
+            .outcomes(|_| OriginAnswer::Card(card("Busy", "Second")))
             .await;
         let (app, admin) = (&stage.app, &stage.admin);
         let act = Act {
@@ -496,7 +496,7 @@ async fn acts_at_once_do_not_undo_each_other(url: &str) {
 
         stage.advance(time::Duration::days(2));
         let visits = stage
-            .outcomes(|_| Answer::Card(card("Busy", "Third")))
+            .outcomes(|_| OriginAnswer::Card(card("Busy", "Third")))
             .await;
         let (retired, ingested) =
             tokio::join!(agent_retire(app, admin, &id, &act), ingest(app, &visits));

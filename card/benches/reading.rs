@@ -24,10 +24,10 @@ const LIMIT: f64 = 5.0;
 const GROWTH_LIMIT: f64 = 2.0;
 
 /// Makes a card of about so many bytes.
-type Shape = fn(usize) -> Vec<u8>;
+type CardOfSize = fn(usize) -> Vec<u8>;
 
 /// What a turn does with a card.
-type Turn = fn(&[u8]);
+type Measured = fn(&[u8]);
 
 fn main() {
     let (origin, cards) = corpus();
@@ -69,7 +69,7 @@ fn tree(bytes: &[u8]) {
 }
 
 /// Lets both sides take turns, prints the pair with the median ratio, and gives both sides' nanoseconds a byte.
-fn compare(what: &str, cards: &[Vec<u8>], ours: Turn, limit: Option<f64>) -> (f64, f64) {
+fn compare(what: &str, cards: &[Vec<u8>], ours: Measured, limit: Option<f64>) -> (f64, f64) {
     for card in cards {
         ours(card);
         tree(card);
@@ -105,7 +105,7 @@ fn missed(figure: f64, limit: Option<f64>) -> &'static str {
 }
 
 /// How many seconds it takes to go through all cards once.
-fn turn(cards: &[Vec<u8>], act: Turn) -> f64 {
+fn turn(cards: &[Vec<u8>], act: Measured) -> f64 {
     let least = Duration::from_millis(size("BENCH_MILLIS", 200) as u64);
     let start = Instant::now();
     let mut rounds = 0_u32;
@@ -175,7 +175,7 @@ fn skill(number: usize) -> Value {
 }
 
 /// What a large card may be made of, as functions of about its size.
-fn shapes() -> Vec<(&'static str, Shape)> {
+fn shapes() -> Vec<(&'static str, CardOfSize)> {
     fn filled(size: usize, member: &str, piece: impl Fn(usize) -> String) -> Vec<u8> {
         let mut card = format!(r#"{{"name":"A","url":"https://a.agents.dev/",{member}"#);
         let close = if member.ends_with('[') { "]}" } else { "}}" };

@@ -106,7 +106,7 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn has_unread_demand(card: &AgentCard) -> bool {
-    !is_legible(card) && informal::told(&card.unknown).demands()
+    !is_legible(card) && informal::demand_of(&card.unknown).demands()
 }
 
 /// Whether any scheme that the card declares or requires asks for something.

@@ -96,7 +96,7 @@ fn build(
     let mut parser = serde_json::Deserializer::from_slice(&seen.bytes);
     let node = Node {
         at: &Pointer::Root,
-        state: &mut State {
+        state: &mut TreeState {
             nul,
             repeated,
             exact: &mut exact,
@@ -171,14 +171,14 @@ fn position(bytes: &[u8], place: usize) -> (usize, usize) {
 }
 
 /// What all nodes share while a tree is built.
-struct State<'s> {
+struct TreeState<'s> {
     nul: Nul,
     repeated: Repeated,
     exact: &'s mut bool,
     out: &'s mut Findings,
 }
 
-impl State<'_> {
+impl TreeState<'_> {
     /// Takes a text or a name over into the tree.
     fn text(&mut self, at: &Pointer<'_>, mut text: String) -> String {
         if !text::has_hidden(&text) {
@@ -200,7 +200,7 @@ impl State<'_> {
 /// Builds one node of the tree.
 struct Node<'p, 's, 'f> {
     at: &'p Pointer<'p>,
-    state: &'s mut State<'f>,
+    state: &'s mut TreeState<'f>,
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_, '_, '_> {

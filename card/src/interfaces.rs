@@ -77,7 +77,7 @@ pub fn ranked_interfaces<'a>(
                         &mut undated
                     };
                     let first = list.is_empty() && version.is_some();
-                    list.push(ranked(Some(way), told(interface, first)));
+                    list.push(ranked(Some(way), reason_for(interface, first)));
                 }
             }
         }
@@ -142,7 +142,7 @@ fn is_address(interface: &Interface) -> bool {
 }
 
 /// Why an interface that can be used stands where it does.
-fn told(interface: &Interface, first: bool) -> String {
+fn reason_for(interface: &Interface, first: bool) -> String {
     let place = match (interface.protocol_version.as_deref(), first) {
         (Some(_), true) => "the first in the card's order that the client speaks",
         (Some(_), false) => "the next in the card's order",

@@ -32,7 +32,7 @@ pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
     };
     let mut wanted = Wanted::default();
     let leaves: Vec<usize> = pointers.iter().map(|text| wanted.add(text)).collect();
-    Walk {
+    SpanWalk {
         bytes: &mended,
         at: 0,
         wanted: &mut wanted,
@@ -122,13 +122,13 @@ impl Wanted {
 }
 
 /// A walk over JSON text. What is no JSON ends it early; nothing it meets makes it go back.
-struct Walk<'b, 'w> {
+struct SpanWalk<'b, 'w> {
     bytes: &'b [u8],
     at: usize,
     wanted: &'w mut Wanted,
 }
 
-impl Walk<'_, '_> {
+impl SpanWalk<'_, '_> {
     /// Walks over a value, noting its span where it is asked for.
     fn value(&mut self, node: Option<usize>, depth: usize) {
         self.space();

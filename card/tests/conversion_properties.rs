@@ -54,7 +54,7 @@ fn collect(folder: &Path, cards: &mut Vec<Value>) {
 
 /// What is done to one place of a card.
 #[derive(Debug, Clone)]
-enum Change {
+enum Mutation {
     Remove,
     Replace(Value),
     /// The value is put into a list, beside itself.
@@ -63,7 +63,7 @@ enum Change {
     Graft(Index, Vec<Index>),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = Mutation> {
     let odd = proptest::sample::select(vec![
         json!(null),
         json!(true),
@@ -86,10 +86,10 @@ fn change() -> impl Strategy<Value = Change> {
         json!([{"uri": CONVERTED_EXTENSION, "params": {"from": "0.1"}}]),
     ]);
     prop_oneof![
-        1 => Just(Change::Remove),
-        2 => odd.prop_map(Change::Replace),
-        1 => Just(Change::Double),
-        3 => (any::<Index>(), way()).prop_map(|(card, way)| Change::Graft(card, way)),
+        1 => Just(Mutation::Remove),
+        2 => odd.prop_map(Mutation::Replace),
+        1 => Just(Mutation::Double),
+        3 => (any::<Index>(), way()).prop_map(|(card, way)| Mutation::Graft(card, way)),
     ]
 }
 
@@ -127,10 +127,10 @@ fn changed() -> impl Strategy<Value = Value> {
         for (way, change) in changes {
             let place = walk(&mut card, &way);
             *place = match change {
-                Change::Remove => Value::Null,
-                Change::Replace(value) => value,
-                Change::Double => json!([place.clone(), place.clone()]),
-                Change::Graft(other, way) => walk(&mut other.get(&CARDS).clone(), &way).clone(),
+                Mutation::Remove => Value::Null,
+                Mutation::Replace(value) => value,
+                Mutation::Double => json!([place.clone(), place.clone()]),
+                Mutation::Graft(other, way) => walk(&mut other.get(&CARDS).clone(), &way).clone(),
             };
         }
         card

@@ -19,7 +19,7 @@ const WANTED_PERCENT: usize = 95;
 
 /// What the SDK made of one card.
 #[derive(Deserialize)]
-struct Answer {
+struct LoadResult {
     name: String,
     error: Option<String>,
     read: Option<Value>,
@@ -75,7 +75,11 @@ fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
 }
 
 /// Hands all cards to one process of the SDK, and takes its answers.
-fn load(python: &Path, target: ConversionTarget, cards: &BTreeMap<String, Value>) -> Vec<Answer> {
+fn load(
+    python: &Path,
+    target: ConversionTarget,
+    cards: &BTreeMap<String, Value>,
+) -> Vec<LoadResult> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/load_cards.py");
     let mut process = Command::new(python)
         .arg(script)
@@ -109,8 +113,8 @@ fn documents(cards: &BTreeMap<String, Converted>) -> BTreeMap<String, Value> {
 }
 
 /// Says how many cards were loaded, which were not and why, and demands the wanted share.
-fn report(target: ConversionTarget, answers: &[Answer]) {
-    let refused: Vec<&Answer> = answers.iter().filter(|a| a.error.is_some()).collect();
+fn report(target: ConversionTarget, answers: &[LoadResult]) {
+    let refused: Vec<&LoadResult> = answers.iter().filter(|a| a.error.is_some()).collect();
     let loaded = answers.len() - refused.len();
     let clients = answers.iter().filter(|a| a.client.is_some()).count();
     println!(

@@ -29,7 +29,7 @@ fn converted(bytes: &[u8], target: ConversionTarget) -> Converted {
 }
 
 /// Both conversions with what they found.
-fn told(card: &[u8]) -> Value {
+fn summary(card: &[u8]) -> Value {
     let told = ConversionTarget::ALL.map(|target| {
         let Converted { card, findings } = converted(card, target);
         let findings: Vec<Value> = findings
@@ -47,7 +47,7 @@ fn cards_are_converted_as_expected() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
     for path in cards() {
-        let told = told(&std::fs::read(&path).unwrap());
+        let told = summary(&std::fs::read(&path).unwrap());
         let expected = path.with_extension("expected.json");
         if update {
             let text = serde_json::to_string_pretty(&told).unwrap();

@@ -506,8 +506,8 @@ fn cards_full_of_one_thing_are_bounded_work() {
         }
         text + close + "}"
     };
-    type Part<'a> = &'a dyn Fn(usize) -> String;
-    let cases: [(Part<'_>, Part<'_>, &str, &str); 8] = [
+    type TextOfSize<'a> = &'a dyn Fn(usize) -> String;
+    let cases: [(TextOfSize<'_>, TextOfSize<'_>, &str, &str); 8] = [
         (&|_| "{}".into(), &|_| "[]".into(), r#""skills":["#, "]"),
         (
             &|i| format!(r#"{{"id":"{i}"}}"#),

@@ -160,11 +160,11 @@ fn nested(card: &str) -> String {
 #[test]
 fn nested_cards_are_weighed_like_others() {
     let before = nested(CARD);
-    let told = |from: &str, to: &str| {
+    let changed = |from: &str, to: &str| {
         let after = nested(&CARD.replace(from, to));
         diff(before.as_bytes(), after.as_bytes(), None).unwrap()
     };
-    let moved = told("https://desk.io/a2a", "https://evil.io/a2a");
+    let moved = changed("https://desk.io/a2a", "https://evil.io/a2a");
     assert_eq!(moved.class, Critical);
     assert!(
         moved
@@ -174,7 +174,7 @@ fn nested_cards_are_weighed_like_others() {
         "{moved:#?}"
     );
     assert_eq!(
-        told(r#""version": "1""#, r#""version": "2""#).class,
+        changed(r#""version": "1""#, r#""version": "2""#).class,
         ChangeClass::Low
     );
     assert_eq!(

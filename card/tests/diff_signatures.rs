@@ -9,7 +9,12 @@ const PLAIN: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.e
 /// A signature by the key `k1`, with `EdDSA`.
 const SIGNED: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a", "signatures": [{"protected": "eyJhbGciOiJFZERTQSIsImtpZCI6ImsxIn0", "signature": "AA"}]}"#;
 
-fn told(before: &str, after: &str, from: SignatureState, to: SignatureState) -> CardDiff {
+fn diff_with_states(
+    before: &str,
+    after: &str,
+    from: SignatureState,
+    to: SignatureState,
+) -> CardDiff {
     let states = SignatureStates {
         before: from,
         after: to,
@@ -33,21 +38,21 @@ fn a_signature_that_no_longer_verifies_is_critical() {
     let changed = SIGNED.replace("\"1.0\"", "\"1.1\"");
     for before in [Valid, Untrusted] {
         for after in [Invalid, Unsigned, Unknown] {
-            let told = told(SIGNED, &changed, before, after);
+            let told = diff_with_states(SIGNED, &changed, before, after);
             assert_eq!(told.class, ChangeClass::Critical, "{before} {after}");
             assert_eq!(told.changes[0].pointer, "/signatures");
         }
         assert_eq!(
-            told(SIGNED, &changed, before, before).class,
+            diff_with_states(SIGNED, &changed, before, before).class,
             ChangeClass::Low
         );
     }
     assert_eq!(
-        told(SIGNED, &changed, Unknown, Invalid).class,
+        diff_with_states(SIGNED, &changed, Unknown, Invalid).class,
         ChangeClass::Critical
     );
     assert_eq!(
-        told(SIGNED, &changed, Unknown, Unknown).class,
+        diff_with_states(SIGNED, &changed, Unknown, Unknown).class,
         ChangeClass::Low
     );
 }
@@ -55,14 +60,14 @@ fn a_signature_that_no_longer_verifies_is_critical() {
 /// Keys that cannot be had say nothing about the same card; a signature that is found invalid does.
 #[test]
 fn the_same_card_changes_only_with_an_invalid_signature() {
-    assert_eq!(told(SIGNED, SIGNED, Valid, Unknown).changes, []);
-    assert_eq!(told(SIGNED, SIGNED, Unknown, Valid).changes, []);
+    assert_eq!(diff_with_states(SIGNED, SIGNED, Valid, Unknown).changes, []);
+    assert_eq!(diff_with_states(SIGNED, SIGNED, Unknown, Valid).changes, []);
     assert_eq!(
-        told(SIGNED, SIGNED, Unknown, Invalid).class,
+        diff_with_states(SIGNED, SIGNED, Unknown, Invalid).class,
         ChangeClass::Critical
     );
     assert_eq!(
-        told(SIGNED, SIGNED, Invalid, Invalid).class,
+        diff_with_states(SIGNED, SIGNED, Invalid, Invalid).class,
         ChangeClass::None
     );
 }
@@ -77,7 +82,7 @@ fn signed_anew_is_said_of_signatures_that_verify() {
         (Invalid, false),
         (Unknown, false),
     ] {
-        let told = told(SIGNED, &anew, after, after);
+        let told = diff_with_states(SIGNED, &anew, after, after);
         assert_eq!(
             reasons(&told).contains("signed anew with the same keys"),
             known,
@@ -100,12 +105,16 @@ fn a_first_signature_is_low_with_a_bound_key() {
         (Unknown, ChangeClass::High),
         (Invalid, ChangeClass::High),
     ] {
-        assert_eq!(told(PLAIN, SIGNED, Unsigned, after).class, class, "{after}");
+        assert_eq!(
+            diff_with_states(PLAIN, SIGNED, Unsigned, after).class,
+            class,
+            "{after}"
+        );
     }
     // What a signature of before did not say counts for itself.
     let also = SIGNED.replace("desk.example/a2a", "desk.example.evil/a2a");
     assert_eq!(
-        told(PLAIN, &also, Unsigned, Valid).class,
+        diff_with_states(PLAIN, &also, Unsigned, Valid).class,
         ChangeClass::Critical
     );
 }

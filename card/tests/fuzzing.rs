@@ -28,7 +28,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Tries a strategy's data as often as `FUZZ_CASES` says.
-fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::Broken>)
+fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::BrokenProperty>)
 where
     S::Value: AsRef<[u8]>,
 {
@@ -46,7 +46,7 @@ where
 }
 
 #[test]
-fn every_claim_holds_for_the_fixtures() {
+fn every_property_holds_for_the_fixtures() {
     for seed in seeds() {
         assert_eq!(fuzzing::bytes(&seed), Ok(()));
         assert_eq!(fuzzing::mutated(&seed), Ok(()));
@@ -54,7 +54,7 @@ fn every_claim_holds_for_the_fixtures() {
 }
 
 #[test]
-fn every_claim_holds_for_any_bytes() {
+fn every_property_holds_for_any_bytes() {
     drive(
         proptest::collection::vec(any::<u8>(), 0..400),
         fuzzing::bytes,
@@ -62,7 +62,7 @@ fn every_claim_holds_for_any_bytes() {
 }
 
 #[test]
-fn every_claim_holds_for_fixtures_with_changed_bytes() {
+fn every_property_holds_for_fixtures_with_changed_bytes() {
     let change = (any::<proptest::sample::Index>(), any::<u8>(), 0..4_usize);
     let changes = proptest::collection::vec(change, 1..8);
     let changed = (proptest::sample::select(seeds()), changes).prop_map(|(mut card, changes)| {
@@ -83,7 +83,7 @@ fn every_claim_holds_for_fixtures_with_changed_bytes() {
 }
 
 #[test]
-fn every_claim_holds_for_cards_built_by_any_instructions() {
+fn every_property_holds_for_cards_built_by_any_instructions() {
     drive(
         proptest::collection::vec(any::<u8>(), 0..600),
         fuzzing::mutated,
@@ -91,12 +91,12 @@ fn every_claim_holds_for_cards_built_by_any_instructions() {
 }
 
 #[test]
-fn a_claim_can_fail() {
-    let broken = fuzzing::CLAIMS.iter().map(|claim| {
+fn a_property_can_fail() {
+    let broken = fuzzing::PROPERTIES.iter().map(|property| {
         let card = br#"{"name": "A", "url": "http://a.agents.dev/"}"#;
         let mut parsed = a2a_card::parse(card).unwrap();
         parsed.card.name.clear();
-        (claim.holds)(card, Ok(&parsed)).is_err()
+        (property.holds)(card, Ok(&parsed)).is_err()
     });
     assert_eq!(broken.filter(|broken| *broken).count(), 1);
 }

@@ -25,7 +25,7 @@ fn cards(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Everything that is said about a card.
-fn told(bytes: &[u8]) -> Value {
+fn summary(bytes: &[u8]) -> Value {
     let digests = json!({"raw": digest(bytes), "content": content_digest(bytes)});
     match parse(bytes) {
         Err(error) => json!({"error": error.to_string(), "digests": digests}),
@@ -58,7 +58,7 @@ fn every_family_reads_as_expected() {
         let cards = cards(&data.join(folder));
         assert!(!cards.is_empty(), "{folder} has a card of its own");
         for path in cards {
-            let told = told(&std::fs::read(&path).unwrap());
+            let told = summary(&std::fs::read(&path).unwrap());
             let family = told.get("family").and_then(Value::as_str);
             assert_eq!(family.unwrap_or("refused"), folder, "{}", path.display());
             let expected = path.with_extension("expected.json");

@@ -6,13 +6,13 @@ mod support;
 use a2a_card::{
     Algorithm, CanonicalForm, KeySet, KeySetError, MAX_CARD_BYTES, MAX_KEY_FILE_BYTES,
     MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, ProtectedHeader, SignError, SigningKey,
-    SigningKeyError, Verdict, canonical_payload, parse, sign, verify,
+    SigningKeyError, VerificationResult, canonical_payload, parse, sign, verify,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
-use support::{KID, judged, jwk, key, key_path, published, set, told, verdict};
+use support::{KID, describe, judged, jwk, key, key_path, published, set, verdict};
 
 const CARD: &str = r#"{"name":"A","supportedInterfaces":[{"url":"https://a.io"}],"n":1.0}"#;
 
@@ -96,7 +96,7 @@ fn every_kind_of_key_file_signs_and_verifies() {
             let card = signed(CARD, key).unwrap();
             // Whichever file it was read from, it is the same key.
             let entries = judged(&card, &published(&keys[0]));
-            let Verdict::Valid { form, thumbprint } = &entries[0].verdict else {
+            let VerificationResult::Valid { form, thumbprint } = &entries[0].verdict else {
                 panic!("{name}: {card}");
             };
             assert_eq!((*form, thumbprint), (CanonicalForm::Sdk, &key.thumbprint()));
@@ -334,7 +334,10 @@ fn signing_adds_an_entry_and_changes_nothing_else() {
     let odd = r#"{"z":1.0,"name":"Zoë \u0000","supportedInterfaces":[{"url":"https://a.io"}],"big":1e21,"a":{"z":0,"a":-0.0}}"#;
     let once = signed(odd, &key).unwrap();
     let twice = signed(&once, &key).unwrap();
-    let verdicts: Vec<String> = judged(&twice, &published(&key)).iter().map(told).collect();
+    let verdicts: Vec<String> = judged(&twice, &published(&key))
+        .iter()
+        .map(describe)
+        .collect();
     assert_eq!(verdicts, ["valid sdk", "valid sdk"]);
     let start = odd.strip_suffix('}').unwrap().replace("1e21", "1e+21");
     assert!(twice.starts_with(&start), "{twice}");

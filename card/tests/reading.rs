@@ -267,7 +267,7 @@ fn a_finding_says_all_there_is_to_say() {
 
 #[test]
 fn irregular_forms_are_understood_and_reported() {
-    let told = |members: Value, rule: &str| {
+    let found = |members: Value, rule: &str| {
         let mut card = json!({"name": "A", "url": "https://a.agents.dev/"});
         card.as_object_mut()
             .unwrap()
@@ -281,66 +281,66 @@ fn irregular_forms_are_understood_and_reported() {
         );
         parsed.card
     };
-    let card = told(json!({"skills": ["Book flights"]}), "skill.text");
+    let card = found(json!({"skills": ["Book flights"]}), "skill.text");
     assert_eq!(card.skills[0].name, "Book flights");
-    let card = told(
+    let card = found(
         json!({"capabilities": ["streaming", "x"]}),
         "capabilities.list",
     );
     assert!(card.capabilities.streaming && !card.capabilities.push_notifications);
-    let card = told(
+    let card = found(
         json!({"capabilities": [{"name": "pushNotifications"}]}),
         "capabilities.list",
     );
     assert!(card.capabilities.push_notifications);
-    let card = told(
+    let card = found(
         json!({"capabilities": {"streaming": "True"}}),
         "member.coerced",
     );
     assert!(card.capabilities.streaming);
-    let card = told(
+    let card = found(
         json!({"capabilities": {"tools": {"grep": {}}}}),
         "capabilities.tools",
     );
     assert_eq!(card.skills[0].id, "grep");
-    let card = told(json!({"provider": "Agents"}), "provider.text");
+    let card = found(json!({"provider": "Agents"}), "provider.text");
     assert_eq!(
         card.provider.unwrap().organization.as_deref(),
         Some("Agents")
     );
     let schemes = json!({"key": {"type": "apiKey", "in": "header", "name": "K"}});
     for security in [json!({"key": []}), json!([["key"]]), json!(["key"])] {
-        let card = told(
+        let card = found(
             json!({"securitySchemes": schemes, "security": security}),
             "security.shape",
         );
         assert_eq!(card.security[0].schemes[0].0, "key");
     }
     let new_form = json!({"key": {"apiKeySecurityScheme": {"location": "header", "name": "K"}}});
-    let old = told(json!({"securitySchemes": schemes}), "security.unrequired");
-    let new = told(json!({"securitySchemes": new_form}), "scheme.form");
+    let old = found(json!({"securitySchemes": schemes}), "security.unrequired");
+    let new = found(json!({"securitySchemes": new_form}), "scheme.form");
     assert_eq!(old.security_schemes, new.security_schemes);
-    let listed = told(
+    let listed = found(
         json!({"securitySchemes": [{"type": "mutualTLS"}]}),
         "scheme.list",
     );
     assert_eq!(listed.security_schemes[0].kind, SchemeKind::MutualTls);
-    let card = told(
+    let card = found(
         json!({"defaultInputModes": ["text", "JSON"]}),
         "mode.not-media-type",
     );
     assert_eq!(card.input_modes, ["text/plain", "application/json"]);
-    let card = told(
+    let card = found(
         json!({"defaultInputModes": {"text": true, "file": false}}),
         "mode.list",
     );
     assert_eq!(card.input_modes, ["text/plain"]);
-    let card = told(
+    let card = found(
         json!({"preferredTransport": "http+json"}),
         "interface.binding-spelling",
     );
     assert_eq!(card.interfaces[0].binding, "HTTP+JSON");
-    let card = told(
+    let card = found(
         json!({"securitySchemes": {"key": {"type": "APIKEY", "in": "HEADER", "name": "K"}}}),
         "scheme.location",
     );

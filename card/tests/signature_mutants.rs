@@ -7,7 +7,7 @@ mod support;
 use std::sync::LazyLock;
 
 use a2a_card::{
-    CanonicalForm, Concern, KeySet, Verdict, canonical_payload, parse, uncovered,
+    CanonicalForm, Concern, KeySet, VerificationResult, canonical_payload, parse, uncovered,
     uncovered_findings, verify,
 };
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn is_valid(bytes: &[u8]) -> bool {
     parse(bytes).is_ok_and(|parsed| {
         verify(&parsed, bytes, &KEYS)
             .iter()
-            .any(|entry| matches!(entry.verdict, Verdict::Valid { .. }))
+            .any(|entry| matches!(entry.verdict, VerificationResult::Valid { .. }))
     })
 }
 

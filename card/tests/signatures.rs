@@ -5,13 +5,13 @@ mod support;
 
 use a2a_card::{
     CanonicalForm, Concern, KeySet, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, Severity,
-    SignatureState, Verdict, canonical_payload, uncovered, uncovered_findings, verified_state,
-    verified_summary,
+    SignatureState, VerificationResult, canonical_payload, uncovered, uncovered_findings,
+    verified_state, verified_summary,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use support::{HEADER, entry, judged, jwk, keys, set, shared, told, verdict, with};
+use support::{HEADER, describe, entry, judged, jwk, keys, set, shared, verdict, with};
 
 /// A card of 1.0 whose forms all differ: empties that are required, optional and neither, and an unknown
 /// member.
@@ -57,7 +57,7 @@ fn each_form_is_verified_and_recorded() {
         let card = signed(card, payload);
         assert_eq!(verdict(&card, &keys()), format!("valid {form}"));
         let entries = judged(&card, &keys());
-        let Verdict::Valid { thumbprint, .. } = &entries[0].verdict else {
+        let VerificationResult::Valid { thumbprint, .. } = &entries[0].verdict else {
             unreachable!()
         };
         assert_eq!(keys().thumbprints().collect::<Vec<_>>(), [thumbprint]);
@@ -366,7 +366,7 @@ fn every_signature_has_its_own_verdict_and_the_best_one_counts() {
     let foreign = json!({"proofValue": "z3Fx"});
     let card = with(CARD, &[foreign, wrong, entry(HEADER, STRICT.as_bytes())]);
     let entries = judged(&card, &keys());
-    let told: Vec<String> = entries.iter().map(told).collect();
+    let told: Vec<String> = entries.iter().map(describe).collect();
     assert_eq!(
         told,
         ["malformed not-jws", "invalid mismatch", "valid strict"]
@@ -417,7 +417,7 @@ fn tries_end_at_their_bound() {
     assert_eq!(4 * keys.len(), MAX_VERIFICATIONS);
     let wrong = entry(HEADER, b"{}");
     let entries = judged(&with(CARD, &[wrong.clone(), wrong]), &set(&keys));
-    let told: Vec<String> = entries.iter().map(told).collect();
+    let told: Vec<String> = entries.iter().map(describe).collect();
     assert_eq!(told, ["invalid mismatch", "invalid too-many-tries"]);
 }
 
@@ -559,7 +559,7 @@ fn recorded_cards_are_judged_as_their_folder_says() {
     let keys = KeySet::from_jwks(&read("jwks.json")).unwrap();
     assert_eq!(keys.kids().collect::<Vec<_>>(), ["zoo-es256"]);
     let verdicts = |name: &str, keys: &KeySet| -> Vec<String> {
-        judged(&text(name), keys).iter().map(told).collect()
+        judged(&text(name), keys).iter().map(describe).collect()
     };
     for (name, wanted) in [
         ("py1-signed.json", "valid sdk"),

@@ -6,9 +6,9 @@
 //! even, [`liveness`] says what came of it, [`brake`] when that is not to be believed, and [`worker`] is the loop
 //! around it all. Who owns the sources implements [`Frontier`] and [`Sink`].
 
-pub mod brake;
 pub mod catalog;
 pub mod challenge;
+pub mod circuit_breaker;
 mod clock;
 pub mod dns;
 pub mod fetch;

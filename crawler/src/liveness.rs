@@ -10,9 +10,9 @@ use crate::AttemptOutcome;
 /// 404: gone after this long …
 pub const NOT_FOUND_PERIOD: Duration = Duration::hours(24);
 /// … and this many looks.
-pub const NOT_FOUND_LOOKS: u32 = 3;
+pub const NOT_FOUND_FETCHES: u32 = 3;
 /// 410: gone after this many looks …
-pub const GONE_LOOKS: u32 = 2;
+pub const GONE_FETCHES: u32 = 2;
 /// … this far apart.
 pub const GONE_SPACING: Duration = Duration::hours(1);
 /// NXDOMAIN: gone after this long.
@@ -65,7 +65,7 @@ pub struct Cause {
     /// When the latest was.
     pub latest: OffsetDateTime,
     /// How many there were.
-    pub looks: u32,
+    pub fetches: u32,
 }
 
 impl History {
@@ -81,7 +81,7 @@ impl History {
         let cause = match self.cause {
             Some(cause) if cause.outcome == outcome => Cause {
                 latest: now,
-                looks: cause.looks.saturating_add(1),
+                fetches: cause.fetches.saturating_add(1),
                 ..cause
             },
             Some(cause) if is_definite(cause.outcome) && !is_definite(outcome) => cause,
@@ -89,7 +89,7 @@ impl History {
                 outcome,
                 since: now,
                 latest: now,
-                looks: 1,
+                fetches: 1,
             },
         };
         Self {
@@ -106,10 +106,10 @@ impl History {
         let lasted = now - cause.since;
         let gone = match cause.outcome {
             AttemptOutcome::NotFound => {
-                lasted >= NOT_FOUND_PERIOD && cause.looks >= NOT_FOUND_LOOKS
+                lasted >= NOT_FOUND_PERIOD && cause.fetches >= NOT_FOUND_FETCHES
             }
             AttemptOutcome::Gone => {
-                cause.looks >= GONE_LOOKS && cause.latest - cause.since >= GONE_SPACING
+                cause.fetches >= GONE_FETCHES && cause.latest - cause.since >= GONE_SPACING
             }
             AttemptOutcome::NoSuchHost => lasted >= NO_SUCH_HOST_PERIOD,
             AttemptOutcome::TlsInvalid => lasted >= TLS_INVALID_PERIOD,
@@ -196,8 +196,8 @@ mod tests {
     const START: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
     /// Looks at these minutes after the start, judged at the last number.
-    fn judged(looks: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
-        let history = looks
+    fn judged(fetches: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
+        let history = fetches
             .iter()
             .fold(History::default(), |history, (outcome, minute)| {
                 history.after(*outcome, START + Duration::minutes(*minute))
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn each_cause_has_its_own_limit() {
         use Liveness::{Fresh, Gone as G, Stale};
-        for (looks, at, expected) in [
+        for (fetches, at, expected) in [
             (&[][..], 0, Fresh),
             (&[(Card, 0)], 99 * DAY, Fresh),
             (&[(NotFound, 0), (NotModified, 5)], 5, Fresh),
@@ -239,7 +239,7 @@ mod tests {
             (&[(DnsFailure, 0), (Timeout, 6 * DAY)], 7 * DAY, G),
             (&[(NotACard, 0)], 99 * DAY, Stale),
         ] {
-            assert_eq!(judged(looks, at), expected, "{looks:?} at {at}");
+            assert_eq!(judged(fetches, at), expected, "{fetches:?} at {at}");
         }
     }
 

@@ -28,13 +28,13 @@ pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
 pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
 /// The longest wait after a failure while so many fail that the fault is likely ours: what fails for that
 /// shall not be stale for long once it is over.
-pub const MAX_BRAKED_BACKOFF: Duration = Duration::hours(1);
+pub const MAX_OPEN_BREAKER_BACKOFF: Duration = Duration::hours(1);
 /// How late a visit may be and still count as kept, beside the jitter: politeness and pace may defer it.
 pub const PROMISE_SLACK: Duration = Duration::minutes(5);
 
 /// What the last look found, as far as the schedule cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum FetchResult {
     /// A card where none was before. The next look is somewhere within the interval, by the [`phase`] of
     /// the host, so that what was registered together is not asked together for ever.
     First {
@@ -52,7 +52,7 @@ pub enum Look {
         /// Seconds the server asked for.
         retry_after: Option<u32>,
         /// Whether so many sources fail that the fault is likely ours.
-        braked: bool,
+        breaker_open: bool,
     },
 }
 
@@ -73,7 +73,7 @@ pub struct NextDue {
 /// outside is taken as the nearest end.
 pub fn next_due(
     now: OffsetDateTime,
-    look: Look,
+    fetch: FetchResult,
     interval: Option<Duration>,
     max_age: Option<u32>,
     random: f64,
@@ -86,30 +86,30 @@ pub fn next_due(
     let before = interval
         .unwrap_or(FIRST_INTERVAL)
         .clamp(MIN_INTERVAL, MAX_INTERVAL);
-    let (wait, interval) = match look {
-        Look::Failed {
+    let (wait, interval) = match fetch {
+        FetchResult::Failed {
             failures,
             retry_after,
-            braked,
+            breaker_open,
         } => {
-            let most = if braked {
-                MAX_BRAKED_BACKOFF
+            let most = if breaker_open {
+                MAX_OPEN_BREAKER_BACKOFF
             } else {
                 MAX_BACKOFF
             };
             (backoff(failures, retry_after, most, random), before)
         }
-        Look::First { phase } => {
+        FetchResult::First { phase } => {
             let whole = promised(FIRST_INTERVAL, max_age);
             let part = f64::from(phase) / (f64::from(u32::MAX) + 1.0);
             let wait = MIN_INTERVAL + (whole - MIN_INTERVAL) * part;
             (jittered(wait, random), FIRST_INTERVAL)
         }
-        Look::Changed => {
+        FetchResult::Changed => {
             let interval = (before * CHANGED_FACTOR).max(MIN_INTERVAL);
             (jittered(promised(interval, max_age), random), interval)
         }
-        Look::Unchanged => {
+        FetchResult::Unchanged => {
             let interval = (before * UNCHANGED_FACTOR).min(MAX_INTERVAL);
             (jittered(promised(interval, max_age), random), interval)
         }
@@ -170,30 +170,35 @@ mod tests {
     /// The middle of the jitter: no jitter.
     const MIDDLE: f64 = 0.5;
     /// A first look at a host of the last phase there is: practically the whole interval.
-    const LAST: Look = Look::First { phase: u32::MAX };
+    const LAST: FetchResult = FetchResult::First { phase: u32::MAX };
 
-    fn wait(look: Look, interval: Option<Duration>, max_age: Option<u32>, random: f64) -> Duration {
-        next_due(NOW, look, interval, max_age, random).at - NOW
+    fn wait(
+        fetch: FetchResult,
+        interval: Option<Duration>,
+        max_age: Option<u32>,
+        random: f64,
+    ) -> Duration {
+        next_due(NOW, fetch, interval, max_age, random).at - NOW
     }
 
     #[test]
     fn intervals_adapt_within_their_bounds() {
         let mut interval = None;
         let mut seen = Vec::new();
-        for look in [
+        for fetch in [
             LAST,
-            Look::Unchanged,
-            Look::Unchanged,
-            Look::Unchanged,
-            Look::Unchanged,
+            FetchResult::Unchanged,
+            FetchResult::Unchanged,
+            FetchResult::Unchanged,
+            FetchResult::Unchanged,
         ] {
-            let due = next_due(NOW, look, interval, None, MIDDLE);
+            let due = next_due(NOW, fetch, interval, None, MIDDLE);
             interval = Some(due.interval);
             seen.push((due.at - NOW).as_seconds_f64().round() as i64 / 60);
         }
         assert_eq!(seen, [360, 540, 810, 1215, 1440]);
         for _ in 0..10 {
-            interval = Some(next_due(NOW, Look::Changed, interval, None, MIDDLE).interval);
+            interval = Some(next_due(NOW, FetchResult::Changed, interval, None, MIDDLE).interval);
         }
         assert_eq!(interval, Some(MIN_INTERVAL));
     }
@@ -201,29 +206,32 @@ mod tests {
     #[test]
     fn the_servers_word_counts_within_the_bounds() {
         assert_eq!(
-            wait(Look::Unchanged, None, Some(3600), MIDDLE),
+            wait(FetchResult::Unchanged, None, Some(3600), MIDDLE),
             Duration::hours(1)
         );
-        assert_eq!(wait(Look::Unchanged, None, Some(0), MIDDLE), MIN_INTERVAL);
         assert_eq!(
-            wait(Look::Unchanged, None, Some(u32::MAX), MIDDLE),
+            wait(FetchResult::Unchanged, None, Some(0), MIDDLE),
+            MIN_INTERVAL
+        );
+        assert_eq!(
+            wait(FetchResult::Unchanged, None, Some(u32::MAX), MIDDLE),
             MAX_INTERVAL
         );
         // What the server says does not stop the interval from learning.
-        let due = next_due(NOW, Look::Changed, None, Some(60), MIDDLE);
+        let due = next_due(NOW, FetchResult::Changed, None, Some(60), MIDDLE);
         assert_eq!(due.interval, Duration::hours(3));
     }
 
     #[test]
     fn jitter_is_a_tenth_to_either_side() {
         let six_hours = Some(Duration::hours(4));
-        let waits = [0.0, 1.0].map(|random| wait(Look::Unchanged, six_hours, None, random));
+        let waits = [0.0, 1.0].map(|random| wait(FetchResult::Unchanged, six_hours, None, random));
         assert_eq!(waits, [Duration::minutes(324), Duration::minutes(396)]);
     }
 
     #[test]
     fn hosts_are_spread_over_their_first_interval() {
-        let first = |phase| wait(Look::First { phase }, None, None, MIDDLE);
+        let first = |phase| wait(FetchResult::First { phase }, None, None, MIDDLE);
         assert_eq!(first(0), MIN_INTERVAL);
         assert!(first(u32::MAX) > FIRST_INTERVAL - Duration::SECOND);
         assert_eq!(first(1 << 31), (FIRST_INTERVAL + MIN_INTERVAL) / 2);
@@ -246,22 +254,25 @@ mod tests {
     fn failures_back_off_and_a_wish_to_wait_is_obeyed() {
         let failed = |failures, retry_after, random| {
             wait(
-                Look::Failed {
+                FetchResult::Failed {
                     failures,
                     retry_after,
-                    braked: false,
+                    breaker_open: false,
                 },
                 None,
                 None,
                 random,
             )
         };
-        let braked = Look::Failed {
+        let breaker_open = FetchResult::Failed {
             failures: u32::MAX,
             retry_after: None,
-            braked: true,
+            breaker_open: true,
         };
-        assert_eq!(wait(braked, None, None, 1.0), MAX_BRAKED_BACKOFF);
+        assert_eq!(
+            wait(breaker_open, None, None, 1.0),
+            MAX_OPEN_BREAKER_BACKOFF
+        );
         assert_eq!(failed(1, None, 1.0), FIRST_BACKOFF);
         assert_eq!(failed(2, None, 1.0), Duration::minutes(10));
         assert_eq!(failed(2, None, 0.5), Duration::minutes(5));
@@ -296,19 +307,19 @@ mod tests {
         #[test]
         fn no_input_breaks_the_bounds(
             minutes in -10_000_i64..10_000_000, max_age: Option<u32>, failures: u32,
-            retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4, braked: bool,
+            retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4, breaker_open: bool,
         ) {
-            let look = match kind {
-                0 => Look::First { phase: failures },
-                1 => Look::Changed,
-                2 => Look::Unchanged,
-                _ => Look::Failed { failures, retry_after, braked },
+            let fetch = match kind {
+                0 => FetchResult::First { phase: failures },
+                1 => FetchResult::Changed,
+                2 => FetchResult::Unchanged,
+                _ => FetchResult::Failed { failures, retry_after, breaker_open },
             };
             let interval = Some(Duration::minutes(minutes));
-            let due = next_due(NOW, look, interval, max_age, random);
+            let due = next_due(NOW, fetch, interval, max_age, random);
             proptest::prop_assert!(due.interval >= MIN_INTERVAL && due.interval <= MAX_INTERVAL);
             let wait = due.at - NOW;
-            if let Look::Failed { .. } = look {
+            if let FetchResult::Failed { .. } = fetch {
                 proptest::prop_assert!(wait >= MIN_BACKOFF && wait <= MAX_RETRY_AFTER);
             } else {
                 proptest::prop_assert!(wait >= MIN_INTERVAL * 0.89 && wait <= MAX_INTERVAL * 1.11);

@@ -76,7 +76,7 @@ pub struct Validators {
 
 /// What became of one visit.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct VisitOutcome {
     /// The visit's domain key.
     pub domain_key: i64,
     /// The visit's lease.
@@ -94,14 +94,14 @@ pub struct SourceOutcome {
     pub attempts: Vec<Attempt>,
     /// What the requests settled together: as a rule what the last one did. Where the second
     /// well-known path has nothing either (404, 410), the first one's outcome stands.
-    pub verdict: Verdict,
+    pub verdict: SourceVerdict,
 }
 
 impl SourceOutcome {
     /// How long the host wants to be left alone, in seconds; nothing where it did not say.
     pub const fn retry_after(&self) -> Option<u32> {
         match &self.verdict {
-            Verdict::Failed { retry_after, .. } => *retry_after,
+            SourceVerdict::Failed { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
@@ -110,7 +110,7 @@ impl SourceOutcome {
     pub const fn asks_for_rest(&self) -> bool {
         let throttled = matches!(
             &self.verdict,
-            Verdict::Failed {
+            SourceVerdict::Failed {
                 outcome: AttemptOutcome::Throttled,
                 ..
             }
@@ -239,7 +239,7 @@ impl AttemptOutcome {
 
 /// What a source's requests settled.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum SourceVerdict {
     /// A card, in full.
     Fetched(Box<FetchedCard>),
     /// A catalog, with all that could be read of what is nested in it.
@@ -346,7 +346,7 @@ pub trait Frontier: Send + Sync {
 #[async_trait]
 pub trait Sink: Send + Sync {
     /// Takes a group in one transaction: all of it is kept, or an error says that none of it is.
-    async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered>;
+    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered>;
 }
 
 /// A group that was not kept, handed back so that it can be tried one by one.
@@ -354,7 +354,7 @@ pub trait Sink: Send + Sync {
 #[error("{error}")]
 pub struct Undelivered {
     /// The same outcomes, in the same order.
-    pub group: Vec<Outcome>,
+    pub group: Vec<VisitOutcome>,
     /// Why.
     pub error: OwnerError,
 }

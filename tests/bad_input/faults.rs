@@ -7,11 +7,11 @@ use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
 
 use super::{CARD, House, card};
-use crate::support::api::Answer;
+use crate::support::api::ApiResponse;
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::feed::seq;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
@@ -35,7 +35,7 @@ async fn only_reads(house: &House, slug: &str) {
 /// Registers one more agent; gives the event of its approval.
 async fn approved(house: &House, name: &str) -> Value {
     let other = Origin::start();
-    other.answer(CARD, Reply::json(card(name)));
+    other.answer(CARD, OriginReply::json(card(name)));
     house.api().approved(&other.url(CARD)).await
 }
 
@@ -187,7 +187,7 @@ async fn table_missing(url: &str) {
     let asked = api
         .request(reqwest::Method::GET, &path)
         .header("x-request-id", "req-broken");
-    let told = Answer::to(asked).await;
+    let told = ApiResponse::to(asked).await;
     told.problem(500, "internal");
     assert!(!told.headers.contains_key("retry-after"));
     assert!(!told.text().contains("agents_away"), "{}", told.text());

@@ -7,9 +7,9 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::CARD;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, registry};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// Ends a quotation in shell, Python, JavaScript and HTML, runs something, and steers a terminal.
@@ -97,7 +97,7 @@ fn snippet(page: &str, language: &str) -> String {
 
 struct Lair {
     origin: Origin,
-    registry: Serving,
+    registry: ServingRegistry,
     agent: String,
     domain: String,
 }
@@ -110,8 +110,8 @@ impl Lair {
         let registry = setup.start().await;
         let origin = Origin::start();
         let address = origin.url("");
-        origin.answer(CARD, Reply::json(card(&address).to_string()));
-        origin.answer("/rpc/';$(id)", Reply::json(answer()));
+        origin.answer(CARD, OriginReply::json(card(&address).to_string()));
+        origin.answer("/rpc/';$(id)", OriginReply::json(answer()));
         let agent = registry.publish(&origin.url(CARD)).await;
         let domain = origin.address().to_string();
         Self {
@@ -314,7 +314,7 @@ async fn hostile_card_in_the_log() {
         .get("/v1/agents?q=%1B%5B31m%E2%80%AE%00")
         .await;
     lair.registry.api.get("/v1/agents/%1B%5B31m%E2%80%AE").await;
-    let redirect = Reply::redirect("http://[\u{9b}31m/'; $(id)");
+    let redirect = OriginReply::redirect("http://[\u{9b}31m/'; $(id)");
     lair.origin.answer(CARD, redirect);
     lair.registry.api.recrawl(&lair.domain).await;
     lair.page(&format!("/domains/{}", lair.domain)).await;

@@ -4,16 +4,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{CARD, House, card};
-use crate::support::api::Answer;
+use crate::support::api::ApiResponse;
 use crate::support::feed::seq;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::ADMIN;
 
 /// Sends a body, as it is, where domains are registered.
-async fn send(house: &House, body: impl Into<reqwest::Body>) -> Answer {
+async fn send(house: &House, body: impl Into<reqwest::Body>) -> ApiResponse {
     let request = house.api().request(Method::POST, "/v1/domains");
     let request = request.bearer_auth(ADMIN).body(body);
-    Answer::to(request.header("content-type", "application/json")).await
+    ApiResponse::to(request.header("content-type", "application/json")).await
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn not_json() {
     let form = house.api().request(Method::POST, "/v1/domains");
     let form = form.bearer_auth(ADMIN).body("domain=a.example");
     let form = form.header("content-type", "application/x-www-form-urlencoded");
-    Answer::to(form).await.problem(415, "wrong-media-type");
+    ApiResponse::to(form).await.problem(415, "wrong-media-type");
     assert_eq!(house.domains().await, 1);
     house.is_intact().await;
 }
@@ -91,7 +91,7 @@ async fn oversize_body() {
 }
 
 /// Everything about an answer that a caller could tell two of them apart by, where each names `agent`.
-fn face(answer: &Answer, agent: &str) -> (u16, Vec<(String, String)>, String) {
+fn face(answer: &ApiResponse, agent: &str) -> (u16, Vec<(String, String)>, String) {
     let mut headers: Vec<_> = answer
         .headers
         .iter()
@@ -184,7 +184,7 @@ async fn bad_page_token() {
     let house = House::new().await;
     let api = house.api();
     let second = Origin::start();
-    second.answer(CARD, Reply::json(card("Second")));
+    second.answer(CARD, OriginReply::json(card("Second")));
     let mut feed = api.events(0).await;
     api.register(&second.url(CARD)).await;
     feed.until("agent.approved").await;
@@ -268,7 +268,7 @@ async fn wrong_method() {
         (Method::POST, "/".to_owned(), "GET"),
     ] {
         let request = house.api().request(method.clone(), &path);
-        let answer = Answer::to(request.bearer_auth(ADMIN)).await;
+        let answer = ApiResponse::to(request.bearer_auth(ADMIN)).await;
         answer.problem(405, "wrong-method");
         let allowed = answer.headers["allow"].to_str().unwrap();
         assert!(allowed.contains(allow), "{method} {path}: {allowed}");

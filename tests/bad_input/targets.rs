@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CARD, House, card};
 use crate::support::api::Api;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
@@ -107,7 +107,7 @@ async fn unreachable_host() {
     house.is_intact().await;
 
     let back = Origin::start_on(port);
-    back.answer(CARD, Reply::json(card("Late")));
+    back.answer(CARD, OriginReply::json(card("Late")));
     let seen = house.api().recrawl(&domain).await;
     assert_eq!(seen["agents"].as_array().unwrap().len(), 1);
 }
@@ -118,7 +118,7 @@ async fn html_instead_of_a_card() {
     let house = House::new().await;
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();
-    other.answer(CARD, Reply::html(page));
+    other.answer(CARD, OriginReply::html(page));
     let domain = house.api().register(&other.url(CARD)).await.domain;
     let seen = asked(house.api(), &domain).await;
     let attempt = at_first_path(&seen);
@@ -128,10 +128,10 @@ async fn html_instead_of_a_card() {
 
     // Also under the name of JSON, and as JSON that is no card.
     for reply in [
-        Reply::html(page),
-        Reply::json(page.to_owned()),
-        Reply::json("[]".to_owned()),
-        Reply::json("{\"hello\": \"world\"}".to_owned()),
+        OriginReply::html(page),
+        OriginReply::json(page.to_owned()),
+        OriginReply::json("[]".to_owned()),
+        OriginReply::json("{\"hello\": \"world\"}".to_owned()),
     ] {
         house.origin.answer(CARD, reply);
         let seen = house.api().recrawl(&house.domain).await;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_crawler::fetch::FetchLimits;
 use a2a_crawler::{
-    Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, Outcome, SourceOutcome,
-    SystemClock, Verdict,
+    Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, SourceOutcome, SourceVerdict,
+    SystemClock, VisitOutcome,
 };
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{AllowPorts, Config};
@@ -145,7 +145,7 @@ impl Stock {
             }
             let mut group = Vec::with_capacity(leased.len());
             for (domain, sources) in leased {
-                group.push(Outcome {
+                group.push(VisitOutcome {
                     domain_key: domain.id,
                     lease: domain.lease.unwrap(),
                     sources: sources
@@ -259,7 +259,7 @@ fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> Sourc
             conditional: false,
             elapsed_ms: 1,
         }],
-        verdict: Verdict::Fetched(Box::new(FetchedCard {
+        verdict: SourceVerdict::Fetched(Box::new(FetchedCard {
             url,
             bytes,
             parsed,

@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 
 use crate::support::cards::card;
 use crate::support::http;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, text};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 fn json<T: DeserializeOwned>(finished: &Finished) -> T {
@@ -26,9 +26,9 @@ pub(super) fn done(finished: &Finished, said: &str) {
 }
 
 /// An origin with a card at `/a.json`, registered and waiting for a decision; and its review's id.
-async fn waiting(served: &Serving, name: &str, skill: &str) -> (Origin, String) {
+async fn waiting(served: &ServingRegistry, name: &str, skill: &str) -> (Origin, String) {
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card(name, skill)));
+    origin.answer("/a.json", OriginReply::json(card(name, skill)));
     let url = origin.url("/a.json");
     let registered = served.run(&["register", &url]).await;
     done(&registered, &format!("found {name}"));
@@ -164,7 +164,7 @@ async fn a_change_is_shown_before_it_is_decided_on() {
     let decide = ["review", "approve", &review, "--reason", "known people"];
     done(&served.run(&decide).await, "is approved");
     let id = served.found("q=repeat").await.summary.id.to_string();
-    origin.answer("/a.json", Reply::json(card("Echo", "shout")));
+    origin.answer("/a.json", OriginReply::json(card("Echo", "shout")));
     let domain = origin.address().to_string();
     done(&served.run(&["domain", "recrawl", &domain]).await, "");
     let review = served.open_review(|_| true).await.id.to_string();
@@ -229,8 +229,8 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
 
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("First", "one")));
-    origin.answer("/b.json", Reply::json(card("Second", "two")));
+    origin.answer("/a.json", OriginReply::json(card("First", "one")));
+    origin.answer("/b.json", OriginReply::json(card("Second", "two")));
     let names = format!(
         "# ours\n{}\n\nhttp://user@127.0.0.1/a.json\n  {}\n",
         origin.url("/a.json"),
@@ -303,7 +303,7 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
 async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
-    let reply = Reply::json(card("Echo", "repeat")).etag("\"1\"");
+    let reply = OriginReply::json(card("Echo", "repeat")).etag("\"1\"");
     let reply = reply.header("vary", "Accept-Language");
     let reply = reply.header("cache-control", "max-age=600");
     origin.answer("/a.json", reply);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{file, run};
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, registry, text};
 use crate::support::setup::Setup;
 
@@ -54,14 +54,14 @@ async fn every_command_ends_by_one_rule() {
     let talk = origin.url("/talk");
     let text_of = |name: &str| card(name, name).replace("https://echo.agents.dev/a2a", &talk);
     for name in ["one", "two", "three"] {
-        origin.answer(&format!("/{name}.json"), Reply::json(text_of(name)));
+        origin.answer(&format!("/{name}.json"), OriginReply::json(text_of(name)));
     }
     let answer = serde_json::json!({
         "jsonrpc": "2.0", "id": 1,
         "result": {"kind": "message", "role": "agent", "messageId": "m",
                    "parts": [{"kind": "text", "text": "well"}]}
     });
-    origin.answer("/talk", Reply::json(answer.to_string()));
+    origin.answer("/talk", OriginReply::json(answer.to_string()));
     let host = origin.address().to_string();
     let urls = ["/one.json", "/two.json", "/three.json", "/missing.json"].map(|at| origin.url(at));
     let [one, two, three, missing] = urls.each_ref().map(String::as_str);

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, text};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// A card of an agent that answers at this URL.
@@ -27,7 +27,7 @@ fn acts<'a>(name: &'a str) -> [Vec<&'a str>; 5] {
     ]
 }
 
-async fn lifecycle(served: &Serving, id: &str) -> String {
+async fn lifecycle(served: &ServingRegistry, id: &str) -> String {
     let agent: Value = served.read(&format!("/v1/agents/{id}")).await;
     agent["lifecycle"].as_str().unwrap().to_owned()
 }
@@ -42,7 +42,7 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
-    origin.answer("/a.json", Reply::json(answering("First", &endpoint)));
+    origin.answer("/a.json", OriginReply::json(answering("First", &endpoint)));
     served.register(&origin.url("/a.json")).await;
     let id = served.found("q=first").await.summary.id.to_string();
     let host = origin.address();
@@ -84,9 +84,9 @@ async fn a_url_without_a_path_means_what_it_registers() {
     let origin = Origin::start();
     origin.answer(
         "/.well-known/agent-card.json",
-        Reply::json(card("Own", "own")),
+        OriginReply::json(card("Own", "own")),
     );
-    origin.answer("/other.json", Reply::json(card("Other", "other")));
+    origin.answer("/other.json", OriginReply::json(card("Other", "other")));
     let bare = origin.url("");
     let register = ["register", &bare, &origin.url("/other.json")];
     ended(&served.run(&register).await, 0, "");
@@ -106,7 +106,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
     let names = ["alpha", "beta", "gamma"];
     let urls = names.map(|name| {
         let path = format!("/{name}.json");
-        origin.answer(&path, Reply::json(card(name, name)));
+        origin.answer(&path, OriginReply::json(card(name, name)));
         origin.url(&path)
     });
     let mut register = vec!["register"];
@@ -126,12 +126,12 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
     let host = origin.address().to_string();
-    origin.answer("/a.json", Reply::json(answering("First", &endpoint)));
+    origin.answer("/a.json", OriginReply::json(answering("First", &endpoint)));
     served.register(&origin.url("/a.json")).await;
     let first = served.found("q=first").await.summary.id.to_string();
     ended(&served.run(&["show", &host]).await, 0, "");
 
-    origin.answer("/b.json", Reply::json(answering("Second", &endpoint)));
+    origin.answer("/b.json", OriginReply::json(answering("Second", &endpoint)));
     served.register(&origin.url("/b.json")).await;
     let second = served.found("q=second").await.summary.id.to_string();
     // One that is not listed is one of them.
@@ -169,7 +169,7 @@ async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
     let mut claim: Value = serde_json::from_str(&answering("Other", &claimed)).unwrap();
     claim["additionalInterfaces"] =
         serde_json::json!([{"url": other.url("/talk"), "transport": "JSONRPC"}]);
-    other.answer("/a.json", Reply::json(claim.to_string()));
+    other.answer("/a.json", OriginReply::json(claim.to_string()));
     served.register(&other.url("/a.json")).await;
     let id = served.found("q=other").await.summary.id.to_string();
     let host = victim.address().to_string();
@@ -181,7 +181,10 @@ async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
     assert!(other.requests("/talk").is_empty() && victim.requests("/card.json").is_empty());
     assert_eq!(lifecycle(&served, &id).await, "approved");
     // Where the address is a card's own too, that card is meant.
-    victim.answer("/card.json", Reply::json(answering("Victim", &claimed)));
+    victim.answer(
+        "/card.json",
+        OriginReply::json(answering("Victim", &claimed)),
+    );
     served.register(&claimed).await;
     let own = served.found("q=victim").await.summary.id.to_string();
     for name in [&claimed, &host] {

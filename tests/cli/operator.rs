@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{file, run};
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, ended, registry, text};
 use crate::support::serving::started;
 use crate::support::setup::Setup;
@@ -31,7 +31,7 @@ async fn migrating_again_changes_nothing() {
 #[tokio::test]
 async fn the_index_is_built_anew_with_and_without_a_server() {
     let origin = Origin::start();
-    origin.answer("/card.json", Reply::json(card("Echo", "repeat")));
+    origin.answer("/card.json", OriginReply::json(card("Echo", "repeat")));
     let served = Setup::new().approve_all().start().await;
     served.register(&origin.url("/card.json")).await;
     served.found("skill=repeat").await;

@@ -2,7 +2,7 @@
 
 use tokio::process::Command;
 
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, registry};
 use crate::support::setup::Setup;
 
@@ -53,13 +53,13 @@ fn assert_visible(finished: &Finished) {
 async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
     let origin = Origin::start();
     let card = hostile_card(&origin);
-    origin.answer(CARD_PATH, Reply::json(card.clone()));
+    origin.answer(CARD_PATH, OriginReply::json(card.clone()));
     let answer = serde_json::json!({
         "jsonrpc": "2.0", "id": 1,
         "result": {"kind": "message", "role": "agent", "messageId": "m",
                    "parts": [{"kind": "text", "text": HOSTILE}]}
     });
-    origin.answer("/a2a", Reply::json(answer.to_string()));
+    origin.answer("/a2a", OriginReply::json(answer.to_string()));
     let server = Setup::new().start().await;
 
     let registered = server.run(&["register", &origin.url("")]).await;
@@ -132,7 +132,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
 #[tokio::test]
 async fn one_failing_name_does_not_keep_the_others() {
     let origin = Origin::start();
-    origin.answer(CARD_PATH, Reply::json(hostile_card(&origin)));
+    origin.answer(CARD_PATH, OriginReply::json(hostile_card(&origin)));
     let server = Setup::new().start().await;
     let url = origin.url("");
     let finished = server

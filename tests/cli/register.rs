@@ -2,7 +2,7 @@
 
 use super::client::done;
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, text};
 use crate::support::setup::Setup;
 
@@ -12,9 +12,9 @@ use crate::support::setup::Setup;
 async fn registering_says_of_each_name_what_it_brought() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("First", "one")));
+    origin.answer("/a.json", OriginReply::json(card("First", "one")));
     let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
-    origin.answer("/b.json", Reply::json(broken));
+    origin.answer("/b.json", OriginReply::json(broken));
     let (first, second) = (origin.url("/a.json"), origin.url("/b.json"));
     done(&served.run(&["register", &first]).await, "found First");
     let said = served.run(&["register", &second]).await;
@@ -42,7 +42,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
     let names = ["one", "two", "three", "four"];
     let urls = names.map(|name| {
         let path = format!("/{name}.json");
-        origin.answer(&path, Reply::json(card(name, name)));
+        origin.answer(&path, OriginReply::json(card(name, name)));
         origin.url(&path)
     });
     let publisher = served.token("ann", "publisher").await;
@@ -73,7 +73,7 @@ async fn each_of_many_names_is_told_of() {
         .iter()
         .map(|name| {
             let path = format!("/{name}.json");
-            origin.answer(&path, Reply::json(card(name, name)));
+            origin.answer(&path, OriginReply::json(card(name, name)));
             origin.url(&path)
         })
         .collect();
@@ -98,7 +98,7 @@ async fn a_bare_name_says_how_plain_http_is_written() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let well_known = "/.well-known/agent-card.json";
-    origin.answer(well_known, Reply::json(card("Own", "own")));
+    origin.answer(well_known, OriginReply::json(card("Own", "own")));
     let plain = origin.url("");
     let bare = plain.trim_start_matches("http://");
     let written = format!("register {}", origin.url(well_known));

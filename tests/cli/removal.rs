@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, text};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// One command as whoever holds a token.
-async fn run_with(served: &Serving, token: &str, arguments: &[&str]) -> Finished {
+async fn run_with(served: &ServingRegistry, token: &str, arguments: &[&str]) -> Finished {
     let mut command = served.anonymous(arguments);
     command.args(["--token", token]);
     Program::run(command).await
@@ -36,7 +36,7 @@ async fn each_takes_back_what_they_have_registered() {
         (&first, "/b.json", "count"),
         (&second, "/c.json", "draw"),
     ] {
-        origin.answer(path, Reply::json(card(skill, skill)));
+        origin.answer(path, OriginReply::json(card(skill, skill)));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
         ended(&registered, 0, "");
     }
@@ -111,7 +111,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
         (&second, "/a.json"),
         (&second, "/b.json"),
     ] {
-        origin.answer(path, Reply::json(card(path, "repeat")));
+        origin.answer(path, OriginReply::json(card(path, "repeat")));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
         ended(&registered, 0, "");
     }
@@ -164,7 +164,7 @@ async fn what_is_hidden_is_not_called_removed() {
             if path == "/b.json" && !also_second {
                 continue;
             }
-            origin.answer(path, Reply::json(card(path, "repeat")));
+            origin.answer(path, OriginReply::json(card(path, "repeat")));
             let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
             ended(&registered, 0, "");
         }

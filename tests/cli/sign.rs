@@ -6,7 +6,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use tempfile::TempDir;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, registry, text};
 use crate::support::setup::Setup;
 
@@ -35,7 +35,7 @@ async fn signed(origin: &Origin, card: &str) -> String {
     let done = sign(&folder, &[&key[..], &files[..]].concat()).await;
     ended(&done, 0, "");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    origin.answer("/keys.json", Reply::json(read("keys.json")));
+    origin.answer("/keys.json", OriginReply::json(read("keys.json")));
     read("signed.json")
 }
 
@@ -118,7 +118,7 @@ async fn a_registry_verifies_what_was_signed() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let signed = signed(&origin, &card("Echo", "repeat")).await;
-    origin.answer("/a.json", Reply::json(signed));
+    origin.answer("/a.json", OriginReply::json(signed));
     served.register(&origin.url("/a.json")).await;
     let hit = served.found("q=repeat").await;
     assert_eq!(
@@ -139,13 +139,13 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
         "result": {"kind": "message", "role": "agent", "messageId": "m",
                    "parts": [{"kind": "text", "text": "well"}]}
     });
-    origin.answer("/talk", Reply::json(answer.to_string()));
+    origin.answer("/talk", OriginReply::json(answer.to_string()));
     let plain = card("Echo", "repeat").replace("https://echo.agents.dev/a2a", &origin.url("/talk"));
     let signed = signed(&origin, &plain).await;
     let forged = signed.replace("Does repeat", "Does something else");
     assert_ne!(forged, signed);
-    origin.answer("/forged.json", Reply::json(forged));
-    origin.answer("/plain.json", Reply::json(plain.clone()));
+    origin.answer("/forged.json", OriginReply::json(forged));
+    origin.answer("/plain.json", OriginReply::json(plain.clone()));
     let mut sent = 0;
     let mut speaks = async |agent: &str, against: &[&str]| {
         let strict = served.run(&["send", agent, "hello", "--strict"]).await;

@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, ended, text};
 use crate::support::setup::Setup;
 use crate::support::signer::Signer;
@@ -17,9 +17,9 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let origin = Origin::start();
     let signer = Signer::new(&origin.url("/keys.json"));
     let keys = signer.found().answer.unwrap();
-    origin.answer("/keys.json", Reply::json(keys));
+    origin.answer("/keys.json", OriginReply::json(keys));
     let real = signer.sign(card("Echo", "repeat").as_bytes());
-    origin.answer("/a.json", Reply::json(real.clone()));
+    origin.answer("/a.json", OriginReply::json(real.clone()));
     served.register(&origin.url("/a.json")).await;
     let review = served.open_review(|_| true).await;
     assert_eq!(review.signature_verdict.state, SignatureState::Untrusted);
@@ -31,7 +31,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
 
     let mut forgery: serde_json::Value = serde_json::from_slice(&real).unwrap();
     forgery["description"] = json!("Repeats what it is told, to somebody else");
-    origin.answer("/a.json", Reply::json(forgery.to_string()));
+    origin.answer("/a.json", OriginReply::json(forgery.to_string()));
     let domain = origin.address().to_string();
     let recrawl = ["domain", "recrawl", "--full", &domain];
     ended(&served.run(&recrawl).await, 0, "");
@@ -106,7 +106,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
 
     let reject = ["review", "reject", &review, "--reason", "not theirs"];
     ended(&served.run(&reject).await, 0, "its signature is invalid");
-    origin.answer("/a.json", Reply::json(real));
+    origin.answer("/a.json", OriginReply::json(real));
     ended(&served.run(&recrawl).await, 0, "");
     served.found("signature=untrusted").await;
     let search = [

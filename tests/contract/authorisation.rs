@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{filled, method};
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::Serving;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::{ADMIN, Setup};
 
 /// What a caller is answered.
@@ -88,7 +88,7 @@ fn key() -> Value {
 
 /// Makes what an operation acts on, anew for each caller, so that no act stands in another's way.
 struct Stage<'a> {
-    served: &'a Serving,
+    served: &'a ServingRegistry,
     made: AtomicU32,
 }
 
@@ -102,7 +102,7 @@ impl Stage<'_> {
     fn origin(&self) -> (Origin, String) {
         let origin = Origin::start();
         let skill = format!("skill{}", self.made.fetch_add(1, Ordering::Relaxed));
-        origin.answer("/a.json", Reply::json(card("Echo", &skill)));
+        origin.answer("/a.json", OriginReply::json(card("Echo", &skill)));
         (origin, skill)
     }
 

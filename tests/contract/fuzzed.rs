@@ -7,10 +7,10 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::prepared;
 use crate::support::program::{Finished, Program, text};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::{ADMIN, Setup};
 
 /// The checks, by name, so that a newer schemathesis does not bring others along unseen.
@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(900);
 const EXAMPLES: &str = "200";
 
 /// A registry that lets anybody register and write as often as they like, with agents in it.
-async fn populated() -> (Serving, Vec<Origin>) {
+async fn populated() -> (ServingRegistry, Vec<Origin>) {
     let open =
         "[governance]\nregistration = \"open\"\n[limits]\nanonymous_writes_per_minute = 1000000\n";
     let served = Setup::new().configure(open).approve_all().start().await;
@@ -36,7 +36,7 @@ async fn populated() -> (Serving, Vec<Origin>) {
         ("Baker", "bake"),
     ] {
         let origin = Origin::start();
-        origin.answer("/a.json", Reply::json(card(name, skill)));
+        origin.answer("/a.json", OriginReply::json(card(name, skill)));
         served.register(&origin.url("/a.json")).await;
         served.found(&format!("skill={skill}")).await;
         origins.push(origin);
@@ -47,7 +47,7 @@ async fn populated() -> (Serving, Vec<Origin>) {
     (served, origins)
 }
 
-async fn fuzz(served: &Serving, token: Option<&str>, selection: [&str; 2]) -> Finished {
+async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2]) -> Finished {
     let mut command = Command::new(prepared("A2A_REGISTRY_TEST_SCHEMATHESIS"));
     command
         .current_dir(served.setup.scratch())

@@ -3,7 +3,7 @@
 use tokio::process::Command;
 
 use crate::support::cards::card;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::prepared;
 use crate::support::program::{Program, text};
 use crate::support::setup::{ADMIN, Setup};
@@ -13,7 +13,7 @@ use crate::support::setup::{ADMIN, Setup};
 async fn a_generated_client_registers_approves_and_finds() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", Reply::json(card("Echo", "repeat")));
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
     let python = prepared("A2A_REGISTRY_TEST_GENERATOR");
     let mut generator = Command::new(&python);
     generator

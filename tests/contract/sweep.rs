@@ -7,7 +7,7 @@ use a2a_registry_server::openapi::operations::all as operations;
 use reqwest::{Method, Response};
 
 use super::{filled, method, with_an_agent};
-use crate::support::serving::Serving;
+use crate::support::serving::ServingRegistry;
 
 /// Checks an answer: where it is a failure, it must be a whole problem document. Gives its slug.
 async fn judged(path: &str, answer: Response) -> Option<String> {
@@ -174,7 +174,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
 }
 
 /// Every kind of problem is explained at its address.
-async fn explained(served: &Serving, slugs: &BTreeSet<String>) {
+async fn explained(served: &ServingRegistry, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");
         let page = served.request(Method::GET, &path).send().await.unwrap();

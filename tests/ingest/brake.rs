@@ -19,7 +19,7 @@ use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAINS: usize = 40;
 
@@ -41,7 +41,7 @@ async fn crowd(url: &str) -> Stage {
         stage.register(&name(number)).await;
     }
     let made = stage
-        .visit(|source| Answer::Card(card(&source.url, "Is there")))
+        .visit(|source| OriginAnswer::Card(card(&source.url, "Is there")))
         .await;
     assert_eq!(made, DOMAINS);
     stage
@@ -111,8 +111,8 @@ async fn plant(
     }
     let mut group = stage
         .outcomes(|source| match works {
-            true => Answer::Card(card(&source.url, "Will fail")),
-            false => Answer::Fails(NotFound),
+            true => OriginAnswer::Card(card(&source.url, "Will fail")),
+            false => OriginAnswer::Fails(NotFound),
         })
         .await;
     for (number, outcome) in group.iter_mut().enumerate() {
@@ -133,13 +133,13 @@ async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
         .map(|number| format!("https://{}/", name(number)))
         .collect();
     let answer = |source: &source::Model| match source.url.as_str() {
-        url if url == victim || hostile(url) => Answer::Fails(NotFound),
-        _ => Answer::NotModified,
+        url if url == victim || hostile(url) => OriginAnswer::Fails(NotFound),
+        _ => OriginAnswer::NotModified,
     };
     // Theirs come first, so that none of the others has shown yet that all is well.
     let mut group = stage.outcomes(answer).await;
     group.sort_by_key(|outcome| {
-        let url = |outcome: &a2a_crawler::Outcome| outcome.sources[0].attempts[0].url.clone();
+        let url = |outcome: &a2a_crawler::VisitOutcome| outcome.sources[0].attempts[0].url.clone();
         !hostile(&url(outcome).replace(".well-known/agent-card.json", ""))
     });
     group.retain(|outcome| {
@@ -250,16 +250,16 @@ async fn sources_of_one_account_freeze_nobody(url: &str) {
 /// that was on its way out before is where it was, and goes on from there.
 async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     let stage = crowd(url).await;
-    stage.look(&name(0), Answer::Fails(Gone)).await;
+    stage.look(&name(0), OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(&name(0), Answer::Fails(Gone)).await;
+    stage.look(&name(0), OriginAnswer::Fails(Gone)).await;
     assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
     stage.advance(Duration::days(29));
     assert_eq!(breaker_open_since(&stage.app), None);
 
     let mut looks = 0;
     for _ in 0..12 {
-        looks += stage.visit(|_| Answer::Fails(NotFound)).await;
+        looks += stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
         assert!(breaker_open_since(&stage.app).is_some());
         stage.advance(Duration::hours(6));
     }
@@ -298,9 +298,9 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     // The network is back: the first look that fails after that is a first look.
     let away = format!("https://{}/", name(1));
     let answer = |source: &a2a_registry_store::entity::source::Model| match source.url.as_str() {
-        url if url == away => Answer::Fails(NotFound),
-        url if url == format!("https://{}/", name(0)) => Answer::Fails(Gone),
-        _ => Answer::NotModified,
+        url if url == away => OriginAnswer::Fails(NotFound),
+        url if url == format!("https://{}/", name(0)) => OriginAnswer::Fails(Gone),
+        _ => OriginAnswer::NotModified,
     };
     stage.visit(answer).await;
     assert_eq!(breaker_open_since(&stage.app), None);
@@ -323,7 +323,7 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
 async fn an_outage_outlives_a_restart(url: &str) {
     let stage = crowd(url).await;
     stage.advance(Duration::days(2));
-    stage.visit(|_| Answer::Fails(NotFound)).await;
+    stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     let since = breaker_open_since(&stage.app);
     assert!(since.is_some());
     let stage = stage.restart(|_| ()).await;
@@ -336,7 +336,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), since);
     for _ in 0..8 {
         stage.advance(Duration::hours(6));
-        stage.visit(|_| Answer::Fails(NotFound)).await;
+        stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     }
     assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
     let stage = stage.restart(|_| ()).await;
@@ -348,14 +348,14 @@ async fn an_outage_outlives_a_restart(url: &str) {
     );
 
     stage.advance(Duration::hours(6));
-    stage.visit(|_| Answer::NotModified).await;
+    stage.visit(|_| OriginAnswer::NotModified).await;
     assert_eq!(breaker_open_since(&stage.app), None);
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
     assert_eq!(breaker_open_since(&stage.app), None);
     // What nobody has confirmed for days is not believed.
     stage.advance(Duration::days(1));
-    stage.visit(|_| Answer::Fails(NotFound)).await;
+    stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     assert!(breaker_open_since(&stage.app).is_some());
     stage.advance(Duration::days(3));
     let stage = stage.restart(|_| ()).await;
@@ -372,8 +372,8 @@ async fn what_a_tenth_does_is_believed(url: &str) {
         .collect();
     stage
         .visit(|source| match failing.contains(&source.url) {
-            true => Answer::Fails(Timeout),
-            false => Answer::NotModified,
+            true => OriginAnswer::Fails(Timeout),
+            false => OriginAnswer::NotModified,
         })
         .await;
     assert_eq!(breaker_open_since(&stage.app), None);
@@ -385,8 +385,8 @@ async fn what_a_tenth_does_is_believed(url: &str) {
         .count();
     assert_eq!(stale, DOMAINS / 10);
     assert_eq!(states(&stage).await.len(), 2);
-    stage.visit(|_| Answer::NotModified).await;
+    stage.visit(|_| OriginAnswer::NotModified).await;
     stage.advance(Duration::days(2));
-    stage.visit(|_| Answer::NotModified).await;
+    stage.visit(|_| OriginAnswer::NotModified).await;
     assert_eq!(states(&stage).await, only("fresh"));
 }

@@ -18,7 +18,7 @@ use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, Stage, card};
+use crate::support::stage::{OriginAnswer, Read, Stage, card};
 
 const DOMAIN: &str = "house.agents-test.com";
 
@@ -29,8 +29,8 @@ fn at(path: &str) -> String {
 /// A house whose catalogs and cards lie where the test says; the card at a path is named after it.
 #[derive(Clone, Default)]
 struct House {
-    ard: Option<Answer>,
-    ai_catalog: Option<Answer>,
+    ard: Option<OriginAnswer>,
+    ai_catalog: Option<OriginAnswer>,
     cards: BTreeMap<String, Vec<u8>>,
 }
 
@@ -51,25 +51,25 @@ impl House {
         self
     }
 
-    fn answer(&self, source: &source::Model) -> Answer {
+    fn answer(&self, source: &source::Model) -> OriginAnswer {
         let catalog = match source.kind.text() {
             "ard" => &self.ard,
             "ai_catalog" => &self.ai_catalog,
             _ => {
                 let url = crate::support::stage::card_url(source);
                 let card = self.cards.get(&url).cloned();
-                return card.map_or(Answer::Fails(NotFound), Answer::Card);
+                return card.map_or(OriginAnswer::Fails(NotFound), OriginAnswer::Card);
             }
         };
-        catalog.clone().unwrap_or(Answer::Fails(NotFound))
+        catalog.clone().unwrap_or(OriginAnswer::Fails(NotFound))
     }
 }
 
-fn catalog(entries: &[(&str, &str)], read: Read) -> Answer {
+fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
     let entries = entries
         .iter()
         .map(|(identifier, path)| ((*identifier).to_owned(), at(path)));
-    Answer::Catalog(entries.collect(), read)
+    OriginAnswer::Catalog(entries.collect(), read)
 }
 
 /// Makes visits as they come due, for that long.
@@ -306,7 +306,7 @@ async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
     };
     assert_eq!(told().await, None);
     let away = House {
-        ard: Some(Answer::Fails(Timeout)),
+        ard: Some(OriginAnswer::Fails(Timeout)),
         ..house.clone()
     };
     live(&stage, &away, Duration::days(1)).await;
@@ -395,7 +395,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
     let house = house.naming(&both[..1]);
     // The other one answers 304 as long as it may.
     let answer = |source: &source::Model| match source.kind.text() {
-        "ai_catalog" if !source.full_wanted => Answer::NotModified,
+        "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
         _ => house.answer(source),
     };
     for _ in 0..10 {
@@ -531,7 +531,7 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
         let mut house = House::with(&[well_known]);
-        house.ard = Some(Answer::Fails(outcome));
+        house.ard = Some(OriginAnswer::Fails(outcome));
         house.ai_catalog = house.ard.clone();
         stage.register(DOMAIN).await;
         assert_eq!(stage.visit(|source| house.answer(source)).await, 1);

@@ -8,7 +8,7 @@ use super::verdicts::{
 };
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
     an_enrolled_key_judges_what_is_kept,
@@ -25,13 +25,16 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     vouch(&stage).await;
     let first = signer.sign(&card("Signed", "By another house"));
     stage
-        .look(DOMAIN, Answer::Signed(first, foreign(&signer)))
+        .look(DOMAIN, OriginAnswer::Signed(first, foreign(&signer)))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     let second = signer.sign(&card("Signed", "By another house, once more"));
     stage
-        .look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer)))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.clone(), foreign(&signer)),
+        )
         .await;
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
     for version in stage.versions(agent).await {
@@ -55,7 +58,10 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     }
     // The fetch that follows finds the same, and no other version.
     stage
-        .look(DOMAIN, Answer::Signed(second.clone(), foreign(&signer)))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.clone(), foreign(&signer)),
+        )
         .await;
     assert_eq!(of_versions(&stage, agent).await, verdicts);
 
@@ -64,7 +70,7 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
         .unwrap();
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
     stage
-        .look(DOMAIN, Answer::Signed(second, foreign(&signer)))
+        .look(DOMAIN, OriginAnswer::Signed(second, foreign(&signer)))
         .await;
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
     stage.index_equals_database().await;
@@ -79,7 +85,10 @@ async fn an_enrolled_key_decides(url: &str) {
     vouch(&stage).await;
     let bytes = signer.sign(&card("Signed", "By another house"));
     stage
-        .look(DOMAIN, Answer::Signed(bytes.clone(), foreign(&signer)))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(bytes.clone(), foreign(&signer)),
+        )
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     assert_eq!(stage.served(agent).await, None);
@@ -108,7 +117,7 @@ async fn a_mended_signature_is_decided_on_anew(url: &str) {
     stage.register(DOMAIN).await;
     let bytes = signer.sign(&card("Signed", "With another key of that name"));
     stage
-        .look(DOMAIN, Answer::Signed(bytes.clone(), wrong.found()))
+        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), wrong.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     assert_eq!(states(&stage, agent).await, [Invalid]);

@@ -19,7 +19,7 @@ use a2a_registry_server::reviews::queue::{review_approve, review_reject};
 use a2a_registry_server::search::search;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card, reordered, signed};
+use crate::support::stage::{OriginAnswer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";
 
@@ -114,12 +114,14 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
     stage.index_equals_database().await;
 
-    stage.look(DOMAIN, Answer::Card(first.clone())).await;
-    stage.look(DOMAIN, Answer::Card(reordered(&first))).await;
+    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
+    stage
+        .look(DOMAIN, OriginAnswer::Card(reordered(&first)))
+        .await;
     stage
         .look(
             DOMAIN,
-            Answer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb")),
+            OriginAnswer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb")),
         )
         .await;
     let versions = stage.versions(agent.id).await;
@@ -129,14 +131,14 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(stage.reviews(agent.id).await.len(), 1);
 
     let second = card("Refused", "Sells apples");
-    stage.look(DOMAIN, Answer::Card(second.clone())).await;
+    stage.look(DOMAIN, OriginAnswer::Card(second.clone())).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     assert_eq!(
         stage.open_review(agent.id).await.unwrap().digest,
         a2a_card::digest(&second)
     );
 
-    stage.look(DOMAIN, Answer::Card(first.clone())).await;
+    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
     let states: Vec<_> = stage
         .reviews(agent.id)
@@ -147,7 +149,7 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(states, [Rejected, Superseded]);
     stage.index_equals_database().await;
 
-    stage.look(DOMAIN, Answer::Card(second)).await;
+    stage.look(DOMAIN, OriginAnswer::Card(second)).await;
     stage.approve(agent.id).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
     stage.index_equals_database().await;
@@ -163,7 +165,7 @@ async fn another_key_asks_anew(url: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Card(signed("Signed", "Signs", "key-2", "aaaa")),
+            OriginAnswer::Card(signed("Signed", "Signs", "key-2", "aaaa")),
         )
         .await;
     let states: Vec<_> = stage
@@ -263,7 +265,7 @@ async fn a_vouched_domain_is_approved(url: &str) {
         .await
         .unwrap();
     stage
-        .visit(|_| Answer::Card(card("Later", "Comes later")))
+        .visit(|_| OriginAnswer::Card(card("Later", "Comes later")))
         .await;
     assert_eq!(
         stage.agent("four.agents-test.com").await.lifecycle,
@@ -284,12 +286,12 @@ async fn registering_with_approval_approves_the_first_card(url: &str) {
         .await
         .unwrap();
     stage
-        .visit(|_| Answer::Card(card("Trusted", "At once")))
+        .visit(|_| OriginAnswer::Card(card("Trusted", "At once")))
         .await;
     let agent = stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Approved);
     stage
-        .look(DOMAIN, Answer::Card(card("Trusted", "Not this")))
+        .look(DOMAIN, OriginAnswer::Card(card("Trusted", "Not this")))
         .await;
     assert!(stage.open_review(agent.id).await.is_some());
     assert_eq!(
@@ -453,7 +455,7 @@ async fn acts_have_their_place(url: &str) {
     assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
     stage
-        .look(DOMAIN, Answer::Card(card("Acted", "Asks something")))
+        .look(DOMAIN, OriginAnswer::Card(card("Acted", "Asks something")))
         .await;
     agent_retire(app, admin, &id, &act("over")).await.unwrap();
     assert_eq!(

@@ -8,7 +8,7 @@ use a2a_registry_store::{domains, events};
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, LEASE, Stage, card};
+use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
 
 /// Outcomes the crawler delivers together at most.
 const GROUP: usize = 200;
@@ -35,7 +35,7 @@ async fn an_outcome_without_its_lease_is_dropped(url: &str) {
         stage.register(domain).await;
     }
     let late = stage
-        .outcomes(|source| Answer::Card(card("Late", &source.url)))
+        .outcomes(|source| OriginAnswer::Card(card("Late", &source.url)))
         .await;
     assert_eq!(late.len(), 2);
     stage.advance(Duration::microseconds(LEASE + 1));
@@ -65,7 +65,7 @@ async fn a_group_delivered_twice_is_written_once(url: &str) {
         stage.register(&format!("a{number}.agents-test.com")).await;
     }
     let group = stage
-        .outcomes(|source| Answer::Card(card("Twice", &source.url)))
+        .outcomes(|source| OriginAnswer::Card(card("Twice", &source.url)))
         .await;
     ingest(&stage.app, &group).await.unwrap();
     let written = counts(&stage).await;
@@ -91,7 +91,7 @@ async fn a_group_that_fails_leaves_nothing(url: &str) {
     }
     let before = counts(&stage).await;
     let group = stage
-        .outcomes(|source| Answer::Card(card("Fails", &source.url)))
+        .outcomes(|source| OriginAnswer::Card(card("Fails", &source.url)))
         .await;
     let statements = async |text: &str| {
         stage
@@ -142,7 +142,7 @@ async fn the_largest_group_is_written(url: &str) {
     }
     write.commit().await.unwrap();
     let group = stage
-        .outcomes(|source| Answer::Card(card("Large", &source.url)))
+        .outcomes(|source| OriginAnswer::Card(card("Large", &source.url)))
         .await;
     assert_eq!(group.len(), GROUP);
     ingest(&stage.app, &group).await.unwrap();
@@ -155,7 +155,7 @@ async fn the_largest_group_is_written(url: &str) {
 
     stage.advance(Duration::days(2));
     let changed = stage
-        .outcomes(|source| Answer::Card(card("Large, changed", &source.url)))
+        .outcomes(|source| OriginAnswer::Card(card("Large, changed", &source.url)))
         .await;
     ingest(&stage.app, &changed).await.unwrap();
     let failed = events::events_count(&stage.store).await.unwrap();
@@ -169,10 +169,10 @@ async fn attempts_are_bounded(url: &str) {
     stage.register(quiet).await;
     stage.register(busy).await;
     stage
-        .visit(|source| Answer::Card(card("Asked", &source.url)))
+        .visit(|source| OriginAnswer::Card(card("Asked", &source.url)))
         .await;
     for _ in 0..ATTEMPTS_PER_SOURCE + 3 {
-        stage.look(busy, Answer::NotModified).await;
+        stage.look(busy, OriginAnswer::NotModified).await;
     }
     let kept = async |domain: &str| {
         let row = domains::domain_by_name(&stage.store, domain)

@@ -12,7 +12,7 @@ use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "past.agents-test.com";
 
@@ -43,7 +43,7 @@ async fn totals_are_kept_by_the_day(url: &str) {
     stage
         .publish_approved(DOMAIN, &card("Past", "Has one"))
         .await;
-    for answer in [Answer::NotModified, Answer::Fails(NotACard)] {
+    for answer in [OriginAnswer::NotModified, OriginAnswer::Fails(NotACard)] {
         stage.advance(Duration::hours(12));
         assert_eq!(stage.visit(|_| answer.clone()).await, 1);
     }
@@ -53,7 +53,7 @@ async fn totals_are_kept_by_the_day(url: &str) {
     assert_eq!((sum(|day| day.looks), sum(|day| day.good)), (3, 2));
     for _ in 0..crawl::DAYS_PER_SOURCE + 5 {
         stage.advance(Duration::days(2));
-        assert_eq!(stage.visit(|_| Answer::NotModified).await, 1);
+        assert_eq!(stage.visit(|_| OriginAnswer::NotModified).await, 1);
     }
     let row = domains::domain_by_name(&stage.store, DOMAIN)
         .await
@@ -92,9 +92,9 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     );
     let due = next_due(&stage).await;
     for answer in [
-        Answer::NotModified,
-        Answer::NotModified,
-        Answer::Fails(NotACard),
+        OriginAnswer::NotModified,
+        OriginAnswer::NotModified,
+        OriginAnswer::Fails(NotACard),
     ] {
         stage.look_lightly(DOMAIN, |_| answer.clone()).await;
     }
@@ -112,19 +112,21 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
 
     // The moment that was planned has come: whoever asks now has that look made, and it counts.
     stage.advance(due - stage.now());
-    stage.look_lightly(DOMAIN, |_| Answer::Fails(Timeout)).await;
+    stage
+        .look_lightly(DOMAIN, |_| OriginAnswer::Fails(Timeout))
+        .await;
     let counted = days(&stage).await;
     assert_eq!((counted[0].looks, counted[0].good), (2, 1));
 
     // A wish that comes while a visit is under way is one too.
     stage.advance(Duration::days(2));
-    let group = stage.outcomes(|_| Answer::NotModified).await;
+    let group = stage.outcomes(|_| OriginAnswer::NotModified).await;
     domain_recrawl(&stage.app, &stage.admin, DOMAIN, &Recrawl::default())
         .await
         .unwrap();
     ingest(&stage.app, &group).await.unwrap();
     stage.advance(Duration::minutes(2));
-    assert_eq!(stage.visit(|_| Answer::Fails(Timeout)).await, 1);
+    assert_eq!(stage.visit(|_| OriginAnswer::Fails(Timeout)).await, 1);
     let today = &days(&stage).await[0];
     assert_eq!((today.looks, today.good), (1, 1));
 }
@@ -135,8 +137,8 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
     stage.register(DOMAIN).await;
     let bytes = card("Past", "Of an older generation");
     for (answer, expected) in [
-        (Answer::Card(bytes), "card"),
-        (Answer::NotModified, "not_modified"),
+        (OriginAnswer::Card(bytes), "card"),
+        (OriginAnswer::NotModified, "not_modified"),
     ] {
         let mut group = stage.outcomes(|_| answer.clone()).await;
         let look = &mut group[0].sources[0];
@@ -170,7 +172,7 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
         stage.advance(Duration::hours(12));
     }
     // Where neither path has it, both requests are told.
-    let mut group = stage.outcomes(|_| Answer::Fails(NotFound)).await;
+    let mut group = stage.outcomes(|_| OriginAnswer::Fails(NotFound)).await;
     let twice = group[0].sources[0].attempts[0].clone();
     group[0].sources[0].attempts.push(twice);
     ingest(&stage.app, &group).await.unwrap();
@@ -193,7 +195,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     let bytes = card("Past", "Had a certificate");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     assert!(agent.tls);
-    stage.look(DOMAIN, Answer::Fails(TlsInvalid)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(TlsInvalid)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.text()), (false, "stale"));
     stage.index_equals_database().await;
@@ -203,14 +205,14 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     stage
         .visit(|source| {
             asked.set(asked.get() || (source.kind == SourceKind::WellKnown && source.full_wanted));
-            Answer::Fails(TlsInvalid)
+            OriginAnswer::Fails(TlsInvalid)
         })
         .await;
     assert!(asked.get(), "a 304 would not do");
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
     stage.index_equals_database().await;
     assert!(stage.found_by_anyone().await.is_empty());
-    stage.look(DOMAIN, Answer::Card(bytes)).await;
+    stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.text()), (true, "fresh"));
     stage.index_equals_database().await;
@@ -223,7 +225,7 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     for _ in 0..5 {
         stage.advance(Duration::days(20));
-        stage.look(DOMAIN, Answer::Fails(NotACard)).await;
+        stage.look(DOMAIN, OriginAnswer::Fails(NotACard)).await;
     }
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Stale);
@@ -239,13 +241,13 @@ async fn bytes_of_the_ended_go(url: &str) {
     let stage = Stage::new(url).await;
     let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
     let ended = stage.publish_approved(DOMAIN, &own).await;
-    stage.look(DOMAIN, Answer::Card(common.clone())).await;
+    stage.look(DOMAIN, OriginAnswer::Card(common.clone())).await;
     let other = stage.publish("other.agents-test.com", &common).await;
-    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::days(31));
-    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
     let row = stage
         .agents()
         .await

@@ -13,12 +13,12 @@ use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "fading.agents-test.com";
 
 /// Lets time pass until the next visit is due, and has it find this.
-async fn next_visit(stage: &Stage, answer: Answer) {
+async fn next_visit(stage: &Stage, answer: OriginAnswer) {
     let due = visits_next_due(&stage.app)
         .await
         .unwrap()
@@ -45,7 +45,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     let bytes = card("Fading", "Fades");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     stage.index_equals_database().await;
-    stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Stale);
     assert!(
@@ -64,7 +64,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     let began = stage.now();
     let mut looks = 1;
     while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
-        next_visit(&stage, Answer::Fails(NotFound)).await;
+        next_visit(&stage, OriginAnswer::Fails(NotFound)).await;
         looks += 1;
         let lasted = stage.now() - began;
         let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
@@ -83,7 +83,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     assert_eq!(stage.found(&Caller::default(), &gone).await.total, 1);
     assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
 
-    next_visit(&stage, Answer::Card(bytes)).await;
+    next_visit(&stage, OriginAnswer::Card(bytes)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(
         (row.liveness.text(), row.liveness_reason, row.gone_since),
@@ -102,14 +102,14 @@ async fn thirty_days_gone_is_retired(url: &str) {
         .publish_approved(DOMAIN, &card("Fading", "Fades"))
         .await;
     stage
-        .look(DOMAIN, Answer::Card(card("Fading", "Asks")))
+        .look(DOMAIN, OriginAnswer::Card(card("Fading", "Asks")))
         .await;
-    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(DOMAIN, Answer::Fails(Gone)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
     let gone = stage.agent(DOMAIN).await.gone_since.unwrap();
     while stage.agents().await[0].retired_at.is_none() {
-        next_visit(&stage, Answer::Fails(Gone)).await;
+        next_visit(&stage, OriginAnswer::Fails(Gone)).await;
     }
     let row = stage.agents().await.remove(0);
     let days = Duration::microseconds(row.retired_at.unwrap() - gone);
@@ -135,9 +135,9 @@ async fn not_modified_refreshes(url: &str) {
     let agent = stage
         .publish_approved(DOMAIN, &card("Steady", "Stays"))
         .await;
-    stage.look(DOMAIN, Answer::Fails(Timeout)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(Timeout)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
-    stage.look(DOMAIN, Answer::NotModified).await;
+    stage.look(DOMAIN, OriginAnswer::NotModified).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Fresh);
     let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
@@ -154,16 +154,16 @@ async fn the_better_source_counts(url: &str) {
     stage
         .register_url(&format!("https://{DOMAIN}/card.json"))
         .await;
-    stage.visit(|_| Answer::Card(bytes.clone())).await;
+    stage.visit(|_| OriginAnswer::Card(bytes.clone())).await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
     for _ in 0..3 {
         stage.advance(Duration::days(25));
         let answer = |source: &a2a_registry_store::entity::source::Model| {
             if source.kind == SourceKind::WellKnown {
-                Answer::Fails(NotFound)
+                OriginAnswer::Fails(NotFound)
             } else {
-                Answer::NotModified
+                OriginAnswer::NotModified
             }
         };
         domain_recrawl(
@@ -187,7 +187,7 @@ async fn the_better_source_counts(url: &str) {
         .count();
     assert_eq!(flaps, 0, "it was never anything but fresh");
     // The last good source fails too, long after the first one: gone, not retired at once.
-    stage.look(DOMAIN, Answer::Fails(NotFound)).await;
+    stage.look(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
     stage.index_equals_database().await;
 }
@@ -200,7 +200,7 @@ async fn a_wish_during_a_visit_is_kept(url: &str) {
         .await;
     stage.advance(Duration::days(2));
     let under_way = stage
-        .outcomes(|_| Answer::Card(card("Wished", "Before")))
+        .outcomes(|_| OriginAnswer::Card(card("Wished", "Before")))
         .await;
     assert_eq!(under_way.len(), 1);
     stage.advance(Duration::seconds(1));
@@ -233,8 +233,8 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
     stage.register_url(&other).await;
     stage.advance(Duration::days(2));
     let asked = stage.visit(|source| match source.kind.text() {
-        "well_known" => Answer::Rests(2 * 3600),
-        _ => Answer::Card(card("Weary", "Lies beside it")),
+        "well_known" => OriginAnswer::Rests(2 * 3600),
+        _ => OriginAnswer::Card(card("Weary", "Lies beside it")),
     });
     assert_eq!(asked.await, 1);
     let rested = stage.now() + Duration::hours(2);
@@ -290,7 +290,7 @@ async fn wishes_for_one_visit_are_one_event(url: &str) {
     }
     let due = stage.now();
     assert_eq!(answers, [(1, due), (1, due), (2, due), (2, due), (2, due)]);
-    let under_way = stage.outcomes(|_| Answer::NotModified).await;
+    let under_way = stage.outcomes(|_| OriginAnswer::NotModified).await;
     for _ in 0..3 {
         domain_recrawl(
             &stage.app,
@@ -316,7 +316,7 @@ async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
     domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
         .await
         .unwrap();
-    let under_way = stage.outcomes(|_| Answer::NotModified).await;
+    let under_way = stage.outcomes(|_| OriginAnswer::NotModified).await;
     stage.advance(Duration::minutes(2));
     domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
         .await

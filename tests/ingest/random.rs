@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::dice::Dice;
-use crate::support::stage::{Answer, Stage, card, reordered};
+use crate::support::stage::{OriginAnswer, Stage, card, reordered};
 
 /// Steps of one sequence.
 const STEPS: usize = 60;
@@ -83,9 +83,9 @@ async fn step(
             stage.register(&domain).await;
             let bytes = card("Diced", &format!("{domain} {}", dice.roll(CONTENTS)));
             let answer = match dice.roll(6) {
-                0 => Answer::Fails(AttemptOutcome::Timeout),
-                1 => Answer::Card(reordered(&bytes)),
-                _ => Answer::Card(bytes),
+                0 => OriginAnswer::Fails(AttemptOutcome::Timeout),
+                1 => OriginAnswer::Card(reordered(&bytes)),
+                _ => OriginAnswer::Card(bytes),
             };
             stage.look(&domain, answer).await;
         }

@@ -10,7 +10,7 @@ use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "ruled.agents-test.com";
 
@@ -74,11 +74,11 @@ async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
         .restart(|config| config.governance.deny_domains = pattern("*.agents-test.com"))
         .await;
     let new = card("Denied", "Meanwhile");
-    stage.look(DOMAIN, Answer::Card(new.clone())).await;
+    stage.look(DOMAIN, OriginAnswer::Card(new.clone())).await;
     stage
         .look(
             "new.agents-test.com",
-            Answer::Card(card("New", "First seen denied")),
+            OriginAnswer::Card(card("New", "First seen denied")),
         )
         .await;
     let first = stage.agent("new.agents-test.com").await;
@@ -125,7 +125,7 @@ async fn approvals_of_approve_all_go_with_it(url: &str) {
     stage
         .look(
             "flag-test.com",
-            Answer::Card(card("By the flag", "Changed")),
+            OriginAnswer::Card(card("By the flag", "Changed")),
         )
         .await;
     stage.index_equals_database().await;
@@ -177,7 +177,7 @@ async fn what_waits_is_decided_by_new_rules(url: &str) {
     let old = card("Known", "Before");
     let known = stage.publish_approved(DOMAIN, &old).await;
     let new = card("Known", "After");
-    stage.look(DOMAIN, Answer::Card(new.clone())).await;
+    stage.look(DOMAIN, OriginAnswer::Card(new.clone())).await;
     let first = stage
         .publish("first.agents-test.com", &card("First", "Waits"))
         .await;

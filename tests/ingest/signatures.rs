@@ -12,7 +12,7 @@ use a2a_registry_server::events::list::events_after;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";
@@ -64,7 +64,7 @@ async fn a_signature_with_its_key_is_untrusted(url: &str) {
     let bytes = signer.sign(&card("Signed", "Vouched for"));
     stage.register(DOMAIN).await;
     stage
-        .look(DOMAIN, Answer::Signed(bytes.clone(), signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
@@ -81,7 +81,7 @@ async fn keys_may_come_later_and_go(url: &str) {
     let bytes = signer.sign(&card("Signed", "Vouched for"));
     stage.register(DOMAIN).await;
     stage
-        .look(DOMAIN, Answer::Signed(bytes.clone(), away()))
+        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), away()))
         .await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
@@ -98,7 +98,7 @@ async fn keys_may_come_later_and_go(url: &str) {
         (signer.found(), "untrusted"),
     ] {
         stage
-            .look(DOMAIN, Answer::Signed(bytes.clone(), found))
+            .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), found))
             .await;
         assert_eq!(signature(&stage, agent.id).await, state);
         stage.index_equals_database().await;
@@ -126,13 +126,16 @@ async fn signing_anew_is_no_change(url: &str) {
     let plain = card("Signed", "Vouched for");
     stage.register(DOMAIN).await;
     stage
-        .look(DOMAIN, Answer::Signed(signer.sign(&plain), signer.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(signer.sign(&plain), signer.found()),
+        )
         .await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
     let again = crate::support::stage::reordered(&signer.sign(&plain));
     stage
-        .look(DOMAIN, Answer::Signed(again, signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(again, signer.found()))
         .await;
     assert_eq!(stage.versions(agent.id).await.len(), 1);
     crate::ingest::derivation::age(&stage, Default::default()).await;
@@ -149,20 +152,20 @@ async fn a_signature_that_is_lost_is_critical(url: &str) {
     let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     broken["signatures"][0]["signature"] = other_signature(&other.sign(&plain));
     for (name, answer) in [
-        ("dropped", Answer::Card(plain.clone())),
+        ("dropped", OriginAnswer::Card(plain.clone())),
         (
             "broken",
-            Answer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found()),
+            OriginAnswer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found()),
         ),
         (
             "foreign",
-            Answer::Signed(other.sign(&plain), signer.found()),
+            OriginAnswer::Signed(other.sign(&plain), signer.found()),
         ),
     ] {
         let domain = format!("{name}.agents-test.com");
         stage.register(&domain).await;
         stage
-            .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+            .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
             .await;
         let agent = stage.agent(&domain).await;
         stage.approve(agent.id).await;
@@ -183,7 +186,10 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     let bytes = card("Signing", "By a key it is known by");
     let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
     stage
-        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+        )
         .await;
     stage.approve(agent).await;
     assert_eq!(signature(&stage, agent).await, "untrusted");
@@ -191,13 +197,19 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert!(!pinned.is_empty());
     // Signed anew by the same key, as SDKs do at every start: nothing.
     stage
-        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+        )
         .await;
     assert!(stage.holds(agent).await.is_empty());
 
     let versions = stage.versions(agent).await.len();
     stage
-        .look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.sign(&bytes), second.found()),
+        )
         .await;
     assert_eq!(stage.versions(agent).await.len(), versions);
     assert_eq!(stage.holds(agent).await, ["key_changed"]);
@@ -205,7 +217,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     stage.index_equals_database().await;
     // It does not go away by itself, and not while the keys are away.
     stage
-        .look(DOMAIN, Answer::Signed(second.sign(&bytes), away()))
+        .look(DOMAIN, OriginAnswer::Signed(second.sign(&bytes), away()))
         .await;
     assert_eq!(stage.holds(agent).await, ["key_changed"]);
     let act = a2a_registry_api::Act {
@@ -218,12 +230,18 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert!(stage.holds(agent).await.is_empty());
     assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
     stage
-        .look(DOMAIN, Answer::Signed(second.sign(&bytes), second.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.sign(&bytes), second.found()),
+        )
         .await;
     assert!(stage.holds(agent).await.is_empty());
     // And the first one would be another key again.
     stage
-        .look(DOMAIN, Answer::Signed(first.sign(&bytes), first.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+        )
         .await;
     assert_eq!(stage.holds(agent).await, ["key_changed"]);
     stage.index_equals_database().await;
@@ -237,12 +255,15 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
     let new = card("Signing", "One text more");
     stage.register(DOMAIN).await;
     stage
-        .visit(|_| Answer::Signed(first.sign(&old), first.found()))
+        .visit(|_| OriginAnswer::Signed(first.sign(&old), first.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     stage
-        .look(DOMAIN, Answer::Signed(second.sign(&new), second.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.sign(&new), second.found()),
+        )
         .await;
     let mut holds = stage.holds(agent).await;
     holds.sort_unstable();
@@ -252,7 +273,10 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
     stage.approve(agent).await;
     assert!(stage.holds(agent).await.is_empty());
     stage
-        .look(DOMAIN, Answer::Signed(second.sign(&new), second.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(second.sign(&new), second.found()),
+        )
         .await;
     assert!(stage.holds(agent).await.is_empty());
     stage.index_equals_database().await;
@@ -275,7 +299,9 @@ async fn keys_of_another_house_are_never_passed_over(url: &str) {
         ..away()
     };
     let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
-    stage.look(DOMAIN, Answer::Signed(bytes, foreign)).await;
+    stage
+        .look(DOMAIN, OriginAnswer::Signed(bytes, foreign))
+        .await;
     let agent = stage.agent(DOMAIN).await;
     assert_eq!(stage.served(agent.id).await, None);
     assert!(stage.open_review(agent.id).await.is_some());

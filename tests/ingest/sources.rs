@@ -18,7 +18,7 @@ use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "many.agents-test.com";
 
@@ -112,7 +112,7 @@ async fn sources_join_and_part(url: &str) {
         .register_url(&format!("https://{DOMAIN}/second.json"))
         .await;
     stage.advance(time::Duration::minutes(2));
-    stage.visit(|_| Answer::Card(both.clone())).await;
+    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
     assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
     stage.index_equals_database().await;
 
@@ -120,7 +120,7 @@ async fn sources_join_and_part(url: &str) {
     stage.advance(time::Duration::days(2));
     stage
         .visit(|source| {
-            Answer::Card(if source.kind == SourceKind::Url {
+            OriginAnswer::Card(if source.kind == SourceKind::Url {
                 own.clone()
             } else {
                 both.clone()
@@ -141,7 +141,7 @@ async fn sources_join_and_part(url: &str) {
     stage.advance(time::Duration::days(2));
     stage
         .visit(|source| {
-            Answer::Card(if source.kind == SourceKind::Url {
+            OriginAnswer::Card(if source.kind == SourceKind::Url {
                 own.clone()
             } else {
                 card("Twofold", "Moved on")
@@ -170,7 +170,7 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
         .await;
     assert_eq!(
         stage
-            .visit(|source| Answer::Card(card("One of many", &source.url)))
+            .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
             .await,
         1
     );
@@ -206,7 +206,7 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
         .unwrap();
     stage.advance(time::Duration::days(2));
     stage
-        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
         .await;
     let living = async || {
         stage
@@ -224,11 +224,11 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
     }
     stage.advance(time::Duration::days(2));
     stage
-        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
         .await;
     stage.advance(time::Duration::minutes(2));
     stage
-        .visit(|source| Answer::Card(card("One of many", &source.url)))
+        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
         .await;
     assert_eq!(living().await, 8, "three of a publisher, five of an admin");
     stage.index_equals_database().await;
@@ -318,7 +318,7 @@ async fn many_sources_take_their_turns(url: &str) {
     let mut asked = Vec::new();
     for _ in 0..3 {
         let group = stage
-            .outcomes(|source| Answer::Card(card("Many", &source.url)))
+            .outcomes(|source| OriginAnswer::Card(card("Many", &source.url)))
             .await;
         asked.extend(
             group
@@ -344,7 +344,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     let bytes = card("Phoenix", "Burns");
     let first = stage.publish_approved(DOMAIN, &bytes).await;
     stage
-        .look(DOMAIN, Answer::Card(card("Phoenix", "Asks")))
+        .look(DOMAIN, OriginAnswer::Card(card("Phoenix", "Asks")))
         .await;
     let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
     assert!(under_way.is_empty());
@@ -389,7 +389,7 @@ async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     let under_way = stage
-        .outcomes(|_| Answer::Card(card("Late", "Too late")))
+        .outcomes(|_| OriginAnswer::Card(card("Late", "Too late")))
         .await;
     domain_delete(&stage.app, &stage.admin, DOMAIN)
         .await
@@ -411,7 +411,12 @@ async fn registering_at_once_registers_once(url: &str) {
         3,
         "the well-known paths and both catalogs"
     );
-    assert_eq!(stage.visit(|_| Answer::Card(card("Once", "Once"))).await, 1);
+    assert_eq!(
+        stage
+            .visit(|_| OriginAnswer::Card(card("Once", "Once")))
+            .await,
+        1
+    );
 }
 
 /// Text that no database keeps is found nowhere, on either.

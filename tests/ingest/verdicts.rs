@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 pub(super) const DOMAIN: &str = "verdicts.agents-test.com";
 pub(super) const JKU: &str = "https://verdicts.agents-test.com/keys.json";
@@ -109,7 +109,7 @@ async fn vouched_for(url: &str) -> (Stage, Signer, Vec<u8>, Uuid) {
     vouch(&stage).await;
     let real = signer.sign(&card("Signed", "Vouched for"));
     stage
-        .look(DOMAIN, Answer::Signed(real.clone(), signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(real.clone(), signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     (stage, signer, real, agent)
@@ -161,7 +161,7 @@ async fn every_view_has_the_verdict(url: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
+            OriginAnswer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
         )
         .await;
     let agent = stage.agent(DOMAIN).await.id;
@@ -249,7 +249,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
                 json!("Changed since"),
             );
             stage
-                .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+                .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
                 .await;
             let agent = stage.agent(&domain).await.id;
             assert_eq!(
@@ -269,7 +269,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
             stage.approve(agent).await;
             assert_eq!(stage.served(agent).await, Some(bytes.clone()), "{name}");
             stage
-                .look(&domain, Answer::Signed(bytes.clone(), signer.found()))
+                .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
                 .await;
             assert_eq!(
                 stage.served(agent).await,
@@ -289,7 +289,10 @@ async fn a_forgery_shows_in_every_view(url: &str) {
     // By its content alone this would be a change of class low.
     let forgery = forged(&real, "version", json!("1.0.1"));
     stage
-        .look(DOMAIN, Answer::Signed(forgery.clone(), signer.found()))
+        .look(
+            DOMAIN,
+            OriginAnswer::Signed(forgery.clone(), signer.found()),
+        )
         .await;
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
     assert_eq!(stage.served(agent).await, None);
@@ -371,7 +374,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     let (stage, signer, real, agent) = vouched_for(url).await;
     let forgery = forged(&real, "version", json!("1.0.1"));
     stage
-        .look(DOMAIN, Answer::Signed(forgery.clone(), away(&signer)))
+        .look(DOMAIN, OriginAnswer::Signed(forgery.clone(), away(&signer)))
         .await;
     assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
@@ -379,7 +382,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Signed(
+            OriginAnswer::Signed(
                 forged(&real, "version", json!("1.0.2")),
                 Signer::new(JKU).found_as("k2"),
             ),
@@ -407,7 +410,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Signed(
+            OriginAnswer::Signed(
                 forged(&real, "version", json!("1.0.3")),
                 Signer::new(JKU).found_as("k2"),
             ),
@@ -428,14 +431,14 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     let late = "late.agents-test.com";
     stage.register(late).await;
     stage
-        .look(late, Answer::Signed(forgery.clone(), away(&signer)))
+        .look(late, OriginAnswer::Signed(forgery.clone(), away(&signer)))
         .await;
     let agent = stage.agent(late).await.id;
     stage.approve(agent).await;
     assert_eq!(stage.served(agent).await, Some(forgery.clone()));
     assert_eq!(states(&stage, agent).await, [Unknown]);
     stage
-        .look(late, Answer::Signed(forgery, signer.found()))
+        .look(late, OriginAnswer::Signed(forgery, signer.found()))
         .await;
     assert_eq!(of_versions(&stage, agent).await[0].state, Invalid);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
@@ -451,19 +454,21 @@ async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
     stage.register(DOMAIN).await;
     let first = signer.sign(&card("Signed", "Vouched for"));
     stage
-        .look(DOMAIN, Answer::Signed(first, signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(first, signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     let second = signer.sign(&card("Signed", "Vouched for again"));
     stage
-        .look(DOMAIN, Answer::Signed(second.clone(), signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(second.clone(), signer.found()))
         .await;
     stage.approve(agent).await;
     assert_eq!(states(&stage, agent).await, [Untrusted, Untrusted]);
 
     let other = Signer::new(JKU).found_as("k2");
-    stage.look(DOMAIN, Answer::Signed(second, other)).await;
+    stage
+        .look(DOMAIN, OriginAnswer::Signed(second, other))
+        .await;
     derive_again(&stage.app).await.unwrap();
     let verdicts = of_versions(&stage, agent).await;
     assert_eq!(verdicts.len(), 2);
@@ -505,7 +510,7 @@ async fn what_an_older_build_admitted_is_withheld(url: &str) {
                 .unwrap();
         }
         stage
-            .look(&domain, Answer::Signed(bytes.clone(), away(&signer)))
+            .look(&domain, OriginAnswer::Signed(bytes.clone(), away(&signer)))
             .await;
         let agent = stage.agent(&domain).await.id;
         if !vouched {
@@ -568,7 +573,10 @@ async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str)
             ),
         };
         stage
-            .look(&domain, Answer::Signed(signed.clone(), signer.found()))
+            .look(
+                &domain,
+                OriginAnswer::Signed(signed.clone(), signer.found()),
+            )
             .await;
         let query = DiffQuery {
             from: Some(a2a_card::digest(&plain)),
@@ -615,7 +623,7 @@ async fn verdicts_are_searched(url: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
+            OriginAnswer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
         )
         .await;
     let signed = stage.agent(DOMAIN).await.id;
@@ -686,7 +694,9 @@ async fn cards_of_an_sdk_are_judged(url: &str) {
         };
         let domain = format!("{name}.agents-test.com");
         stage.register(&domain).await;
-        stage.look(&domain, Answer::Signed(bytes, found)).await;
+        stage
+            .look(&domain, OriginAnswer::Signed(bytes, found))
+            .await;
         let agent = stage.agent(&domain).await.id;
         let verdict = of_agent(&stage, agent).await;
         assert_eq!(verdict.state, state, "{name}: {verdict:?}");

@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::generator::Generator;
-use crate::support::api::{Answer, Api};
-use crate::support::origin::{Origin, Reply};
+use crate::support::api::{Api, ApiResponse};
+use crate::support::origin::{Origin, OriginReply};
 
 /// What is asked, in turn.
 pub const KINDS: [&str; 8] = [
@@ -105,7 +105,7 @@ impl Load {
             }
             _ => return self.register(turn, kind).await,
         };
-        let answer = Answer::to(self.api.request(Method::GET, &path)).await;
+        let answer = ApiResponse::to(self.api.request(Method::GET, &path)).await;
         assert!(answer.status.as_u16() < 400, "{path}: {}", answer.text());
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }
@@ -114,7 +114,7 @@ impl Load {
         let card = self.agents + turn % NEW_CARDS;
         let origin = &self.origins[(card % self.origins.len() as u64) as usize];
         let path = format!("/{card}.json");
-        origin.answer(&path, Reply::json(self.generator.card(card)));
+        origin.answer(&path, OriginReply::json(self.generator.card(card)));
         self.api.register(&origin.url(&path)).await;
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }

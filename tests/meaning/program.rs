@@ -6,7 +6,7 @@ use a2a_registry_api::AgentList;
 use serde_json::Value;
 
 use crate::support::api::Api;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, ended, registry, text};
 use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
@@ -27,7 +27,7 @@ async fn bureau_and_wings(api: &Api) -> Origin {
         ("/bank", "Bureau", "Currency exchange"),
         ("/wings", "Wings", "Books flights"),
     ] {
-        origin.answer(path, Reply::json(card(name, about)));
+        origin.answer(path, OriginReply::json(card(name, about)));
         api.register(&origin.url(path)).await;
     }
     origin

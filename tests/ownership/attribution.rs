@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 /// Makes an agent what the release before made of it: approved by that rule, with that name.
 async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
@@ -138,7 +138,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     house.stage.advance(Duration::minutes(2));
     house
         .stage
-        .visit(|source| Answer::Card(card("Travel", &source.url)))
+        .visit(|source| OriginAnswer::Card(card("Travel", &source.url)))
         .await;
     let all = house.stage.agents().await;
     let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;

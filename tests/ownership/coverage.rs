@@ -33,7 +33,7 @@ use super::ways::Step::{
 use super::ways::Who::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::{OriginAnswer, Read, card};
 
 /// The accounts of a house, and what each row's domain serves.
 struct Scene<'a> {
@@ -73,7 +73,7 @@ impl Scene<'_> {
         format!("https://{host}{}", self.path)
     }
 
-    fn answer(&self, source: &source::Model) -> Answer {
+    fn answer(&self, source: &source::Model) -> OriginAnswer {
         let path = source.url.split_once(&self.domain).unwrap().1;
         let asked = match source.kind.text() {
             "well_known" => WELL_KNOWN,
@@ -82,16 +82,17 @@ impl Scene<'_> {
         let bytes = || card("Travel", &self.domain);
         let entries = vec![("x".to_owned(), self.card_url())];
         match source.kind.text() {
-            "ard" if self.catalog_elsewhere => {
-                Answer::CatalogOf(entries, "https://evil.agents-elsewhere.com/ard.json".into())
-            }
-            "ard" if self.named => Answer::Catalog(entries, Read::Whole),
-            "ard" => Answer::Catalog(Vec::new(), Read::Whole),
-            "ai_catalog" => Answer::Fails(NotFound),
-            _ if asked != self.path => Answer::NotModified,
+            "ard" if self.catalog_elsewhere => OriginAnswer::CatalogOf(
+                entries,
+                "https://evil.agents-elsewhere.com/ard.json".into(),
+            ),
+            "ard" if self.named => OriginAnswer::Catalog(entries, Read::Whole),
+            "ard" => OriginAnswer::Catalog(Vec::new(), Read::Whole),
+            "ai_catalog" => OriginAnswer::Fails(NotFound),
+            _ if asked != self.path => OriginAnswer::NotModified,
             _ => match &self.redirect {
-                Some(to) => Answer::Redirected(bytes(), to.clone()),
-                None => Answer::Card(bytes()),
+                Some(to) => OriginAnswer::Redirected(bytes(), to.clone()),
+                None => OriginAnswer::Card(bytes()),
             },
         }
     }
@@ -196,7 +197,7 @@ impl Scene<'_> {
                         if source.url.contains(&self.domain) && !source.url.contains("other-") {
                             self.answer(source)
                         } else {
-                            Answer::NotModified
+                            OriginAnswer::NotModified
                         }
                     })
                     .await;
@@ -352,12 +353,12 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     register::register(&stage.app, &stranger, &copy)
         .await
         .unwrap();
-    stage.visit(|_| Answer::Card(own.clone())).await;
+    stage.visit(|_| OriginAnswer::Card(own.clone())).await;
     let nominated = stage.agent(domain).await;
     stage.reject(nominated.id).await;
     let view = house.register(&owner, domain).await;
     stage.advance(Duration::minutes(2));
-    stage.visit(|_| Answer::Card(own.clone())).await;
+    stage.visit(|_| OriginAnswer::Card(own.clone())).await;
     house.place_standing(&view);
     domain_verify(&stage.app, &owner, domain).await.unwrap();
     let of_slot = async |slot: &str| {
@@ -375,7 +376,7 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     let other = card("Travel", "Books flights of somebody else");
     stage
         .look_at(domain, |source| {
-            Answer::Card(if source.kind == SourceKind::Url {
+            OriginAnswer::Card(if source.kind == SourceKind::Url {
                 other.clone()
             } else {
                 own.clone()

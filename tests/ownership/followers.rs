@@ -13,7 +13,7 @@ use time::Duration;
 
 use super::{DOMAIN, House};
 use crate::support::database::{Database, until_somebody_waits};
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{OriginAnswer, card};
 
 const OTHER: &str = "other.agents-test.com";
 
@@ -41,7 +41,7 @@ async fn ending(house: &House, domain: &str) -> Write {
 }
 
 /// A house whose account has proved these domains, with one card, which the first of them gives.
-async fn owned(house: &House, proved: &[&str], answer: Answer) -> Caller {
+async fn owned(house: &House, proved: &[&str], answer: OriginAnswer) -> Caller {
     let owner = house.account("acme").await;
     for domain in proved {
         let view = house.register(&owner, domain).await;
@@ -51,15 +51,15 @@ async fn owned(house: &House, proved: &[&str], answer: Answer) -> Caller {
     }
     house.stage.advance(Duration::minutes(2));
     let answer = |url: &str| match url.contains(OTHER) {
-        true => Answer::NotModified,
+        true => OriginAnswer::NotModified,
         false => answer.clone(),
     };
     house.stage.visit(|source| answer(&source.url)).await;
     owner
 }
 
-fn redirected() -> Answer {
-    Answer::Redirected(
+fn redirected() -> OriginAnswer {
+    OriginAnswer::Redirected(
         card("Travel", "Books flights"),
         format!("https://{OTHER}/card.json"),
     )
@@ -100,7 +100,7 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
 async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
     let database = Database::postgres().await;
     let house = House::new(database.url()).await;
-    owned(&house, &[DOMAIN, OTHER], Answer::NotModified).await;
+    owned(&house, &[DOMAIN, OTHER], OriginAnswer::NotModified).await;
     let held = ending(&house, OTHER).await;
     let looking = house.stage.look(DOMAIN, redirected());
     once_free(&house.stage.store, held, looking).await;
@@ -112,7 +112,7 @@ async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
 async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
     let database = Database::postgres().await;
     let house = House::new(database.url()).await;
-    let own = Answer::Card(card("Travel", "Books flights"));
+    let own = OriginAnswer::Card(card("Travel", "Books flights"));
     owned(&house, &[DOMAIN, OTHER], own).await;
     let (lifecycle, named, standing) = became(&house).await;
     assert_eq!(

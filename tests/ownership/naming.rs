@@ -13,7 +13,7 @@ use a2a_registry_store::entity::source;
 
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, Stage, card, card_url};
+use crate::support::stage::{OriginAnswer, Read, Stage, card, card_url};
 
 const TRAVEL: &str = "urn:air:travel.agents-test.com:agents:travel";
 
@@ -50,7 +50,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
     let view = house.register(&owner, DOMAIN).await;
     let stage = &house.stage;
     stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let word = Vouch {
         reason: "a partner".into(),
@@ -79,7 +79,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
     );
 
     stage
-        .look(DOMAIN, Answer::Card(card("Voyages", "Books flights")))
+        .look(DOMAIN, OriginAnswer::Card(card("Voyages", "Books flights")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
     house.remove(STANDING);
@@ -101,9 +101,9 @@ async fn no_two_agents_have_one_name(url: &str) {
     let b = register_card(&house, &owner, "/b.json").await;
     // Both are new in one visit.
     let answer = |source: &source::Model| match card_url(source) {
-        url if url == a => Answer::Card(card("Travel", "Books trains")),
-        url if url == b => Answer::Card(card("TRAVEL!", "Books ships")),
-        _ => Answer::Card(card("Travel", "Books flights")),
+        url if url == a => OriginAnswer::Card(card("Travel", "Books trains")),
+        url if url == b => OriginAnswer::Card(card("TRAVEL!", "Books ships")),
+        _ => OriginAnswer::Card(card("Travel", "Books flights")),
     };
     stage.look_at(DOMAIN, answer).await;
     let numbered = |number: u32| Some(format!("{TRAVEL}-{number}"));
@@ -151,9 +151,9 @@ async fn a_catalog_names_its_agents(url: &str) {
         ),
     ];
     let answer = |source: &source::Model| match source.kind.text() {
-        "ard" => Answer::Catalog(entries.to_vec(), Read::Whole),
-        "ai_catalog" | "well_known" => Answer::Fails(NotFound),
-        _ => Answer::Card(card(&format!("At {}", source.url), "Books flights")),
+        "ard" => OriginAnswer::Catalog(entries.to_vec(), Read::Whole),
+        "ai_catalog" | "well_known" => OriginAnswer::Fails(NotFound),
+        _ => OriginAnswer::Card(card(&format!("At {}", source.url), "Books flights")),
     };
     stage.look_at(DOMAIN, answer).await;
     stage.look_at(DOMAIN, answer).await;

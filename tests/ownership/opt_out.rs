@@ -9,7 +9,7 @@ use time::Duration;
 use super::site::{ProofFile, Site};
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
@@ -28,7 +28,7 @@ impl House {
     /// Makes every visit that is due; says how many there were.
     async fn visits(&self) -> usize {
         self.stage
-            .visit(|_| Answer::Card(card("Travel", "Books flights")))
+            .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
             .await
     }
 

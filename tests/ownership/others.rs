@@ -19,7 +19,7 @@ use time::Duration;
 
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::{OriginAnswer, Read, card};
 
 pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
@@ -44,7 +44,7 @@ impl House {
             register(&self.stage.app, caller, &at(path)).await.unwrap();
         }
         self.stage
-            .visit(|source| Answer::Card(card(&source.url, "Is somebody's")))
+            .visit(|source| OriginAnswer::Card(card(&source.url, "Is somebody's")))
             .await;
         two
     }
@@ -203,9 +203,9 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
     for _ in 0..2 {
         stage
             .look_at(DOMAIN, |source| match source.kind.text() {
-                "ard" => Answer::Catalog(named.clone(), Read::Whole),
-                "ai_catalog" => Answer::NotModified,
-                _ => Answer::Card(card(&source.url, "Is the owner's")),
+                "ard" => OriginAnswer::Catalog(named.clone(), Read::Whole),
+                "ai_catalog" => OriginAnswer::NotModified,
+                _ => OriginAnswer::Card(card(&source.url, "Is the owner's")),
             })
             .await;
     }
@@ -321,7 +321,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     house.register(&first, DOMAIN).await;
     house
         .stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let agent = house.stage.agent(DOMAIN).await.id;
     let owner = house.account("owner").await;
@@ -348,7 +348,10 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
     house
         .stage
-        .look(DOMAIN, Answer::Card(card("Travel", "Books trains too")))
+        .look(
+            DOMAIN,
+            OriginAnswer::Card(card("Travel", "Books trains too")),
+        )
         .await;
     assert!(
         house.stage.open_review(agent).await.is_some(),
@@ -413,7 +416,10 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
     };
     let before = changed().await;
     stage
-        .look(DOMAIN, Answer::Card(card("Travel", "Waits for a curator")))
+        .look(
+            DOMAIN,
+            OriginAnswer::Card(card("Travel", "Waits for a curator")),
+        )
         .await;
     assert!(stage.open_review(agent).await.is_some());
     assert_eq!(changed().await, before);
@@ -499,7 +505,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
     house
         .stage
         .visit(|source| {
-            Answer::Card(match source.kind.text() {
+            OriginAnswer::Card(match source.kind.text() {
                 "url" => card("Nominated", "By somebody"),
                 _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
             })

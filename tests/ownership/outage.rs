@@ -9,7 +9,7 @@ use time::Duration;
 
 use super::{House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{OriginAnswer, card};
 
 const PARENT: &str = "_a2a-registry.agents-test.com";
 /// Other domains, whose failing looks show that it is us.
@@ -25,7 +25,7 @@ impl House {
         }
         let made = self
             .stage
-            .visit(|source| Answer::Card(card(&source.url, "Is there")))
+            .visit(|source| OriginAnswer::Card(card(&source.url, "Is there")))
             .await;
         assert_eq!(made, OTHERS);
         assert_eq!(breaker_open_since(&self.stage.app), None);
@@ -37,14 +37,14 @@ impl House {
             self.names.set_texts(name, answer.clone());
         }
         self.stage.advance(Duration::days(2));
-        self.stage.visit(|_| Answer::Fails(Timeout)).await;
+        self.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
         assert!(breaker_open_since(&self.stage.app).is_some());
     }
 
     /// The network is there again.
     async fn reconnect(&self) {
         self.stage.advance(Duration::days(1));
-        self.stage.visit(|_| Answer::NotModified).await;
+        self.stage.visit(|_| OriginAnswer::NotModified).await;
         assert_eq!(breaker_open_since(&self.stage.app), None);
     }
 }
@@ -64,7 +64,7 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     house.cut_off(TxtAnswer::Failed("timed out".into())).await;
     for day in 1..=14 {
         assert_eq!(house.next_day().await, "verified", "day {day}");
-        house.stage.visit(|_| Answer::Fails(Timeout)).await;
+        house.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
     }
     let view = house.shown(&owner).await;
     assert_eq!(view.proofs, [proved], "it is as it was");
@@ -105,7 +105,7 @@ async fn what_our_own_network_denies_is_not_missing(url: &str) {
     let quiets = "_a2a-registry.quiet.agents-test.com";
     house.place(quiets, "127.0.0.1:8080; policy=none");
     house.stage.register(quiet).await;
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
     house.cut_off(TxtAnswer::Absent).await;
     house.remove(quiets);
     for day in 1..=5 {

@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::site::{ProofFile, Site};
 use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::origin::{Origin, Reply};
-use crate::support::serving::Serving;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{OriginAnswer, card};
 use crate::support::tls::{Authority, TlsFront};
 use crate::support::waiting::eventually;
 
 /// A registry, an origin behind TLS, and an authority that the registry trusts.
 struct World {
-    registry: Serving,
+    registry: ServingRegistry,
     origin: Origin,
     front: TlsFront,
     authority: Authority,
@@ -73,7 +73,7 @@ async fn valid_tls_is_the_first_step() {
     let path = "/.well-known/agent-card.json";
     world
         .origin
-        .answer(path, Reply::json(card("Travel", "Books flights")));
+        .answer(path, OriginReply::json(card("Travel", "Books flights")));
     let domain = world
         .registry
         .api
@@ -107,7 +107,7 @@ async fn a_strangers_certificate_shows_nothing() {
     let path = "/.well-known/agent-card.json";
     world
         .origin
-        .answer(path, Reply::json(card("Travel", "Books flights")));
+        .answer(path, OriginReply::json(card("Travel", "Books flights")));
     world
         .front
         .show(Authority::new("a stranger").identity("127.0.0.1"));
@@ -139,7 +139,7 @@ async fn a_file_proves_a_domain(url: &str) {
     let view = house.register(&acme, DOMAIN).await;
     house
         .stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let file = ProofFile::of(&view);
     let (path, place) = (file.path.as_str(), &file.url);
@@ -149,7 +149,7 @@ async fn a_file_proves_a_domain(url: &str) {
         looked.contains(&("absent".into(), place.clone())),
         "{looked:?}"
     );
-    let text = |body: &str| Reply::json(body).header("content-type", "text/plain");
+    let text = |body: &str| OriginReply::json(body).header("content-type", "text/plain");
     origin.answer(path, text("something else"));
     let looked = house.verify(&acme).await.unwrap();
     assert!(
@@ -178,7 +178,7 @@ async fn a_file_proves_a_domain(url: &str) {
     assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
     // It is looked for every day, and lapses when it is gone.
     assert_eq!(house.next_day().await, "verified");
-    origin.answer(path, Reply::status(404));
+    origin.answer(path, OriginReply::status(404));
     for _ in 0..4 {
         house.next_day().await;
     }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::{DOMAIN, House, STANDING, moved};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{OriginAnswer, card};
 
 both_databases!(
     a_domain_opts_out_by_its_own_record,
@@ -53,7 +53,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     assert_eq!(house.stage.holds(agent).await, ["opted_out"]);
     assert_eq!(house.stage.served(agent).await, None);
     assert_eq!(
-        house.stage.visit(|_| Answer::NotModified).await,
+        house.stage.visit(|_| OriginAnswer::NotModified).await,
         0,
         "it is visited no more"
     );
@@ -82,7 +82,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     assert_eq!(house.next_day().await, "unverified");
     assert!(house.stage.holds(agent).await.is_empty());
     house.stage.advance(Duration::minutes(1));
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
     house.stage.index_equals_database().await;
 }
 
@@ -274,7 +274,10 @@ async fn an_owner_names_its_keys(url: &str) {
         let trust = shown.hit.summary.trust;
         (trust.level.unwrap_or_default(), trust.signature)
     };
-    house.stage.look(DOMAIN, Answer::Card(bytes.clone())).await;
+    house
+        .stage
+        .look(DOMAIN, OriginAnswer::Card(bytes.clone()))
+        .await;
     if house.stage.open_review(agent).await.is_some() {
         house.stage.approve(agent).await;
     }
@@ -406,7 +409,7 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
     );
     house.stage.index_equals_database().await;
     // The very content that a person had approved waits again, also after the next look.
-    house.stage.look(DOMAIN, Answer::Card(bytes)).await;
+    house.stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
     assert_eq!(house.stage.served(agent).await, None);
     house.stage.approve(agent).await;
     assert!(house.stage.served(agent).await.is_some());

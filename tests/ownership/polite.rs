@@ -9,8 +9,8 @@ use time::Duration;
 use super::site::{ProofFile, Site};
 use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::origin::Reply;
-use crate::support::stage::{Answer, card};
+use crate::support::origin::OriginReply;
+use crate::support::stage::{OriginAnswer, card};
 
 impl House {
     async fn row(&self) -> domain::Model {
@@ -43,7 +43,7 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     let path = file.path.as_str();
     site.origin.answer(
         path,
-        Reply::json(file.body).header("content-type", "text/plain"),
+        OriginReply::json(file.body).header("content-type", "text/plain"),
     );
 
     assert_eq!(house.looks().await, 1);
@@ -55,7 +55,7 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     assert_eq!(site.origin.requests(path).len(), 0);
     house
         .stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     house.network_is_known().await;
     house.stage.advance(Duration::seconds(59));
@@ -70,9 +70,9 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
         .await
         .unwrap();
     assert_eq!(accepted.next_due.0, house.row().await.not_before);
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
     house.stage.advance(Duration::seconds(60));
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
 }
 
 /// A server that wants to rest when it is asked for a file is asked for nothing more in that look, and neither
@@ -88,7 +88,7 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
         let view = house.register(account, DOMAIN).await;
         let path = ProofFile::of(&view).path;
         site.origin
-            .answer(&path, Reply::status(429).header("retry-after", "600"));
+            .answer(&path, OriginReply::status(429).header("retry-after", "600"));
         paths.push(path);
     }
     let asked = || {
@@ -101,7 +101,7 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
     assert_eq!(house.looks().await, 1);
     house
         .stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     house.stage.advance(Duration::seconds(61));
     assert_eq!(house.looks().await, 1);
@@ -112,8 +112,8 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
         .await
         .unwrap();
     house.stage.advance(Duration::seconds(598));
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 0);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
     assert_eq!(asked(), 1);
     house.stage.advance(Duration::seconds(3));
-    assert_eq!(house.stage.visit(|_| Answer::NotModified).await, 1);
+    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
 }

@@ -13,7 +13,7 @@ use time::Duration;
 
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
     a_record_that_is_placed_proves_a_domain,
@@ -59,7 +59,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
 
     house
         .stage
-        .visit(|_| Answer::Card(card("Travel", "Books flights")))
+        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let agent = house.stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Pending);

@@ -9,7 +9,7 @@ use super::site::Site;
 use super::{DOMAIN, House, STANDING};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, card};
+use crate::support::stage::{OriginAnswer, card};
 
 const ZONE: &str = "agents-test.com";
 const JKU: &str = "https://travel.agents-test.com/keys.json";
@@ -47,7 +47,7 @@ impl Owned {
     /// The card comes signed by that key.
     async fn signed_by(&self, signer: &Signer) {
         let bytes = signer.sign(&card("Travel", "Books flights"));
-        let answer = Answer::Signed(bytes, signer.found());
+        let answer = OriginAnswer::Signed(bytes, signer.found());
         self.house.stage.look(DOMAIN, answer).await;
     }
 

@@ -15,18 +15,18 @@ use uuid::Uuid;
 use super::others::{at, url};
 use super::{DOMAIN, House};
 use crate::support::both_databases;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::{OriginAnswer, Read, card};
 
 /// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
-fn site(source: &source::Model, named: &[&str]) -> Answer {
+fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
     match source.kind.text() {
         "ard" => {
             let entries = named.iter().map(|path| ((*path).to_owned(), url(path)));
-            Answer::Catalog(entries.collect(), Read::Whole)
+            OriginAnswer::Catalog(entries.collect(), Read::Whole)
         }
-        "ai_catalog" => Answer::Fails(NotFound),
-        "well_known" => Answer::Card(br#"{"name": "Broken", "skills": []}"#.to_vec()),
-        _ => Answer::Card(card(&source.url, "Is there")),
+        "ai_catalog" => OriginAnswer::Fails(NotFound),
+        "well_known" => OriginAnswer::Card(br#"{"name": "Broken", "skills": []}"#.to_vec()),
+        _ => OriginAnswer::Card(card(&source.url, "Is there")),
     }
 }
 
@@ -269,7 +269,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
         house
             .stage
             .look_lightly(DOMAIN, |source| match source.kind.text() {
-                "ard" if !source.full_wanted => Answer::NotModified,
+                "ard" if !source.full_wanted => OriginAnswer::NotModified,
                 _ => site(source, &["/a.json"]),
             })
             .await;
@@ -300,7 +300,7 @@ async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
     stage
         .look(
             DOMAIN,
-            Answer::Card(card(&url("/first.json"), "Has changed")),
+            OriginAnswer::Card(card(&url("/first.json"), "Has changed")),
         )
         .await;
     let review = stage.open_review(agent).await.unwrap();

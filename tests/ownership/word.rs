@@ -13,7 +13,7 @@ use super::others::{at, url};
 use super::{DOMAIN, House};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
-use crate::support::stage::{Answer, Read, card};
+use crate::support::stage::{OriginAnswer, Read, card};
 
 fn with_word(what: Registration) -> Registration {
     Registration {
@@ -44,7 +44,7 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
         register(&stage.app, &stage.admin, &whole()).await.unwrap();
         if comes_before {
             stage
-                .look(DOMAIN, Answer::Card(card("Travel", "Books flights")))
+                .look(DOMAIN, OriginAnswer::Card(card("Travel", "Books flights")))
                 .await;
             assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         }
@@ -56,7 +56,10 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
             .await
             .unwrap();
         stage
-            .look(DOMAIN, Answer::Card(card("Travel", "Of another owner")))
+            .look(
+                DOMAIN,
+                OriginAnswer::Card(card("Travel", "Of another owner")),
+            )
             .await;
         let agent = stage.agent(DOMAIN).await;
         assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
@@ -79,13 +82,13 @@ async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     let broken = serde_json::to_vec(&broken).unwrap();
     stage
-        .look(DOMAIN, Answer::Signed(broken, signer.found()))
+        .look(DOMAIN, OriginAnswer::Signed(broken, signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     stage.reject(agent).await;
     stage
-        .look(DOMAIN, Answer::Card(card("Travel", "Whatever comes")))
+        .look(DOMAIN, OriginAnswer::Card(card("Travel", "Whatever comes")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     assert_eq!(stage.served(agent).await, None);
@@ -99,11 +102,11 @@ async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
     for named in ["/a.json", "/b.json", "/b.json"] {
         stage
             .look_at(DOMAIN, |source| match source.kind.text() {
-                "ard" => Answer::Catalog(vec![("one".into(), url(named))], Read::Whole),
+                "ard" => OriginAnswer::Catalog(vec![("one".into(), url(named))], Read::Whole),
                 "entry" if source.url == url("/b.json") => {
-                    Answer::Card(card("Other", "Is elsewhere"))
+                    OriginAnswer::Card(card("Other", "Is elsewhere"))
                 }
-                _ => Answer::Fails(NotFound),
+                _ => OriginAnswer::Fails(NotFound),
             })
             .await;
     }
@@ -121,16 +124,16 @@ async fn it_does_not_follow_a_redirect(url_of_database: &str) {
         .await
         .unwrap();
     stage.advance(Duration::minutes(2));
-    stage.visit(|_| Answer::Card(same.clone())).await;
+    stage.visit(|_| OriginAnswer::Card(same.clone())).await;
     let (_, joined) = house.source_of("/copy.json").await;
     assert_eq!(joined, own);
     let evil = card("Evil", "Somewhere else");
     stage
         .look_at(DOMAIN, |source| {
             if source.url == url("/copy.json") {
-                Answer::Redirected(evil.clone(), "https://evil.example/card.json".into())
+                OriginAnswer::Redirected(evil.clone(), "https://evil.example/card.json".into())
             } else {
-                Answer::Card(same.clone())
+                OriginAnswer::Card(same.clone())
             }
         })
         .await;

@@ -20,7 +20,7 @@ use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;
 
-pub use sets::{Collection, Question, held_out, own};
+pub use sets::{Collection, JudgedQuery, held_out, own};
 
 /// How many answers count for the reciprocal rank, and how many for recall.
 const RANKED: usize = 10;
@@ -46,7 +46,7 @@ impl Score {
         self.recalled / self.questions.max(1) as f64
     }
 
-    fn add(&mut self, question: &Question, answers: &[String]) {
+    fn add(&mut self, question: &JudgedQuery, answers: &[String]) {
         self.questions += 1;
         let right = |name: &String| question.expect.contains(name);
         if let Some(place) = answers.iter().take(RANKED).position(right) {

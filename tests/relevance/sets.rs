@@ -12,12 +12,12 @@ use serde_json::Value;
 pub struct Collection {
     /// Bytes of cards, no two of one name.
     pub cards: Vec<Vec<u8>>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<JudgedQuery>,
 }
 
 /// What somebody types, and the names of the agents that are right.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Question {
+pub struct JudgedQuery {
     pub query: String,
     pub kind: String,
     pub expect: BTreeSet<String>,
@@ -66,7 +66,7 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
     for (name, (digest, mut card)) in cards {
         if let Some(query) = hold_out(&mut card, &name, seed) {
             let odd = digest.bytes().last().unwrap() % 2 == 1;
-            collection.questions.push(Question {
+            collection.questions.push(JudgedQuery {
                 query,
                 kind: if odd { "odd" } else { "even" }.to_owned(),
                 expect: BTreeSet::from([name]),

@@ -57,18 +57,18 @@ impl Api {
     }
 
     /// Asks as anyone.
-    pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+    pub async fn get(&self, path: &str) -> ApiResponse {
+        ApiResponse::to(self.request(Method::GET, path)).await
     }
 
     /// Asks as the admin.
-    pub async fn admin(&self, path: &str) -> Answer {
-        Answer::to(self.as_admin(Method::GET, path)).await
+    pub async fn admin(&self, path: &str) -> ApiResponse {
+        ApiResponse::to(self.as_admin(Method::GET, path)).await
     }
 
     /// Writes as the admin.
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        Answer::to(self.as_admin(Method::POST, path).json(body)).await
+    pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
+        ApiResponse::to(self.as_admin(Method::POST, path).json(body)).await
     }
 
     /// What the admin is answered at a path, which must be a success.
@@ -225,7 +225,7 @@ impl Api {
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -234,7 +234,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// The answer to a request.
     pub async fn to(request: RequestBuilder) -> Self {
         let answer = request.send().await.unwrap();

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 use super::database::{Database, options};
-use super::origin::{Gate, Origin, Reply};
+use super::origin::{Gate, Origin, OriginReply};
 use super::program::Program;
 use super::serving::started;
 use super::setup::Setup;
@@ -60,7 +60,7 @@ impl Site {
     pub fn new(domain: i64, origin: Origin, cards: &[String]) -> Self {
         let answer = |(at, card): (usize, &String)| {
             let gate = Gate::default();
-            origin.answer(&path(at), Reply::json(card.as_str()).held_by(&gate));
+            origin.answer(&path(at), OriginReply::json(card.as_str()).held_by(&gate));
             gate
         };
         let gates = cards.iter().enumerate().map(answer).collect();
@@ -79,7 +79,7 @@ pub fn path(card: usize) -> String {
 
 /// A request that a living crawler has made and nobody has let be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRequest {
     /// Which site was asked.
     pub site: usize,
     /// Which of its cards.
@@ -90,7 +90,7 @@ pub struct Held {
 
 /// A line of the account.
 #[derive(Debug, FromQueryResult)]
-struct Line {
+struct AccountLine {
     crawler: String,
     what: String,
 }
@@ -225,10 +225,10 @@ contact = \"https://{name}/\"",
         lines.into_iter().map(|line| line.what).collect()
     }
 
-    async fn lines(&self, query: &str) -> Vec<Line> {
+    async fn lines(&self, query: &str) -> Vec<AccountLine> {
         let connection = self.store.connection();
         let statement = Statement::from_string(connection.get_database_backend(), query);
-        Line::find_by_statement(statement)
+        AccountLine::find_by_statement(statement)
             .all(connection)
             .await
             .unwrap()
@@ -305,12 +305,12 @@ contact = \"https://{name}/\"",
     }
 
     /// The requests of living crawlers that are not answered yet.
-    pub fn held(&self) -> Vec<Held> {
+    pub fn held(&self) -> Vec<HeldRequest> {
         let unanswered = self.cards().into_iter();
         let unanswered = unanswered.filter(|card| !self.answered.contains(card));
         let held = unanswered.filter_map(|(site, card)| {
             let by = self.askers(site, card).pop()?;
-            (self.living.contains_key(&by)).then_some(Held { site, card, by })
+            (self.living.contains_key(&by)).then_some(HeldRequest { site, card, by })
         });
         held.collect()
     }

@@ -13,10 +13,10 @@ use super::waiting::eventually;
 /// An empty database of its own for one test, gone when this is dropped.
 pub struct Database {
     url: String,
-    place: Place,
+    place: DatabaseLocation,
 }
 
-enum Place {
+enum DatabaseLocation {
     Sqlite { _folder: TempDir },
     Postgres { name: String },
 }
@@ -28,7 +28,7 @@ impl Database {
         let file = folder.path().join("registry.sqlite");
         Self {
             url: format!("sqlite://{}?mode=rwc", file.display()),
-            place: Place::Sqlite { _folder: folder },
+            place: DatabaseLocation::Sqlite { _folder: folder },
         }
     }
 
@@ -54,7 +54,7 @@ impl Database {
         let (server, _) = server.rsplit_once('/').unwrap();
         Self {
             url: format!("{server}/{name}"),
-            place: Place::Postgres { name },
+            place: DatabaseLocation::Postgres { name },
         }
     }
 
@@ -66,7 +66,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let Place::Postgres { name } = &self.place else {
+        let DatabaseLocation::Postgres { name } = &self.place else {
             return;
         };
         let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");

@@ -30,7 +30,7 @@ pub struct Request {
 
 /// An answer as it was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ObservedResponse {
     /// The status.
     pub status: u16,
     /// The headers, with lower-case names.
@@ -44,7 +44,7 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.as_str())
 }
 
-impl Answer {
+impl ObservedResponse {
     /// The value of the first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)

@@ -19,20 +19,20 @@ use super::DEADLINE;
 /// A running origin on a loopback port of its own; dropping it closes the port and every connection.
 pub struct Origin {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<OriginState>,
     server: ServerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct State {
-    replies: Mutex<HashMap<String, Reply>>,
-    seen: watch::Sender<Vec<Seen>>,
+struct OriginState {
+    replies: Mutex<HashMap<String, OriginReply>>,
+    seen: watch::Sender<Vec<ReceivedRequest>>,
 }
 
 /// A request that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// The method, in capitals.
     pub method: String,
     /// The path without the query, as sent.
@@ -43,7 +43,7 @@ pub struct Seen {
     pub headers: Vec<(String, String)>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// The value of the first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -53,7 +53,7 @@ impl Seen {
 
 /// What an origin answers on a path.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct OriginReply {
     status: StatusCode,
     headers: Vec<(String, String)>,
     body: Body,
@@ -68,7 +68,7 @@ enum Body {
     Stalled(Bytes),
 }
 
-impl Reply {
+impl OriginReply {
     fn with(status: StatusCode, content_type: &str, body: Body) -> Self {
         Self {
             status,
@@ -154,7 +154,7 @@ impl Origin {
 
     /// An origin on a port, for example the one that an earlier origin had.
     pub fn start_on(port: u16) -> Self {
-        let state = Arc::new(State::default());
+        let state = Arc::new(OriginState::default());
         let (sender, receiver) = std::sync::mpsc::channel();
         let shared = Arc::clone(&state);
         // A thread of its own, so that an origin outlives the runtime of no test and stalls none.
@@ -195,7 +195,7 @@ impl Origin {
     }
 
     /// Sets what the path (without query) is answered from now on.
-    pub fn answer(&self, path: &str, reply: Reply) {
+    pub fn answer(&self, path: &str, reply: OriginReply) {
         self.state
             .replies
             .lock()
@@ -204,7 +204,7 @@ impl Origin {
     }
 
     /// The requests for the path that have arrived so far.
-    pub fn requests(&self, path: &str) -> Vec<Seen> {
+    pub fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
         let seen = self.state.seen.borrow();
         seen.iter()
             .filter(|seen| seen.path == path)
@@ -213,7 +213,7 @@ impl Origin {
     }
 
     /// All requests that have arrived so far, and word of each further one.
-    pub fn arrivals(&self) -> watch::Receiver<Vec<Seen>> {
+    pub fn arrivals(&self) -> watch::Receiver<Vec<ReceivedRequest>> {
         self.state.seen.subscribe()
     }
 
@@ -222,9 +222,9 @@ impl Origin {
     /// # Panics
     ///
     /// When it has not arrived at [`DEADLINE`]; with every request that did.
-    pub async fn arrived(&self, path: &str, count: usize) -> Seen {
+    pub async fn arrived(&self, path: &str, count: usize) -> ReceivedRequest {
         let mut receiver = self.state.seen.subscribe();
-        let wanted = |all: &Vec<Seen>| {
+        let wanted = |all: &Vec<ReceivedRequest>| {
             let mut matching = all.iter().filter(|seen| seen.path == path);
             matching.nth(count - 1).cloned()
         };
@@ -248,13 +248,13 @@ impl Drop for Origin {
     }
 }
 
-async fn answer(request: HttpRequest, state: web::Data<State>) -> HttpResponse<BoxBody> {
+async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResponse<BoxBody> {
     let path = request.uri().path().to_owned();
     let headers = request.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.as_str().to_owned(), value)
     });
-    let seen = Seen {
+    let seen = ReceivedRequest {
         method: request.method().to_string(),
         path: path.clone(),
         query: request.uri().query().unwrap_or_default().to_owned(),

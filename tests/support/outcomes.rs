@@ -3,7 +3,7 @@
 use a2a_crawler::catalog::{CatalogEntry, Findings};
 use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
-    Validators, Verdict,
+    SourceVerdict, Validators,
 };
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::source;
@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 
 /// What an origin answers.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum OriginAnswer {
     /// 200 with these bytes.
     Card(Vec<u8>),
     /// 200 with these bytes, after a redirect to that URL.
@@ -41,13 +41,13 @@ pub enum Read {
 }
 
 /// What a catalog answers where a test has cards in mind: it is not there, or is what it was.
-fn of_catalog(source: &source::Model, answer: Answer) -> Answer {
+fn of_catalog(source: &source::Model, answer: OriginAnswer) -> OriginAnswer {
     match answer {
-        Answer::Card(_) | Answer::Signed(..) | Answer::Redirected(..) => {
-            Answer::Fails(AttemptOutcome::NotFound)
+        OriginAnswer::Card(_) | OriginAnswer::Signed(..) | OriginAnswer::Redirected(..) => {
+            OriginAnswer::Fails(AttemptOutcome::NotFound)
         }
-        Answer::NotModified if source.last_success_at.is_none() => {
-            Answer::Fails(AttemptOutcome::NotFound)
+        OriginAnswer::NotModified if source.last_success_at.is_none() => {
+            OriginAnswer::Fails(AttemptOutcome::NotFound)
         }
         other => other,
     }
@@ -66,7 +66,7 @@ pub fn card_url(source: &source::Model) -> String {
 }
 
 /// The result of asking a source once.
-pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> SourceOutcome {
+pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) -> SourceOutcome {
     let answer = if source.kind.known().is_some_and(SourceKind::is_catalog) {
         of_catalog(source, answer)
     } else {
@@ -83,40 +83,46 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
         vary: None,
     };
     let (outcome, status) = match &answer {
-        Answer::Card(_) | Answer::Signed(..) | Answer::Redirected(..) => {
+        OriginAnswer::Card(_) | OriginAnswer::Signed(..) | OriginAnswer::Redirected(..) => {
             (AttemptOutcome::Card, Some(200))
         }
-        Answer::Catalog(..) | Answer::CatalogOf(..) => (AttemptOutcome::Catalog, Some(200)),
-        Answer::NotModified => (AttemptOutcome::NotModified, Some(304)),
-        Answer::Rests(_) => (AttemptOutcome::Throttled, Some(429)),
-        Answer::Fails(outcome) => (*outcome, None),
+        OriginAnswer::Catalog(..) | OriginAnswer::CatalogOf(..) => {
+            (AttemptOutcome::Catalog, Some(200))
+        }
+        OriginAnswer::NotModified => (AttemptOutcome::NotModified, Some(304)),
+        OriginAnswer::Rests(_) => (AttemptOutcome::Throttled, Some(429)),
+        OriginAnswer::Fails(outcome) => (*outcome, None),
     };
     let (answer, key_sets) = match answer {
-        Answer::Signed(bytes, keys) => (Answer::Card(bytes), vec![keys]),
+        OriginAnswer::Signed(bytes, keys) => (OriginAnswer::Card(bytes), vec![keys]),
         other => (other, Vec::new()),
     };
     let (answer, answered) = match answer {
-        Answer::Redirected(bytes, to) => (Answer::Card(bytes), to),
-        Answer::CatalogOf(cards, to) => (Answer::Catalog(cards, Read::Whole), to),
+        OriginAnswer::Redirected(bytes, to) => (OriginAnswer::Card(bytes), to),
+        OriginAnswer::CatalogOf(cards, to) => (OriginAnswer::Catalog(cards, Read::Whole), to),
         other => (other, url.clone()),
     };
     let verdict = match answer {
-        Answer::Redirected(..) | Answer::CatalogOf(..) => unreachable!("taken apart above"),
-        Answer::Card(bytes) | Answer::Signed(bytes, _) => Verdict::Fetched(Box::new(FetchedCard {
-            url: answered,
-            parsed: a2a_card::parse(&bytes).unwrap(),
-            bytes,
-            key_sets,
-            tls: true,
-            freshness,
-        })),
-        Answer::Catalog(cards, read) => {
+        OriginAnswer::Redirected(..) | OriginAnswer::CatalogOf(..) => {
+            unreachable!("taken apart above")
+        }
+        OriginAnswer::Card(bytes) | OriginAnswer::Signed(bytes, _) => {
+            SourceVerdict::Fetched(Box::new(FetchedCard {
+                url: answered,
+                parsed: a2a_card::parse(&bytes).unwrap(),
+                bytes,
+                key_sets,
+                tls: true,
+                freshness,
+            }))
+        }
+        OriginAnswer::Catalog(cards, read) => {
             let cards = cards.into_iter().map(|(identifier, url)| CatalogEntry {
                 identifier,
                 url: url.parse().unwrap(),
                 updated_at: None,
             });
-            Verdict::Catalog(Box::new(FetchedCatalog {
+            SourceVerdict::Catalog(Box::new(FetchedCatalog {
                 url: answered,
                 entries: cards.collect(),
                 findings: Findings::default(),
@@ -124,12 +130,12 @@ pub fn result(source: &source::Model, answer: Answer, at: OffsetDateTime) -> Sou
                 freshness,
             }))
         }
-        Answer::NotModified => Verdict::NotModified(freshness),
-        Answer::Rests(seconds) => Verdict::Failed {
+        OriginAnswer::NotModified => SourceVerdict::NotModified(freshness),
+        OriginAnswer::Rests(seconds) => SourceVerdict::Failed {
             outcome: AttemptOutcome::Throttled,
             retry_after: Some(seconds),
         },
-        Answer::Fails(outcome) => Verdict::Failed {
+        OriginAnswer::Fails(outcome) => SourceVerdict::Failed {
             outcome,
             retry_after: None,
         },

@@ -12,7 +12,7 @@ use super::setup::Setup;
 /// What the program prints of itself, a line each, with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Told {
+pub enum StatusLine {
     /// It serves.
     Serving {
         /// Where it is asked, without a slash at the end; nothing where another process answers requests.
@@ -26,7 +26,7 @@ pub enum Told {
     Stopped,
 }
 
-impl Told {
+impl StatusLine {
     /// What a line tells, where it tells anything of that kind.
     pub fn by(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
@@ -54,27 +54,29 @@ impl Told {
 }
 
 /// Starts a command of the program that serves, and waits until it does.
-pub async fn started(mut command: Command) -> (Program, Told) {
+pub async fn started(mut command: Command) -> (Program, StatusLine) {
     command.arg("--json");
     let program = Program::start(command);
-    let serves = |told: &Told| matches!(told, Told::Serving { .. });
-    let told = program.find(|line| Told::by(line).filter(serves)).await;
+    let serves = |told: &StatusLine| matches!(told, StatusLine::Serving { .. });
+    let told = program
+        .find(|line| StatusLine::by(line).filter(serves))
+        .await;
     (program, told)
 }
 
 /// A registry that serves, which is asked as its [`Api`]. Dropping it kills it.
-pub struct Serving {
+pub struct ServingRegistry {
     /// Its process.
     pub program: Program,
     /// How it is asked.
     pub api: Api,
     /// What it said when it served.
-    pub told: Told,
+    pub told: StatusLine,
     /// What it was started from.
     pub setup: Setup,
 }
 
-impl Serving {
+impl ServingRegistry {
     /// Starts what `command` starts and waits until it serves.
     pub(super) async fn of(setup: &Setup, command: Command) -> Self {
         let (program, told) = started(command).await;
@@ -90,13 +92,13 @@ impl Serving {
     pub async fn stop(self) -> Finished {
         let ended = self.program.terminate().await;
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-        let last = ended.stdout.last().and_then(|line| Told::by(line));
-        assert_eq!(last, Some(Told::Stopped), "{ended:?}");
+        let last = ended.stdout.last().and_then(|line| StatusLine::by(line));
+        assert_eq!(last, Some(StatusLine::Stopped), "{ended:?}");
         ended
     }
 }
 
-impl Deref for Serving {
+impl Deref for ServingRegistry {
     type Target = Api;
 
     fn deref(&self) -> &Api {

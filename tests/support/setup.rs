@@ -17,7 +17,7 @@ use tokio::process::Command;
 
 use super::exchange::Tap;
 use super::program::{Program, registry};
-use super::serving::Serving;
+use super::serving::ServingRegistry;
 
 /// The admin token of every registry that a test starts.
 pub const ADMIN: &str = "the-token-of-the-tests-0123456789abcdef";
@@ -115,26 +115,26 @@ impl Setup {
 
     /// Starts it and waits until it serves. It is asked through a [`Tap`], which is its public address where it is
     /// given no other.
-    pub async fn start(&self) -> Serving {
+    pub async fn start(&self) -> ServingRegistry {
         let tap = Tap::new().await;
         let mut command = self.command();
         let named = |text: &str| text.contains("public-url") || text.contains("public_url");
         if !self.arguments.iter().any(|argument| named(argument)) && !named(&self.configuration) {
             command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", tap.url());
         }
-        let mut serving = Serving::of(self, command).await;
+        let mut serving = ServingRegistry::of(self, command).await;
         serving.api = serving.api.through(tap);
         serving
     }
 
     /// Starts it and waits until it serves. It is asked directly: for tests of connections themselves.
-    pub async fn start_untapped(&self) -> Serving {
-        Serving::of(self, self.command()).await
+    pub async fn start_untapped(&self) -> ServingRegistry {
+        ServingRegistry::of(self, self.command()).await
     }
 
     /// Starts it from a shell that runs these words before, and is asked directly.
-    pub async fn start_after(&self, words: &str) -> Serving {
-        Serving::of(self, super::program::after(words, &self.command())).await
+    pub async fn start_after(&self, words: &str) -> ServingRegistry {
+        ServingRegistry::of(self, super::program::after(words, &self.command())).await
     }
 
     /// Starts one that does not get as far as to serve.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_crawler::dns::StaticResolver;
-use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, Outcome};
+use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
 use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
@@ -41,7 +41,7 @@ use super::database::options;
 use super::setup::{ADMIN, Setup, build};
 use super::waiting::eventually;
 
-pub use super::outcomes::{Answer, Read, card, card_url, reordered, result, signed};
+pub use super::outcomes::{OriginAnswer, Read, card, card_url, reordered, result, signed};
 
 /// How long the stage's leases last, in microseconds.
 pub const LEASE: i64 = 60_000_000;
@@ -187,7 +187,10 @@ impl Stage {
     }
 
     /// Leases every due visit and makes its outcomes, which are handed to nobody yet.
-    pub async fn outcomes(&self, answer: impl Fn(&source::Model) -> Answer) -> Vec<Outcome> {
+    pub async fn outcomes(
+        &self,
+        answer: impl Fn(&source::Model) -> OriginAnswer,
+    ) -> Vec<VisitOutcome> {
         let leased = visits_lease(&self.app, 1000, LEASE).await.unwrap();
         leased
             .into_iter()
@@ -200,10 +203,10 @@ impl Stage {
         &self,
         domain: &domain::Model,
         sources: &[source::Model],
-        answer: impl Fn(&source::Model) -> Answer,
-    ) -> Outcome {
+        answer: impl Fn(&source::Model) -> OriginAnswer,
+    ) -> VisitOutcome {
         let asked = sources.iter().take(MAX_SOURCES_PER_VISIT);
-        Outcome {
+        VisitOutcome {
             domain_key: domain.id,
             lease: domain.lease.unwrap(),
             sources: asked
@@ -213,28 +216,37 @@ impl Stage {
     }
 
     /// Makes every due visit, in one group. Gives how many there were.
-    pub async fn visit(&self, answer: impl Fn(&source::Model) -> Answer) -> usize {
+    pub async fn visit(&self, answer: impl Fn(&source::Model) -> OriginAnswer) -> usize {
         let group = self.outcomes(answer).await;
         ingest(&self.app, &group).await.unwrap();
         group.len()
     }
 
     /// Looks at every source of one domain now, and finds this.
-    pub async fn look(&self, domain: &str, answer: Answer) {
+    pub async fn look(&self, domain: &str, answer: OriginAnswer) {
         self.look_at(domain, |_| answer.clone()).await;
     }
 
     /// Looks at every source of one domain now, with a wish for all of it in full.
-    pub async fn look_at(&self, domain: &str, answer: impl Fn(&source::Model) -> Answer) {
+    pub async fn look_at(&self, domain: &str, answer: impl Fn(&source::Model) -> OriginAnswer) {
         self.recrawl(domain, true, answer).await;
     }
 
     /// Looks at every source of one domain now; a 304 will do.
-    pub async fn look_lightly(&self, domain: &str, answer: impl Fn(&source::Model) -> Answer) {
+    pub async fn look_lightly(
+        &self,
+        domain: &str,
+        answer: impl Fn(&source::Model) -> OriginAnswer,
+    ) {
         self.recrawl(domain, false, answer).await;
     }
 
-    async fn recrawl(&self, domain: &str, full: bool, answer: impl Fn(&source::Model) -> Answer) {
+    async fn recrawl(
+        &self,
+        domain: &str,
+        full: bool,
+        answer: impl Fn(&source::Model) -> OriginAnswer,
+    ) {
         self.advance(Duration::minutes(2));
         let wish = Recrawl { full };
         domain_recrawl(&self.app, &self.admin, domain, &wish)
@@ -259,7 +271,7 @@ impl Stage {
     /// Registers a domain and lets its first card come in.
     pub async fn publish(&self, domain: &str, card: &[u8]) -> agent::Model {
         self.register(domain).await;
-        assert_eq!(self.visit(|_| Answer::Card(card.to_vec())).await, 1);
+        assert_eq!(self.visit(|_| OriginAnswer::Card(card.to_vec())).await, 1);
         self.agent(domain).await
     }
 

@@ -19,12 +19,12 @@ pub use trust::{Authority, Identity};
 /// Speaks TLS on an address of its own, and hands what it hears to an origin.
 pub struct TlsFront {
     address: SocketAddr,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<ShownCertificate>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
 /// A certificate, and the end of the connections that were made with it.
-struct Shown {
+struct ShownCertificate {
     identity: Identity,
     ended: CancellationToken,
 }
@@ -42,7 +42,7 @@ impl TlsFront {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shown = Arc::new(Mutex::new(Shown {
+        let shown = Arc::new(Mutex::new(ShownCertificate {
             identity,
             ended: CancellationToken::new(),
         }));
@@ -79,7 +79,7 @@ impl TlsFront {
     pub fn show(&self, identity: Identity) {
         let mut shown = self.shown.lock().unwrap();
         shown.ended.cancel();
-        *shown = Shown {
+        *shown = ShownCertificate {
             identity,
             ended: CancellationToken::new(),
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration as Elapsed;
 
-use a2a_crawler::{SourceTask, Verdict};
+use a2a_crawler::{SourceTask, SourceVerdict};
 use time::{Duration, OffsetDateTime};
 
 use super::origins::{Behaviour, Origins, Said};
@@ -29,7 +29,7 @@ const SLACK: f64 = 300.0;
 
 /// What is remembered of one domain: 24 bytes.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct DomainHistory {
     /// When the last visit ended, in seconds since the start; none where there was no visit.
     ended: i32,
     /// When its origin wants to be asked again at the earliest.
@@ -50,7 +50,7 @@ const NEVER: i32 = i32::MIN;
 #[derive(Clone)]
 pub struct Ledger {
     pub origins: Origins,
-    known: Vec<Known>,
+    known: Vec<DomainHistory>,
     /// When the visits of a block end.
     blocks: HashMap<[u8; 3], Vec<OffsetDateTime>>,
     windows: Vec<u32>,
@@ -96,7 +96,7 @@ pub struct Figures {
 
 impl Ledger {
     pub fn new(origins: Origins, domains: u64) -> Self {
-        let known = Known {
+        let known = DomainHistory {
             ended: NEVER,
             not_before: NEVER,
             seen: NEVER,
@@ -165,7 +165,7 @@ impl Ledger {
             .map_or(f64::from(known.interval), f64::from)
             .clamp(LEAST, MOST);
         if same && behaviour.validates() {
-            let not_modified = matches!(said.result.verdict, Verdict::NotModified(_));
+            let not_modified = matches!(said.result.verdict, SourceVerdict::NotModified(_));
             self.figures.unchanged += 1;
             self.figures.unchanged_conditional += u64::from(task.validators.is_some());
             self.figures.not_modified += u64::from(not_modified);

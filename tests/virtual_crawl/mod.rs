@@ -10,7 +10,7 @@ pub mod origins;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use a2a_crawler::{Clock, Frontier, Outcome, Sink, Slot, Visit};
+use a2a_crawler::{Clock, Frontier, Sink, Slot, Visit, VisitOutcome};
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
@@ -63,7 +63,7 @@ impl Clock for VirtualClock {
 /// A visit whose outcome is not delivered yet.
 struct UnderWay {
     ends: OffsetDateTime,
-    outcome: Outcome,
+    outcome: VisitOutcome,
 }
 
 /// Crawls, and says what was seen.
@@ -193,7 +193,7 @@ fn ask(ledger: &mut Ledger, visit: &Visit, now: OffsetDateTime) -> UnderWay {
     }
     UnderWay {
         ends: at,
-        outcome: Outcome {
+        outcome: VisitOutcome {
             domain_key: visit.domain_key,
             lease: visit.lease,
             sources,

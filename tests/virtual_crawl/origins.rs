@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, SourceTask, Validators, Verdict,
+    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, SourceTask, SourceVerdict,
+    Validators,
 };
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
@@ -179,7 +180,7 @@ impl Origins {
             Behaviour::Throttling if dice.is_multiple_of(10) => {
                 let mut said = failed(AttemptOutcome::Throttled, Some(429));
                 said.retry_after = Some(3_600 + (dice % 3_600) as u32);
-                said.result.verdict = Verdict::Failed {
+                said.result.verdict = SourceVerdict::Failed {
                     outcome: AttemptOutcome::Throttled,
                     retry_after: said.retry_after,
                 };
@@ -205,7 +206,7 @@ impl Origins {
             sent.url == url && (sent.etag.as_ref().or(sent.last_modified.as_ref())) == Some(&text)
         });
         let (outcome, status, verdict) = if same {
-            let verdict = Verdict::NotModified(freshness);
+            let verdict = SourceVerdict::NotModified(freshness);
             (AttemptOutcome::NotModified, 304, verdict)
         } else {
             let bytes = card(number, version);
@@ -217,7 +218,11 @@ impl Origins {
                 tls: true,
                 freshness,
             };
-            (AttemptOutcome::Card, 200, Verdict::Fetched(Box::new(card)))
+            (
+                AttemptOutcome::Card,
+                200,
+                SourceVerdict::Fetched(Box::new(card)),
+            )
         };
         let attempt = self.attempt(number, url, at, outcome, Some(status), took);
         Said {
@@ -250,7 +255,7 @@ impl Origins {
             result: SourceOutcome {
                 source_key: task.source_key,
                 attempts: vec![self.attempt(number, url, at, outcome, status, took)],
-                verdict: Verdict::Failed {
+                verdict: SourceVerdict::Failed {
                     outcome,
                     retry_after: None,
                 },

@@ -98,11 +98,11 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     let demand = has_unread_demand(card);
-    for place in informal::places(&card.unknown) {
-        let holder = place.holder.map_or(root, |holder| root.name(holder));
-        if demand || (place.holder.is_none() && is_security_member(place.name)) {
-            let at = holder.name(place.name);
-            out.add_value(&rules::CONVERT_SECURITY, &at, place.value);
+    for member in informal::members(&card.unknown) {
+        let holder = member.holder.map_or(root, |holder| root.name(holder));
+        if demand || (member.holder.is_none() && is_security_member(member.name)) {
+            let at = holder.name(member.name);
+            out.add_value(&rules::CONVERT_SECURITY, &at, member.value);
         }
     }
     card.unknown.retain(|name, _| {

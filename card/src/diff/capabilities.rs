@@ -93,11 +93,11 @@ fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut
     };
     let found = out.found();
     let keys = |list: &[Value]| list.iter().map(key).collect::<Vec<_>>();
-    let told = matches(keys(old), keys(new));
-    if !told.ambiguous && reordered(at, sides, out) {
+    let matched = matches(keys(old), keys(new));
+    if !matched.ambiguous && reordered(at, sides, out) {
         return;
     }
-    for place in told.added {
+    for place in matched.added {
         if let Some(value) = new.get(place) {
             let (class, reason) = match is_proof(owner, value) {
                 Some(true) => (Low, "the owner's proof was added"),
@@ -110,20 +110,20 @@ fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut
             out.add(class, &at.index(place), (None, Some(value)), reason);
         }
     }
-    for (from, to) in told.both {
+    for (from, to) in matched.both {
         if let (Some(old), Some(new)) = (old.get(from), new.get(to))
             && !same(old, new)
         {
             changed(owner, &at.index(to), old, new, out);
         }
     }
-    for place in told.gone {
+    for place in matched.gone {
         if let Some(value) = old.get(place) {
             let (class, reason) = gone(owner, value);
             out.add(class, &at.index(place), (Some(value), None), reason);
         }
     }
-    if told.reordered || out.found() == found {
+    if matched.reordered || out.found() == found {
         out.add(
             Low,
             at,

@@ -70,7 +70,7 @@ impl FromStr for ChangeClass {
 
 /// One thing that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct CardChange {
     /// RFC 6901 pointer into the newer card, or into the older one for what is gone; the empty string is
     /// the whole card.
     pub pointer: String,
@@ -95,7 +95,7 @@ pub struct CardDiff {
     pub class: ChangeClass,
     /// The changes, the gravest first and otherwise in the order in which they were found; at most
     /// [`MAX_CHANGES`].
-    pub changes: Vec<Change>,
+    pub changes: Vec<CardChange>,
     /// Whether there were more changes than the list has.
     pub cut: bool,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::change::{CardDiff, Change, ChangeClass, MAX_CHANGES};
+use super::change::{CardChange, CardDiff, ChangeClass, MAX_CHANGES};
 use super::fields::pairs;
 use super::shown::{self, shown_name};
 use super::tree::{Sides, same_sides};
@@ -12,7 +12,7 @@ use crate::pointer::Pointer;
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// By class, the least first; each list ends at [`MAX_CHANGES`].
-    by_class: [Vec<Change>; ChangeClass::ALL.len()],
+    by_class: [Vec<CardChange>; ChangeClass::ALL.len()],
     /// How many were found, those left out included.
     found: usize,
 }
@@ -44,7 +44,7 @@ impl Changes {
         if hides {
             reason.push_str("; it has characters that cannot be seen");
         }
-        list.push(Change {
+        list.push(CardChange {
             pointer: at.text(),
             before,
             after,
@@ -60,7 +60,7 @@ impl Changes {
 
     /// The changes, the gravest first.
     pub(super) fn into_diff(self) -> CardDiff {
-        let changes: Vec<Change> = self.by_class.into_iter().rev().flatten().collect();
+        let changes: Vec<CardChange> = self.by_class.into_iter().rev().flatten().collect();
         let class = changes
             .first()
             .map_or(ChangeClass::None, |first| first.class);

@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a known member; null counts as missing.
-    pub(super) fn told(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn non_null(&self, name: &str) -> Option<&'a Value> {
         self.get(name).filter(|value| !value.is_null())
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         (names(&known), names(&fields.doubles), names(&fields.rest))
     }
 
-    fn told(
+    fn non_null(
         known: &[&str],
         doubles: &[&str],
         rest: &[&str],
@@ -168,13 +168,13 @@ mod tests {
     fn members_are_found_as_any_reader_would() {
         assert_eq!(
             sorted(&json!({"protocol_version": 1, "url": 2, "other": 3})),
-            told(&["url", "protocol_version"], &[], &["other"])
+            non_null(&["url", "protocol_version"], &[], &["other"])
         );
         assert_eq!(
             sorted(
                 &json!({"protocol_version": 1, "protocolVersion": 2, "URL": 3, "\u{17f}\u{212a}ills": 4})
             ),
-            told(
+            non_null(
                 &["protocolVersion"],
                 &["protocol_version", "URL", "\u{17f}\u{212a}ills"],
                 &[]
@@ -182,7 +182,7 @@ mod tests {
         );
         assert_eq!(
             sorted(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
-            told(&["url"], &["url\u{0}1"], &["curl", ""])
+            non_null(&["url"], &["url\u{0}1"], &["curl", ""])
         );
     }
 }

@@ -8,7 +8,7 @@ use super::address::Origin;
 use super::change::ChangeClass::{self, Critical, High, Low};
 use super::changes::Changes;
 use super::fields::{Fields, Pair};
-use super::offers::{Offer, Offers, PlaceKey, Target, unclear_text};
+use super::offers::{Offer, Offers, PositionKey, Target, unclear_text};
 use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
@@ -118,7 +118,7 @@ fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
 /// Addresses that all readers understand.
 fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
     let (old, new) = (by_target(before), by_target(after));
-    let known = Known::of(before);
+    let known = ApprovedTargets::of(before);
     // What is told of already: new targets, and those whose place a new one has taken.
     let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
     for offer in &after.plain {
@@ -166,17 +166,17 @@ fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
 }
 
 /// Where the callers of the older card go.
-struct Known<'o> {
-    by_place: HashMap<PlaceKey<'o>, &'o Offer<'o>>,
+struct ApprovedTargets<'o> {
+    by_place: HashMap<PositionKey<'o>, &'o Offer<'o>>,
     by_target: HashMap<&'o Target<'o>, &'o Offer<'o>>,
     by_address: HashMap<&'o str, &'o Offer<'o>>,
     reached: HashSet<(Origin, &'o str, &'o str)>,
 }
 
-impl<'o> Known<'o> {
+impl<'o> ApprovedTargets<'o> {
     fn of(offers: &'o Offers<'o>) -> Self {
         let plain = &offers.plain;
-        Known {
+        ApprovedTargets {
             by_place: plain
                 .iter()
                 .map(|offer| (offer.place.key(), offer))

@@ -56,11 +56,11 @@ mod tests {
 
     #[test]
     fn elements_are_found_again_by_their_keys() {
-        let told = matches(vec!["a", "b", "b", "c"], vec!["b", "d", "a", "b", "b"]);
-        assert_eq!(told.both, [(1, 0), (0, 2), (2, 3)]);
-        assert_eq!((told.added, told.gone), (vec![1, 4], vec![3]));
-        assert!(told.reordered && told.ambiguous);
-        let told = matches(vec!["a", "b", "c"], vec!["a", "x", "c"]);
-        assert!(!told.reordered && !told.ambiguous);
+        let matched = matches(vec!["a", "b", "b", "c"], vec!["b", "d", "a", "b", "b"]);
+        assert_eq!(matched.both, [(1, 0), (0, 2), (2, 3)]);
+        assert_eq!((matched.added, matched.gone), (vec![1, 4], vec![3]));
+        assert!(matched.reordered && matched.ambiguous);
+        let matched = matches(vec!["a", "b", "c"], vec!["a", "x", "c"]);
+        assert!(!matched.reordered && !matched.ambiguous);
     }
 }

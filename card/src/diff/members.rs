@@ -100,7 +100,7 @@ impl Layer<'_> {
         }
         interfaces::compare(self.families, &old, &new, at, out);
         security::elsewhere(&mut old, &mut new, at, out);
-        let reaches = |address: &str| self.nested || new.told(address).is_some();
+        let reaches = |address: &str| self.nested || new.non_null(address).is_some();
         security::compare(&old, &new, &reaches, at, out);
         if let Some((name, sides)) = new.changed(&old, "provider") {
             provider(&at.name(name), sides, out);

@@ -26,7 +26,9 @@ mod signatures;
 mod skills;
 mod tree;
 
-pub use change::{CardDiff, Change, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass};
+pub use change::{
+    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass,
+};
 
 use serde_json::Value;
 

@@ -25,26 +25,26 @@ const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"]
 
 /// Where in a card an address stands: the member, and the place in its list.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct OfferPosition<'a> {
     pub(super) member: &'a str,
     pub(super) index: Option<usize>,
 }
 
 /// The name of the member, and the place in its list.
-pub(super) type PlaceKey<'a> = (&'a str, Option<usize>);
+pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
 
-impl<'a> Place<'a> {
+impl<'a> OfferPosition<'a> {
     /// What tells this place from others.
-    pub(super) fn key(&self) -> PlaceKey<'a> {
+    pub(super) fn key(&self) -> PositionKey<'a> {
         (self.member, self.index)
     }
 
-    /// Calls `look` with the pointer to it.
-    pub(super) fn below<T>(&self, at: &Pointer<'_>, look: impl FnOnce(&Pointer<'_>) -> T) -> T {
+    /// Calls `visit` with the pointer to it.
+    pub(super) fn below<T>(&self, at: &Pointer<'_>, visit: impl FnOnce(&Pointer<'_>) -> T) -> T {
         let member = at.name(self.member);
         match self.index {
-            Some(index) => look(&member.index(index)),
-            None => look(&member),
+            Some(index) => visit(&member.index(index)),
+            None => visit(&member),
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) struct Offer<'a> {
     pub(super) target: Target<'a>,
     /// `Major.Minor`, or the text itself where it is no version.
     pub(super) version: Option<String>,
-    pub(super) place: Place<'a>,
+    pub(super) place: OfferPosition<'a>,
     pub(super) value: &'a Value,
 }
 
@@ -78,23 +78,23 @@ impl Offer<'_> {
 pub(super) struct Offers<'a> {
     pub(super) plain: Vec<Offer<'a>>,
     /// What stands in an address' place and can be read in several ways, or in none.
-    pub(super) unclear: Vec<(Place<'a>, &'a Value)>,
+    pub(super) unclear: Vec<(OfferPosition<'a>, &'a Value)>,
 }
 
 impl<'a> Offers<'a> {
     /// Reads the addresses from the members of a card.
     pub(super) fn of(card: &Fields<'a>) -> Self {
         let mut offers = Offers::default();
-        if let Some((name, value)) = told(card, "supportedInterfaces") {
+        if let Some((name, value)) = non_null(card, "supportedInterfaces") {
             offers.list(name, value, None);
         }
-        let version = card.told("protocolVersion");
-        if let Some((name, value)) = told(card, "url") {
-            let place = Place {
+        let version = card.non_null("protocolVersion");
+        if let Some((name, value)) = non_null(card, "url") {
+            let place = OfferPosition {
                 member: name,
                 index: None,
             };
-            let binding = match card.told("preferredTransport") {
+            let binding = match card.non_null("preferredTransport") {
                 None => Some("JSONRPC"),
                 Some(value) => value.as_str(),
             };
@@ -108,7 +108,7 @@ impl<'a> Offers<'a> {
                 _ => offers.unclear.push((place, value)),
             }
         }
-        if let Some((name, value)) = told(card, "additionalInterfaces") {
+        if let Some((name, value)) = non_null(card, "additionalInterfaces") {
             offers.list(name, value, version);
         }
         offers
@@ -117,7 +117,7 @@ impl<'a> Offers<'a> {
     /// Reads a list of addresses; `version` dates those that have none of their own.
     fn list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
-            let place = Place {
+            let place = OfferPosition {
                 member,
                 index: None,
             };
@@ -125,7 +125,7 @@ impl<'a> Offers<'a> {
             return;
         };
         for (index, value) in list.iter().enumerate() {
-            let place = Place {
+            let place = OfferPosition {
                 member,
                 index: Some(index),
             };
@@ -149,35 +149,39 @@ impl<'a> Offers<'a> {
 }
 
 /// What tells an unclear address from others: its list and its value.
-pub(super) fn unclear_text((place, value): &(Place<'_>, &Value)) -> (bool, String) {
+pub(super) fn unclear_text((place, value): &(OfferPosition<'_>, &Value)) -> (bool, String) {
     (place.member.starts_with("supported"), canonical(value))
 }
 
 /// A member that is not null.
-fn told<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
+fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     card.member(name).filter(|(_, value)| !value.is_null())
 }
 
 /// One entry, if all readers read it alike.
-fn entry<'a>(value: &'a Value, version: Option<&'a Value>, place: Place<'a>) -> Option<Offer<'a>> {
+fn entry<'a>(
+    value: &'a Value,
+    version: Option<&'a Value>,
+    place: OfferPosition<'a>,
+) -> Option<Offer<'a>> {
     let fields = Fields::of(value.as_object()?, ENTRY);
     if !fields.doubles.is_empty() {
         return None;
     }
-    let mut bindings = BINDINGS.iter().filter_map(|name| fields.told(name));
+    let mut bindings = BINDINGS.iter().filter_map(|name| fields.non_null(name));
     let binding = match (bindings.next(), bindings.next()) {
         (Some(binding), None) => binding.as_str()?,
         (None, _) => "",
         (Some(_), Some(_)) => return None,
     };
-    let tenant = match fields.told("tenant") {
+    let tenant = match fields.non_null("tenant") {
         None => "",
         Some(tenant) => tenant.as_str()?,
     };
-    let url = fields.told("url")?.as_str()?;
+    let url = fields.non_null("url")?.as_str()?;
     Some(Offer {
         target: (url, binding.to_ascii_lowercase(), tenant),
-        version: dated(fields.told("protocolVersion").or(version)).ok()?,
+        version: dated(fields.non_null("protocolVersion").or(version)).ok()?,
         place,
         value,
     })

@@ -16,7 +16,7 @@ const MAX_NAMES: usize = 64;
 
 /// How what is asked of callers changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RequirementChange {
     /// The same callers get in.
     Same,
     /// Some callers no longer get in.
@@ -77,25 +77,25 @@ fn texts(value: &Value) -> Option<BTreeSet<&str>> {
 pub(super) fn weigh(
     before: Option<&[Alternative<'_>]>,
     after: Option<&[Alternative<'_>]>,
-) -> Verdict {
+) -> RequirementChange {
     let (Some(before), Some(after)) = (before, after) else {
-        return Verdict::Weaker;
+        return RequirementChange::Weaker;
     };
     let known: HashSet<&Alternative<'_>> = before.iter().collect();
     let strangers: HashSet<&Alternative<'_>> =
         after.iter().filter(|one| !known.contains(one)).collect();
     if strangers.len().saturating_mul(known.len()) > MAX_PAIRS {
-        return Verdict::Weaker;
+        return RequirementChange::Weaker;
     }
     let asks_as_much = |stranger: &&Alternative<'_>| known.iter().any(|one| covers(stranger, one));
     if !strangers.iter().all(asks_as_much) {
-        return Verdict::Weaker;
+        return RequirementChange::Weaker;
     }
     let kept: HashSet<&Alternative<'_>> = after.iter().collect();
     if known.iter().all(|one| kept.contains(one)) {
-        Verdict::Same
+        RequirementChange::Same
     } else {
-        Verdict::Stricter
+        RequirementChange::Stricter
     }
 }
 
@@ -120,14 +120,14 @@ mod tests {
 
     use super::*;
 
-    fn verdict(before: &Value, after: &Value) -> Verdict {
+    fn verdict(before: &Value, after: &Value) -> RequirementChange {
         let read = |value| alternatives(Some(value));
         weigh(read(before).as_deref(), read(after).as_deref())
     }
 
     #[test]
     fn alternatives_are_weighed_as_sets() {
-        use Verdict::{Same, Stricter, Weaker};
+        use RequirementChange::{Same, Stricter, Weaker};
         let none = json!([]);
         for (before, after, there, back) in [
             (
@@ -213,17 +213,17 @@ mod tests {
         assert_eq!(side * side, MAX_PAIRS);
         assert_eq!(
             verdict(&list(side, &[]), &list(side, &["x"])),
-            Verdict::Stricter
+            RequirementChange::Stricter
         );
         assert_eq!(
             verdict(&list(side + 1, &[]), &list(side, &["x"])),
-            Verdict::Weaker
+            RequirementChange::Weaker
         );
         let wide = |scopes: usize| -> Value {
             let scopes: Vec<String> = (0..scopes).map(|i| i.to_string()).collect();
             json!([{"a": scopes}])
         };
-        assert_eq!(verdict(&wide(63), &wide(100)), Verdict::Stricter);
-        assert_eq!(verdict(&wide(64), &wide(100)), Verdict::Weaker);
+        assert_eq!(verdict(&wide(63), &wide(100)), RequirementChange::Stricter);
+        assert_eq!(verdict(&wide(64), &wide(100)), RequirementChange::Weaker);
     }
 }

@@ -125,7 +125,7 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
         "openIdConnectUrl",
         "oauth2MetadataUrl",
     ] {
-        let (before, after) = (told(old, name), told(new, name));
+        let (before, after) = (non_null(old, name), non_null(new, name));
         let spelling = after.or(before).map_or(name, |member| member.0);
         let sides = (before.map(|m| m.1), after.map(|m| m.1));
         let class = match sides {
@@ -141,7 +141,7 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
     }
     flows::compare(
         &at.name("flows"),
-        (old.told("flows"), new.told("flows")),
+        (old.non_null("flows"), new.non_null("flows")),
         out,
     );
     for (name, reason) in [
@@ -156,11 +156,11 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
 }
 
 /// A member that is not null; `in` is the older name of `location`.
-fn told<'a>(fields: &Fields<'a>, name: &str) -> Option<Member<'a>> {
-    let told = |name| fields.member(name).filter(|(_, value)| !value.is_null());
+fn non_null<'a>(fields: &Fields<'a>, name: &str) -> Option<Member<'a>> {
+    let present = |name| fields.member(name).filter(|(_, value)| !value.is_null());
     match name {
-        "location" => told("location").or(told("in")),
-        _ => told(name),
+        "location" => present("location").or(present("in")),
+        _ => present(name),
     }
 }
 
@@ -169,15 +169,15 @@ fn plain(value: &Value) -> Option<Plain<'_>> {
     let fields = Fields::of(value.as_object()?, SCHEME);
     let is_plain = |fields: &Fields<'_>| {
         fields.doubles.is_empty()
-            && !(fields.told("in").is_some() && fields.told("location").is_some())
+            && !(fields.non_null("in").is_some() && fields.non_null("location").is_some())
     };
-    let wraps = |(_, wrapper): &&(&str, &str)| fields.told(wrapper).is_some();
+    let wraps = |(_, wrapper): &&(&str, &str)| fields.non_null(wrapper).is_some();
     let wrapper = KINDS.iter().find(wraps);
     if !is_plain(&fields) || KINDS.iter().filter(wraps).count() > 1 {
         return None;
     }
     let Some((kind, wrapper)) = wrapper else {
-        let label = fields.told("type")?.as_str()?;
+        let label = fields.non_null("type")?.as_str()?;
         let (kind, _) = KINDS.iter().find(|(kind, _)| *kind == label)?;
         return Some(Plain {
             kind,
@@ -186,7 +186,7 @@ fn plain(value: &Value) -> Option<Plain<'_>> {
         });
     };
     let alone = value.as_object()?.len() == 1;
-    let inner = Fields::of(fields.told(wrapper)?.as_object()?, SCHEME);
+    let inner = Fields::of(fields.non_null(wrapper)?.as_object()?, SCHEME);
     let nested = KINDS
         .iter()
         .any(|(_, wrapper)| inner.get(wrapper).is_some());

@@ -8,7 +8,7 @@ use super::change::ChangeClass::{Critical, High};
 use super::changes::{Changes, each};
 use super::fields::{Fields, listed_pairs};
 use super::lists::reordered;
-use super::requirements::{Alternative, Verdict, alternatives, weigh};
+use super::requirements::{Alternative, RequirementChange, alternatives, weigh};
 use super::schemes;
 use super::shown::shown_name;
 use super::tree::{Kind, both_blank, is_blank};
@@ -80,19 +80,19 @@ pub(super) fn elsewhere<'a>(
 /// What both cards ask of every caller, for skills that ask for nothing of their own.
 #[derive(Default)]
 pub(super) struct Shared<'a> {
-    old: Seen<'a>,
-    new: Seen<'a>,
+    old: VisibleAlternatives<'a>,
+    new: VisibleAlternatives<'a>,
 }
 
 /// The alternatives that readers of each of [`VIEWS`] see; `None` where that cannot be told.
-type Seen<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
+type VisibleAlternatives<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
 
 impl<'a> Shared<'a> {
     /// Reads both cards. Very long requirements are not weighed again for every skill.
     pub(super) fn of(old: &Fields<'a>, new: &Fields<'a>) -> Self {
         let read = |card: &Fields<'a>| {
             let views = VIEWS.map(|(own, _)| {
-                seen(card, own, None).filter(|list| {
+                visible_alternatives(card, own, None).filter(|list| {
                     let names = list
                         .iter()
                         .flat_map(|one| one.values().map(|s| s.len() + 1));
@@ -110,20 +110,24 @@ impl<'a> Shared<'a> {
     /// Whether a skill that is new asks less than the card did of everybody.
     pub(super) fn is_undercut(&self, skill: &Fields<'_>) -> bool {
         VIEWS.iter().enumerate().any(|(view, (own, _))| {
-            let asked = seen(skill, own, shared(&self.new, view));
+            let asked = visible_alternatives(skill, own, shared(&self.new, view));
             let before = shared(&self.old, view).and_then(Option::as_deref);
-            skill.told(own).is_some() && weigh(before, asked.as_deref()) == Verdict::Weaker
+            skill.non_null(own).is_some()
+                && weigh(before, asked.as_deref()) == RequirementChange::Weaker
         })
     }
 }
 
 /// What one view of a card is, where there is a card to fall back to.
-fn shared<'s, 'a>(seen: &'s Seen<'a>, view: usize) -> Option<&'s Option<Vec<Alternative<'a>>>> {
+fn shared<'s, 'a>(
+    seen: &'s VisibleAlternatives<'a>,
+    view: usize,
+) -> Option<&'s Option<Vec<Alternative<'a>>>> {
     seen.as_ref()?.get(view)
 }
 
 /// The alternatives that readers see who look for `own`: those, or the other generation's, or the card's.
-fn seen<'a>(
+fn visible_alternatives<'a>(
     holder: &Fields<'a>,
     own: &str,
     card: Option<&Option<Vec<Alternative<'a>>>>,
@@ -132,7 +136,7 @@ fn seen<'a>(
         .iter()
         .map(|(name, _)| *name)
         .find(|name| *name != own);
-    let told = holder.told(own).or_else(|| holder.told(other?));
+    let told = holder.non_null(own).or_else(|| holder.non_null(other?));
     match (told, card) {
         (None, Some(card)) => card.clone(),
         (told, _) => alternatives(told),
@@ -157,17 +161,18 @@ pub(super) fn requirements<'a>(
         if reordered(&at, sides, out) {
             continue;
         }
-        let was = seen(old, own, shared(&card.old, view));
-        let is = seen(new, own, shared(&card.new, view));
+        let was = visible_alternatives(old, own, shared(&card.old, view));
+        let is = visible_alternatives(new, own, shared(&card.new, view));
         let asked = !is_blank(sides.0, Kind::List) && !was.as_deref().is_some_and(is_open);
         // A skill without requirements of its own is still under the card's.
-        let inherits = card.new.is_some() && VIEWS.iter().all(|(name, _)| new.told(name).is_none());
-        let lost = asked && new.told(own).is_none() && reaches(address) && !inherits;
+        let inherits =
+            card.new.is_some() && VIEWS.iter().all(|(name, _)| new.non_null(name).is_none());
+        let lost = asked && new.non_null(own).is_none() && reaches(address) && !inherits;
         let (class, reason) = match weigh(was.as_deref(), is.as_deref()) {
-            Verdict::Weaker => (Critical, "callers get in who could not before"),
+            RequirementChange::Weaker => (Critical, "callers get in who could not before"),
             _ if lost => (Critical, "some readers no longer see what is asked of them"),
-            Verdict::Stricter => (High, "more is asked of callers"),
-            Verdict::Same => (High, "the same is asked in another form"),
+            RequirementChange::Stricter => (High, "more is asked of callers"),
+            RequirementChange::Same => (High, "the same is asked in another form"),
         };
         out.add(class, &at, sides, reason);
     }

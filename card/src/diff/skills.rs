@@ -60,17 +60,17 @@ pub(super) fn compare(
         return;
     };
     let keys = |list| <[Value]>::iter(list).map(key).collect::<Vec<_>>();
-    let told = matches(keys(old), keys(new));
-    if !told.ambiguous && reordered(&at, sides, out) {
+    let matched = matches(keys(old), keys(new));
+    if !matched.ambiguous && reordered(&at, sides, out) {
         return;
     }
     let card = Shared::of(old_card, new_card);
-    for place in told.added {
+    for place in matched.added {
         if let Some(skill) = new.get(place) {
             added(&at.index(place), skill, &card, out);
         }
     }
-    for (from, to) in told.both {
+    for (from, to) in matched.both {
         if let (Some(before), Some(after)) = (old.get(from), new.get(to))
             && !same(before, after)
             && let (Value::Object(old), Value::Object(new)) = (before, after)
@@ -79,7 +79,7 @@ pub(super) fn compare(
             skill(&at.index(to), &old, &new, &card, reaches, out);
         }
     }
-    for place in told.gone {
+    for place in matched.gone {
         let (class, reason) = if new.is_empty() {
             (High, "no skill is left")
         } else {
@@ -87,7 +87,7 @@ pub(super) fn compare(
         };
         out.add(class, &at.index(place), (old.get(place), None), reason);
     }
-    if told.reordered {
+    if matched.reordered {
         out.add(Low, &at, (None, None), "the skills stand in another order");
     }
 }

@@ -1,13 +1,13 @@
 //! What must hold for any bytes at all, as plain functions for fuzzers and tests to call.
 //!
 //! [`bytes`] takes bytes as a card; [`mutated`] takes them as instructions that build one, so that every
-//! input gets past the JSON parser. Both then go through [`CLAIMS`]: whatever else is done with a card
+//! input gets past the JSON parser. Both then go through [`PROPERTIES`]: whatever else is done with a card
 //! becomes one row there.
 
-mod claims;
 mod plan;
+mod properties;
 
-pub use claims::{Broken, CLAIMS, Claim, Trial};
+pub use properties::{BrokenProperty, PROPERTIES, Property, PropertyCheck};
 
 use crate::parse;
 
@@ -15,12 +15,12 @@ use crate::parse;
 ///
 /// # Errors
 ///
-/// [`Broken`] names the claim that does not hold.
-pub fn bytes(data: &[u8]) -> Result<(), Broken> {
+/// [`BrokenProperty`] names the claim that does not hold.
+pub fn bytes(data: &[u8]) -> Result<(), BrokenProperty> {
     let outcome = parse(data);
-    for claim in CLAIMS {
-        (claim.holds)(data, outcome.as_ref()).map_err(|what| Broken {
-            claim: claim.name,
+    for property in PROPERTIES {
+        (property.holds)(data, outcome.as_ref()).map_err(|what| BrokenProperty {
+            property: property.name,
             what,
         })?;
     }
@@ -28,7 +28,7 @@ pub fn bytes(data: &[u8]) -> Result<(), Broken> {
 }
 
 /// Builds a card by the instructions in the data, and tries every claim on it.
-pub fn mutated(data: &[u8]) -> Result<(), Broken> {
+pub fn mutated(data: &[u8]) -> Result<(), BrokenProperty> {
     bytes(&card(data))
 }
 

@@ -11,13 +11,13 @@ use crate::rule::Rule;
 use crate::wire::v1_0::WRAPPERS;
 use crate::{SchemeKind, SecurityScheme};
 
-/// Calls `look` with every declared scheme and its place.
-fn each(subject: &Subject<'_>, mut look: impl FnMut(&SecurityScheme, &Pointer<'_>)) {
+/// Calls `visit` with every declared scheme and its place.
+fn each(subject: &Subject<'_>, mut visit: impl FnMut(&SecurityScheme, &Pointer<'_>)) {
     let root = Pointer::Root;
     let spot = subject.spot("securitySchemes");
     let at = spot.below(&root);
     for scheme in &subject.parsed.card.security_schemes {
-        look(scheme, &at.name(&scheme.name));
+        visit(scheme, &at.name(&scheme.name));
     }
 }
 
@@ -82,11 +82,11 @@ const FLOWS: [&str; 5] = [
 /// Flows that 1.0 keeps for old cards only.
 const DATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
-/// Calls `look` with the flows of every `OAuth` scheme, and their place.
-fn each_flows(subject: &Subject<'_>, mut look: impl FnMut(&Value, &Pointer<'_>)) {
+/// Calls `visit` with the flows of every `OAuth` scheme, and their place.
+fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
     each(subject, |scheme, at| {
         if let SchemeKind::Oauth2 { flows, .. } = &scheme.kind {
-            look(flows, at);
+            visit(flows, at);
         }
     });
 }
@@ -126,22 +126,22 @@ pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
         "refreshUrl",
         "deviceAuthorizationUrl",
     ];
-    let mut look = |text: &str, at: &Pointer<'_>| {
+    let mut visit = |text: &str, at: &Pointer<'_>| {
         if Url::parse(text).is_ok_and(|url| url.scheme() == "http") {
             out.add(rule, at, text);
         }
     };
     each(subject, |scheme, at| match &scheme.kind {
-        SchemeKind::OpenIdConnect { url } => look(url, at),
+        SchemeKind::OpenIdConnect { url } => visit(url, at),
         SchemeKind::Oauth2 {
             flows,
             metadata_url,
         } => {
-            metadata_url.iter().for_each(|url| look(url, at));
+            metadata_url.iter().for_each(|url| visit(url, at));
             for flow in FLOWS.into_iter().filter_map(|flow| member(flows, flow)) {
                 for name in ADDRESSES {
                     if let Some(url) = member(flow, name).and_then(Value::as_str) {
-                        look(url, at);
+                        visit(url, at);
                     }
                 }
             }

@@ -6,7 +6,9 @@ use super::subject::Subject;
 use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
-use crate::signature::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict, signature_entries};
+use crate::signature::{
+    MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult, signature_entries,
+};
 
 /// Reports the entries that `breach` finds fault with, with what it says about them.
 fn each(
@@ -36,7 +38,7 @@ pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
 
 /// Whether the entry is no JWS at all.
 fn is_foreign(entry: &SignatureEntry) -> bool {
-    entry.verdict.reason() == Some(Reason::NotJws)
+    entry.verdict.reason() == Some(SignatureFault::NotJws)
 }
 
 /// Entries are in JWS form.
@@ -88,8 +90,8 @@ pub(super) fn header(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
         let reason = entry.verdict.reason()?;
         match entry.verdict {
             _ if is_keyless(alg) => None,
-            Verdict::Refused {
-                reason: Reason::Algorithm,
+            VerificationResult::Refused {
+                reason: SignatureFault::Algorithm,
             } => Some(alg.to_owned()),
             _ => Some(reason.as_str().to_owned()),
         }

@@ -30,14 +30,14 @@ pub(crate) struct Subject<'a> {
     /// The member in which a nested card lies.
     nest: Option<&'static str>,
     /// The addresses of the interfaces as URLs, where they are such, and where they stand.
-    addresses: Vec<(Option<Url>, Place)>,
+    addresses: Vec<(Option<Url>, AddressPosition)>,
     /// The list or object in which the skills stand, and each skill's place there.
     skills: (Spot, Vec<Step>),
 }
 
 /// Where an address stands: in a list of interfaces, or in a flat `url`.
 #[derive(Clone, Copy)]
-enum Place {
+enum AddressPosition {
     /// The list's name and the entry's number.
     Entry(&'static str, usize),
     /// `url` itself.
@@ -99,29 +99,29 @@ impl<'a> Subject<'a> {
             .map_or_else(|| Spot::new(self.nest, name), |(spot, _)| spot)
     }
 
-    /// Calls `look` with every interface, its address as a URL where it is one, and its place.
+    /// Calls `visit` with every interface, its address as a URL where it is one, and its place.
     pub(crate) fn each_interface(
         &self,
-        mut look: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
+        mut visit: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
     ) {
         let root = Pointer::Root;
         let interfaces = self.parsed.card.interfaces.iter();
         for (interface, (url, place)) in interfaces.zip(&self.addresses) {
             match *place {
-                Place::Entry(list, index) => {
+                AddressPosition::Entry(list, index) => {
                     let spot = self.spot(list);
                     let list = spot.below(&root);
-                    look(interface, url.as_ref(), &list.index(index).name("url"));
+                    visit(interface, url.as_ref(), &list.index(index).name("url"));
                 }
-                Place::Flat => {
-                    look(interface, url.as_ref(), &self.spot("url").below(&root));
+                AddressPosition::Flat => {
+                    visit(interface, url.as_ref(), &self.spot("url").below(&root));
                 }
             }
         }
     }
 
-    /// Calls `look` with every skill and its place.
-    pub(crate) fn each_skill(&self, mut look: impl FnMut(&Skill, &Pointer<'_>)) {
+    /// Calls `visit` with every skill and its place.
+    pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
         let (list, steps) = &self.skills;
         let list = list.below(&root);
@@ -131,13 +131,13 @@ impl<'a> Subject<'a> {
                 Some(Step::Name(name)) => list.name(name),
                 None => list,
             };
-            look(skill, &at);
+            visit(skill, &at);
         }
     }
 
     /// The address of every interface as a URL, and where it stands first: the model keeps interfaces in an
     /// order of its own.
-    fn located_addresses(&self) -> Vec<(Option<Url>, Place)> {
+    fn located_addresses(&self) -> Vec<(Option<Url>, AddressPosition)> {
         let mut places = HashMap::new();
         for list in ["supportedInterfaces", "additionalInterfaces"] {
             let entries = match self.find(list) {
@@ -147,7 +147,7 @@ impl<'a> Subject<'a> {
             for (index, entry) in entries.iter().take(MAX_LIST).enumerate() {
                 let url = entry.get("url").unwrap_or(entry).as_str();
                 if let Some(url) = url {
-                    let place = Place::Entry(list, index);
+                    let place = AddressPosition::Entry(list, index);
                     places.entry(url.trim()).or_insert(place);
                 }
             }
@@ -156,7 +156,7 @@ impl<'a> Subject<'a> {
         interfaces
             .map(|interface| {
                 let place = places.get(interface.url.as_str()).copied();
-                (address(interface), place.unwrap_or(Place::Flat))
+                (address(interface), place.unwrap_or(AddressPosition::Flat))
             })
             .collect()
     }

@@ -16,20 +16,20 @@ const PUBLISHED: [&str; 4] = ["0.1", "0.2", "0.3", "1.0"];
 /// Declared versions are published ones.
 pub(super) fn published(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let root = Pointer::Root;
-    let mut look = |value: &Value, at: &Pointer<'_>| {
+    let mut visit = |value: &Value, at: &Pointer<'_>| {
         let text = value.as_str().unwrap_or_default();
         if protocol_version(text).is_some_and(|version| !PUBLISHED.contains(&version.as_str())) {
             out.add(rule, at, text);
         }
     };
     if let Some((spot, value)) = subject.find("protocolVersion") {
-        look(value, &spot.below(&root));
+        visit(value, &spot.below(&root));
     }
     if let Some((spot, Value::Array(entries))) = subject.find("supportedInterfaces") {
         let list = spot.below(&root);
         for (index, entry) in entries.iter().take(MAX_LIST).enumerate() {
             if let Some(value) = member(entry, "protocolVersion") {
-                look(value, &list.index(index).name("protocolVersion"));
+                visit(value, &list.index(index).name("protocolVersion"));
             }
         }
     }

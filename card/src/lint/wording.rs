@@ -55,32 +55,32 @@ pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
 pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
-    let mut look = |at: &Pointer<'_>, text: &str| {
+    let mut visit = |at: &Pointer<'_>, text: &str| {
         if is_placeholder(text) {
             out.add(rule, at, text);
         }
     };
-    look(&subject.spot("name").below(&root), &card.name);
+    visit(&subject.spot("name").below(&root), &card.name);
     if let Some(text) = &card.description {
-        look(&subject.spot("description").below(&root), text);
+        visit(&subject.spot("description").below(&root), text);
     }
     let provider = subject.spot("provider");
     let provider = provider.below(&root);
     if let Some(told) = &card.provider {
-        look(
+        visit(
             &provider.name("organization"),
             told.organization.as_deref().unwrap_or_default(),
         );
-        look(
+        visit(
             &provider.name("url"),
             told.url.as_deref().unwrap_or_default(),
         );
     }
-    subject.each_interface(|interface, _, at| look(at, &interface.url));
+    subject.each_interface(|interface, _, at| visit(at, &interface.url));
     subject.each_skill(|skill, at| {
-        look(&at.name("name"), &skill.name);
+        visit(&at.name("name"), &skill.name);
         if let Some(text) = &skill.description {
-            look(&at.name("description"), text);
+            visit(&at.name("description"), text);
         }
     });
 }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::left::Left;
 use super::project::Projection;
 use super::python;
 use super::schema::{CARD_0_3, CARD_1_0};
+use super::uncovered_list::UncoveredList;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::pointer::Pointer;
@@ -63,7 +63,11 @@ pub(super) fn has_interfaces(document: &Value) -> bool {
 
 /// What the form covers of a document, and in `left` what it does not; `None` where the document cannot have
 /// been signed in that form, or nothing of it is covered.
-pub(super) fn covered(document: &Value, form: CanonicalForm, left: &mut Left) -> Option<Value> {
+pub(super) fn covered(
+    document: &Value,
+    form: CanonicalForm,
+    left: &mut UncoveredList,
+) -> Option<Value> {
     let Value::Object(members) = document else {
         return None;
     };
@@ -94,7 +98,7 @@ pub(super) fn written(covered: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
 
 /// The payload of a signature in that form, from a document that is I-JSON.
 pub(super) fn payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
-    written(&covered(document, form, &mut Left::none())?, form)
+    written(&covered(document, form, &mut UncoveredList::none())?, form)
 }
 
 /// The bytes that a signature in that form is over, before they are encoded in base64url; `None` where nobody

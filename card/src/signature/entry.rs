@@ -7,7 +7,7 @@ pub const MAX_SIGNATURES: usize = 16;
 
 /// What is known about one signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum VerificationResult {
     /// It verifies.
     Valid {
         /// The form in which it covers the card.
@@ -18,48 +18,48 @@ pub enum Verdict {
     /// The key is there and the signature is not over this card.
     Invalid {
         /// Why.
-        reason: Reason,
+        reason: SignatureFault,
     },
     /// No key that it could have been made with was handed in.
     KeyUnknown,
     /// Not in the form of a JWS (1.0 §8.4.2, RFC 7515 §7.2.2).
     Malformed {
         /// What is wrong with it.
-        reason: Reason,
+        reason: SignatureFault,
     },
     /// A JWS that no key is tried on.
     Refused {
         /// Why.
-        reason: Reason,
+        reason: SignatureFault,
     },
 }
 
-impl Verdict {
+impl VerificationResult {
     /// The stable name: `valid`, `invalid`, `key-unknown`, `malformed`, `refused`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Verdict::Valid { .. } => "valid",
-            Verdict::Invalid { .. } => "invalid",
-            Verdict::KeyUnknown => "key-unknown",
-            Verdict::Malformed { .. } => "malformed",
-            Verdict::Refused { .. } => "refused",
+            VerificationResult::Valid { .. } => "valid",
+            VerificationResult::Invalid { .. } => "invalid",
+            VerificationResult::KeyUnknown => "key-unknown",
+            VerificationResult::Malformed { .. } => "malformed",
+            VerificationResult::Refused { .. } => "refused",
         }
     }
 
     /// Why it is no better; `None` for `valid` and `key-unknown`.
-    pub fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<SignatureFault> {
         match self {
-            Verdict::Invalid { reason }
-            | Verdict::Malformed { reason }
-            | Verdict::Refused { reason } => Some(*reason),
-            Verdict::Valid { .. } | Verdict::KeyUnknown => None,
+            VerificationResult::Invalid { reason }
+            | VerificationResult::Malformed { reason }
+            | VerificationResult::Refused { reason } => Some(*reason),
+            VerificationResult::Valid { .. } | VerificationResult::KeyUnknown => None,
         }
     }
 }
 
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum SignatureFault {
     /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
     Mismatch,
     /// `schemes-not-covered`: it is over the card without its `securitySchemes`, so anybody can change them.
@@ -88,67 +88,67 @@ pub enum Reason {
     KeyAlgorithm,
 }
 
-impl Reason {
+impl SignatureFault {
     /// The stable name, as each variant's description gives it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::Mismatch => "mismatch",
-            Reason::SchemesNotCovered => "schemes-not-covered",
-            Reason::NotIJson => "not-i-json",
-            Reason::NestedCard => "nested-card",
-            Reason::TooManyTries => "too-many-tries",
-            Reason::NotJws => "not-jws",
-            Reason::Header => "header",
-            Reason::Algorithm => "algorithm",
-            Reason::Critical => "crit",
-            Reason::Unencoded => "b64",
-            Reason::NameInBothHeaders => "name-in-both-headers",
-            Reason::EmbeddedKey => "embedded-key",
-            Reason::KeyAlgorithm => "key-algorithm",
+            SignatureFault::Mismatch => "mismatch",
+            SignatureFault::SchemesNotCovered => "schemes-not-covered",
+            SignatureFault::NotIJson => "not-i-json",
+            SignatureFault::NestedCard => "nested-card",
+            SignatureFault::TooManyTries => "too-many-tries",
+            SignatureFault::NotJws => "not-jws",
+            SignatureFault::Header => "header",
+            SignatureFault::Algorithm => "algorithm",
+            SignatureFault::Critical => "crit",
+            SignatureFault::Unencoded => "b64",
+            SignatureFault::NameInBothHeaders => "name-in-both-headers",
+            SignatureFault::EmbeddedKey => "embedded-key",
+            SignatureFault::KeyAlgorithm => "key-algorithm",
         }
     }
 
     /// One sentence for the card's publisher and whoever decides on it: what is wrong with the signature.
     pub fn explanation(self) -> &'static str {
         match self {
-            Reason::Mismatch => {
+            SignatureFault::Mismatch => {
                 "The signature does not match: the card, its protected header or the signature was changed \
                  after signing, or another key made it."
             }
-            Reason::SchemesNotCovered => {
+            SignatureFault::SchemesNotCovered => {
                 "The signature covers the card without its `securitySchemes`, so anybody could change how \
                  callers authenticate."
             }
-            Reason::NotIJson => {
+            SignatureFault::NotIJson => {
                 "Readers of JSON disagree about what the card says (RFC 7493), so nothing can be signed."
             }
-            Reason::NestedCard => {
+            SignatureFault::NestedCard => {
                 "The card lies inside another document, which the signature does not cover."
             }
-            Reason::TooManyTries => {
+            SignatureFault::TooManyTries => {
                 "Too many keys fit the card's signatures, and none of those that were tried verifies it."
             }
-            Reason::NotJws => {
+            SignatureFault::NotJws => {
                 "The entry is no JWS: `protected` or `signature` is missing or malformed."
             }
-            Reason::Header => {
+            SignatureFault::Header => {
                 "A header of the signature is malformed: it repeats a name, lacks `alg`, or has a member of \
                  the wrong type."
             }
-            Reason::Algorithm => {
+            SignatureFault::Algorithm => {
                 "The signature's algorithm is not accepted; EdDSA, ES256, ES384, PS256 and RS256 are."
             }
-            Reason::Critical => {
+            SignatureFault::Critical => {
                 "The header's `crit` names an extension that must be understood and is not."
             }
-            Reason::Unencoded => "The signature has an unencoded payload (RFC 7797).",
-            Reason::NameInBothHeaders => {
+            SignatureFault::Unencoded => "The signature has an unencoded payload (RFC 7797).",
+            SignatureFault::NameInBothHeaders => {
                 "A name stands both in the protected and in the unprotected header."
             }
-            Reason::EmbeddedKey => {
+            SignatureFault::EmbeddedKey => {
                 "The header brings its own key along (`jwk`, `x5c` or `x5u`), which proves nothing."
             }
-            Reason::KeyAlgorithm => {
+            SignatureFault::KeyAlgorithm => {
                 "The key that the signature names is of another type, or meant for another use."
             }
         }
@@ -166,5 +166,5 @@ pub struct SignatureEntry {
     /// Where the protected header says that keys are found. A claim: never fetched without a guard.
     pub jku: Option<String>,
     /// What is known about it.
-    pub verdict: Verdict,
+    pub verdict: VerificationResult,
 }

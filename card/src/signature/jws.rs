@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
-use super::entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+use super::entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
 use crate::AgentCard;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
@@ -33,21 +33,21 @@ pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
     entries.map(|value| read(value).0).collect()
 }
 
-/// Reads an entry: what is said of it, with [`Verdict::KeyUnknown`] as long as no key has been tried, and the
+/// Reads an entry: what is said of it, with [`VerificationResult::KeyUnknown`] as long as no key has been tried, and the
 /// JWS where a key can be.
 pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
     let mut entry = SignatureEntry {
         kid: None,
         alg: None,
         jku: None,
-        verdict: Verdict::KeyUnknown,
+        verdict: VerificationResult::KeyUnknown,
     };
     let unprotected = value.get("header").filter(|header| !header.is_null());
     let (protected, signature, header) = match parts(value) {
         Ok(parts) => parts,
         Err(reason) => {
             entry.kid = text(unprotected, "kid").map(shortened);
-            entry.verdict = Verdict::Malformed { reason };
+            entry.verdict = VerificationResult::Malformed { reason };
             return (entry, None);
         }
     };
@@ -75,29 +75,32 @@ pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
 /// `protected` as text, the signature's bytes and the protected header. An entry has JWS form when
 /// `protected` is the base64url of a JSON object and `signature` is base64url and not empty, both without
 /// padding.
-fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), Reason> {
+fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let encoded = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
         Some((text, URL_SAFE_NO_PAD.decode(text).ok()?))
     };
-    let (protected, json) = encoded("protected").ok_or(Reason::NotJws)?;
-    let (_, signature) = encoded("signature").ok_or(Reason::NotJws)?;
+    let (protected, json) = encoded("protected").ok_or(SignatureFault::NotJws)?;
+    let (_, signature) = encoded("signature").ok_or(SignatureFault::NotJws)?;
     let header = document::read(&json, Nul::Keep, &mut Findings::default())
         .ok()
         .filter(|header| header.value.is_object())
-        .ok_or(Reason::NotJws)?;
+        .ok_or(SignatureFault::NotJws)?;
     if !header.exact {
-        return Err(Reason::Header);
+        return Err(SignatureFault::Header);
     }
     Ok((protected, signature, header.value))
 }
 
 /// The algorithm, unless something in the headers speaks against trying it.
-fn algorithm(protected: &Value, unprotected: Option<&Value>) -> Result<Algorithm, Verdict> {
-    let malformed = Err(Verdict::Malformed {
-        reason: Reason::Header,
+fn algorithm(
+    protected: &Value,
+    unprotected: Option<&Value>,
+) -> Result<Algorithm, VerificationResult> {
+    let malformed = Err(VerificationResult::Malformed {
+        reason: SignatureFault::Header,
     });
-    let refused = |reason| Err(Verdict::Refused { reason });
+    let refused = |reason| Err(VerificationResult::Refused { reason });
     let none = Map::new();
     let (Some(protected), Some(unprotected)) = (
         protected.as_object(),
@@ -106,14 +109,14 @@ fn algorithm(protected: &Value, unprotected: Option<&Value>) -> Result<Algorithm
         return malformed;
     };
     if unprotected.keys().any(|name| protected.contains_key(name)) {
-        return refused(Reason::NameInBothHeaders);
+        return refused(SignatureFault::NameInBothHeaders);
     }
     let either = |name: &str| protected.get(name).or_else(|| unprotected.get(name));
     if EMBEDDED.iter().any(|name| either(name).is_some()) {
-        return refused(Reason::EmbeddedKey);
+        return refused(SignatureFault::EmbeddedKey);
     }
     if either("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
-        return refused(Reason::Unencoded);
+        return refused(SignatureFault::Unencoded);
     }
     // `b64` is the one extension that is understood (RFC 7797), and it must stand beside `crit`.
     let understood = match either("crit") {
@@ -126,7 +129,7 @@ fn algorithm(protected: &Value, unprotected: Option<&Value>) -> Result<Algorithm
             }),
     };
     if !understood {
-        return refused(Reason::Critical);
+        return refused(SignatureFault::Critical);
     }
     let texts = ["kid", "jku"];
     if texts
@@ -136,8 +139,8 @@ fn algorithm(protected: &Value, unprotected: Option<&Value>) -> Result<Algorithm
         return malformed;
     }
     match protected.get("alg").map(Value::as_str) {
-        Some(Some(name)) => Algorithm::named(name).ok_or(Verdict::Refused {
-            reason: Reason::Algorithm,
+        Some(Some(name)) => Algorithm::named(name).ok_or(VerificationResult::Refused {
+            reason: SignatureFault::Algorithm,
         }),
         _ => malformed,
     }

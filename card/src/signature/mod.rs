@@ -8,7 +8,6 @@ mod canonical;
 mod entry;
 mod jws;
 mod key_set;
-mod left;
 mod project;
 mod python;
 mod schema;
@@ -16,14 +15,14 @@ mod sign;
 mod signing_key;
 mod state;
 mod uncovered;
+mod uncovered_list;
 mod verify;
 
 pub use algorithm::Algorithm;
 pub use canonical::{CanonicalForm, canonical_payload};
-pub use entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+pub use entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
 pub use jws::signature_entries;
 pub use key_set::{KeySet, KeySetError, MAX_KEY_SET_BYTES, MAX_KEYS};
-pub use left::{Concern, MAX_UNCOVERED, Uncovered};
 pub use sign::{ProtectedHeader, SignError, sign};
 pub use signing_key::{MAX_KEY_FILE_BYTES, SigningKey, SigningKeyError};
 pub use state::{
@@ -32,4 +31,5 @@ pub use state::{
 };
 pub(crate) use uncovered::SIGNATURE;
 pub use uncovered::{uncovered, uncovered_findings};
+pub use uncovered_list::{Concern, MAX_UNCOVERED, Uncovered};
 pub use verify::{MAX_VERIFICATIONS, verify};

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::left::Left;
 use super::schema::{Kind, Member, Presence};
+use super::uncovered_list::UncoveredList;
 use crate::member::snake_case;
 use crate::pointer::Pointer;
 
@@ -18,7 +18,7 @@ pub(super) struct Projection<'l> {
     /// SDKs' forms.
     pub(super) cleaned: bool,
     /// What fell away.
-    pub(super) left: &'l mut Left,
+    pub(super) left: &'l mut UncoveredList,
 }
 
 impl Projection<'_> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::entry::{Reason, SignatureEntry, Verdict};
+use super::entry::{SignatureEntry, SignatureFault, VerificationResult};
 use super::jws::signature_entries;
 use crate::AgentCard;
 
@@ -83,15 +83,15 @@ pub fn verified_state(
     let mut state = SignatureState::Unsigned;
     for entry in entries {
         let here = match &entry.verdict {
-            Verdict::Valid { .. } if bound(entry) => return SignatureState::Valid,
-            Verdict::Valid { .. } => SignatureState::Untrusted,
-            Verdict::Malformed {
-                reason: Reason::NotJws,
+            VerificationResult::Valid { .. } if bound(entry) => return SignatureState::Valid,
+            VerificationResult::Valid { .. } => SignatureState::Untrusted,
+            VerificationResult::Malformed {
+                reason: SignatureFault::NotJws,
             } => SignatureState::Unsigned,
-            Verdict::Invalid { .. } | Verdict::Malformed { .. } | Verdict::Refused { .. } => {
-                SignatureState::Invalid
-            }
-            Verdict::KeyUnknown => SignatureState::Unknown,
+            VerificationResult::Invalid { .. }
+            | VerificationResult::Malformed { .. }
+            | VerificationResult::Refused { .. } => SignatureState::Invalid,
+            VerificationResult::KeyUnknown => SignatureState::Unknown,
         };
         if weight(here) > weight(state) {
             state = here;
@@ -123,10 +123,10 @@ pub fn verified_summary(entries: &[SignatureEntry]) -> String {
         .iter()
         .map(|entry| {
             let class = match entry.verdict {
-                Verdict::Valid { .. } | Verdict::KeyUnknown => "sound",
-                Verdict::Invalid { .. } | Verdict::Malformed { .. } | Verdict::Refused { .. } => {
-                    "unsound"
-                }
+                VerificationResult::Valid { .. } | VerificationResult::KeyUnknown => "sound",
+                VerificationResult::Invalid { .. }
+                | VerificationResult::Malformed { .. }
+                | VerificationResult::Refused { .. } => "unsound",
             };
             let text = |member: &Option<String>| Value::from(member.as_deref());
             format!("{class} {} {}", text(&entry.alg), text(&entry.kid))

@@ -71,7 +71,7 @@ fn states_are_named_as_the_contract_names_them() {
 }
 
 /// An entry with that verdict.
-fn judged(verdict: Verdict) -> SignatureEntry {
+fn judged(verdict: VerificationResult) -> SignatureEntry {
     SignatureEntry {
         kid: Some("k".into()),
         alg: Some("ES256".into()),
@@ -81,30 +81,30 @@ fn judged(verdict: Verdict) -> SignatureEntry {
 }
 
 fn valid(thumbprint: &str) -> SignatureEntry {
-    judged(Verdict::Valid {
+    judged(VerificationResult::Valid {
         form: CanonicalForm::Sdk,
         thumbprint: thumbprint.into(),
     })
 }
 
 fn every_other() -> [SignatureEntry; 5] {
-    let (wrong, algorithm) = (Reason::Mismatch, Reason::Algorithm);
+    let (wrong, algorithm) = (SignatureFault::Mismatch, SignatureFault::Algorithm);
     [
-        judged(Verdict::KeyUnknown),
-        judged(Verdict::Invalid { reason: wrong }),
-        judged(Verdict::Refused { reason: algorithm }),
-        judged(Verdict::Malformed {
-            reason: Reason::Header,
+        judged(VerificationResult::KeyUnknown),
+        judged(VerificationResult::Invalid { reason: wrong }),
+        judged(VerificationResult::Refused { reason: algorithm }),
+        judged(VerificationResult::Malformed {
+            reason: SignatureFault::Header,
         }),
-        judged(Verdict::Malformed {
-            reason: Reason::NotJws,
+        judged(VerificationResult::Malformed {
+            reason: SignatureFault::NotJws,
         }),
     ]
 }
 
 #[test]
 fn the_best_entry_counts_wherever_it_stands() {
-    let bound = |entry: &SignatureEntry| matches!(&entry.verdict, Verdict::Valid { thumbprint, .. } if thumbprint == "ours");
+    let bound = |entry: &SignatureEntry| matches!(&entry.verdict, VerificationResult::Valid { thumbprint, .. } if thumbprint == "ours");
     let state = |entries: &[SignatureEntry]| verified_state(entries, bound);
     let [unknown, wrong, refused, header, foreign] = every_other();
     assert_eq!(state(&[]), SignatureState::Unsigned);

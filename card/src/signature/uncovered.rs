@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::canonical::{CanonicalForm, covered};
-use super::entry::{SignatureEntry, Verdict};
-use super::left::{Concern, Left, Uncovered};
+use super::entry::{SignatureEntry, VerificationResult};
+use super::uncovered_list::{Concern, Uncovered, UncoveredList};
 use crate::document::{self, Nul};
 use crate::finding::{Finding, Findings, MAX_FINDINGS};
 use crate::rule::Rule;
@@ -25,7 +25,7 @@ pub fn uncovered(bytes: &[u8], form: CanonicalForm) -> Vec<Uncovered> {
 }
 
 fn uncovered_of(document: &Value, form: CanonicalForm) -> Vec<Uncovered> {
-    let mut left = Left::bounded();
+    let mut left = UncoveredList::bounded();
     match covered(document, form, &mut left) {
         Some(_) => left.into_list(),
         None => Vec::new(),
@@ -70,7 +70,7 @@ pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureEntry]) -> Vec<Findi
     let forms: BTreeSet<CanonicalForm> = entries
         .iter()
         .filter_map(|entry| match entry.verdict {
-            Verdict::Valid { form, .. } => Some(form),
+            VerificationResult::Valid { form, .. } => Some(form),
             _ => None,
         })
         .collect();

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::canonical::{CanonicalForm, covered, without_schemes, written};
-use super::entry::{MAX_SIGNATURES, Reason, SignatureEntry, Verdict};
+use super::entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
 use super::jws::{self, Jws};
 use super::key_set::{Key, KeySet};
-use super::left::Left;
+use super::uncovered_list::UncoveredList;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::{Family, Parsed};
@@ -67,17 +67,17 @@ struct Payload {
 struct Card<'c> {
     parsed: &'c Parsed,
     bytes: &'c [u8],
-    document: Option<Result<Value, Reason>>,
+    document: Option<Result<Value, SignatureFault>>,
     payloads: Option<Vec<Payload>>,
     tries: usize,
 }
 
 impl Card<'_> {
-    fn judge(&mut self, jws: &Jws<'_>, keys: &KeySet) -> Verdict {
+    fn judge(&mut self, jws: &Jws<'_>, keys: &KeySet) -> VerificationResult {
         let read = || signable(self.parsed, self.bytes);
         let document = match self.document.get_or_insert_with(read) {
             Ok(document) => &*document,
-            Err(reason) => return Verdict::Invalid { reason: *reason },
+            Err(reason) => return VerificationResult::Invalid { reason: *reason },
         };
         let named = |key: &&Key| key.kid.is_some() && key.kid == jws.kid;
         let fitting = || keys.keys().iter().filter(|key| key.fits(jws.algorithm));
@@ -92,13 +92,13 @@ impl Card<'_> {
         }
         let meant = |key: &Key| jws.kid.is_none() || key.kid.is_none() || named(&key);
         if fitting().any(meant) {
-            let reason = Reason::Mismatch;
-            Verdict::Invalid { reason }
+            let reason = SignatureFault::Mismatch;
+            VerificationResult::Invalid { reason }
         } else if keys.keys().iter().any(|key| named(&key)) {
-            let reason = Reason::KeyAlgorithm;
-            Verdict::Refused { reason }
+            let reason = SignatureFault::KeyAlgorithm;
+            VerificationResult::Refused { reason }
         } else {
-            Verdict::KeyUnknown
+            VerificationResult::KeyUnknown
         }
     }
 }
@@ -109,24 +109,24 @@ fn tried<'k>(
     payloads: &[Payload],
     keys: impl Iterator<Item = &'k Key>,
     tries: &mut usize,
-) -> ControlFlow<Verdict> {
+) -> ControlFlow<VerificationResult> {
     for key in keys {
         for payload in payloads {
             if *tries == MAX_VERIFICATIONS {
-                return ControlFlow::Break(Verdict::Invalid {
-                    reason: Reason::TooManyTries,
+                return ControlFlow::Break(VerificationResult::Invalid {
+                    reason: SignatureFault::TooManyTries,
                 });
             }
             *tries += 1;
             let message = format!("{}.{}", jws.protected, payload.encoded);
             if key.verifies(jws.algorithm, message.as_bytes(), &jws.signature) {
                 return ControlFlow::Break(match payload.form {
-                    Some(form) => Verdict::Valid {
+                    Some(form) => VerificationResult::Valid {
                         form,
                         thumbprint: key.thumbprint.clone(),
                     },
-                    None => Verdict::Invalid {
-                        reason: Reason::SchemesNotCovered,
+                    None => VerificationResult::Invalid {
+                        reason: SignatureFault::SchemesNotCovered,
                     },
                 });
             }
@@ -136,15 +136,15 @@ fn tried<'k>(
 }
 
 /// The document, unless nothing in it can be signed.
-fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, Reason> {
+fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, SignatureFault> {
     // The bytes were read before, so they are JSON within the bounds.
-    let document =
-        document::read(bytes, Nul::Keep, &mut Findings::default()).map_err(|_| Reason::NotIJson)?;
+    let document = document::read(bytes, Nul::Keep, &mut Findings::default())
+        .map_err(|_| SignatureFault::NotIJson)?;
     if !document.exact {
-        return Err(Reason::NotIJson);
+        return Err(SignatureFault::NotIJson);
     }
     if parsed.family == Family::Nested {
-        return Err(Reason::NestedCard);
+        return Err(SignatureFault::NestedCard);
     }
     Ok(document.value)
 }
@@ -157,7 +157,7 @@ fn payloads(document: &Value) -> Vec<Payload> {
         let differs = |part: &Value| {
             form == CanonicalForm::V0_3 || parts.iter().all(|(_, known)| known != part)
         };
-        if let Some(part) = covered(document, form, &mut Left::none()).filter(differs) {
+        if let Some(part) = covered(document, form, &mut UncoveredList::none()).filter(differs) {
             parts.push((Some(form), part));
         }
     }

@@ -10,7 +10,7 @@ use crate::pointer::Pointer;
 use crate::{Capabilities, Extension, Skill, rules};
 
 /// What a name among the capabilities stands for.
-enum Known {
+enum KnownCapability {
     Streaming,
     PushNotifications,
     ExtendedCard,
@@ -18,18 +18,20 @@ enum Known {
 }
 
 /// Tells a capability by its name in any spelling.
-fn known(name: &str) -> Option<Known> {
+fn known(name: &str) -> Option<KnownCapability> {
     match member::folded(name).as_str() {
-        "streaming" | "canstream" => Some(Known::Streaming),
+        "streaming" | "canstream" => Some(KnownCapability::Streaming),
         "pushnotifications" | "pushnotification" | "canpushnotifications" => {
-            Some(Known::PushNotifications)
+            Some(KnownCapability::PushNotifications)
         }
         "extendedagentcard"
         | "extendedcard"
         | "authenticatedextendedcard"
         | "supportsauthenticatedextendedcard"
-        | "supportsextendedagentcard" => Some(Known::ExtendedCard),
-        "statetransitionhistory" | "canstatetransitionhistory" => Some(Known::StateHistory),
+        | "supportsextendedagentcard" => Some(KnownCapability::ExtendedCard),
+        "statetransitionhistory" | "canstatetransitionhistory" => {
+            Some(KnownCapability::StateHistory)
+        }
         _ => None,
     }
 }
@@ -117,12 +119,12 @@ fn set(
 }
 
 /// Sets a flag; once set by one spelling it stays set.
-fn set_known(capabilities: &mut Capabilities, known: Option<Known>, flag: bool) {
+fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, flag: bool) {
     match known {
-        Some(Known::Streaming) => capabilities.streaming |= flag,
-        Some(Known::PushNotifications) => capabilities.push_notifications |= flag,
-        Some(Known::ExtendedCard) => capabilities.extended_agent_card |= flag,
-        Some(Known::StateHistory) => capabilities.state_transition_history |= flag,
+        Some(KnownCapability::Streaming) => capabilities.streaming |= flag,
+        Some(KnownCapability::PushNotifications) => capabilities.push_notifications |= flag,
+        Some(KnownCapability::ExtendedCard) => capabilities.extended_agent_card |= flag,
+        Some(KnownCapability::StateHistory) => capabilities.state_transition_history |= flag,
         None => {}
     }
 }

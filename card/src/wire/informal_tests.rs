@@ -193,9 +193,9 @@ fn a_demand_is_never_read_as_an_open_door() {
         ),
     ] {
         let parsed = read(&members);
-        let mut told = auth_labels(&parsed.card);
-        told.sort();
-        assert_eq!(told, labels, "{members}");
+        let mut found = auth_labels(&parsed.card);
+        found.sort();
+        assert_eq!(found, labels, "{members}");
         let unread = labels == ["unknown"];
         assert_eq!(has_unread_demand(&parsed.card), unread, "{members}");
         let open = labels.contains(&"none");

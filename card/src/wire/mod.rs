@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use self::shape::Shape;
+use self::shape::CardShape;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
@@ -115,7 +115,7 @@ fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)>
 }
 
 /// Takes the addresses of every generation, those of 1.0 first.
-fn interfaces(members: &mut Members<'_>, shape: &Shape, out: &mut Findings) -> Vec<Interface> {
+fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) -> Vec<Interface> {
     let mut interfaces = v1_0::interfaces(members, shape.entry_version.as_deref(), out);
     let flat = v0_3::interfaces(members, shape.flat_version.as_deref(), out);
     merge(&mut interfaces, flat);
@@ -150,21 +150,21 @@ fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
     if !card.security_schemes.is_empty() || card.security.iter().any(asks) {
         return;
     }
-    let told = informal::told(&card.unknown);
+    let demand = informal::demand_of(&card.unknown);
     let root = Pointer::Root;
-    for place in informal::places(&card.unknown) {
+    for member in informal::members(&card.unknown) {
         // A member of a version that could not be read has its finding already.
-        let has_finding = place.holder.is_none() && is_security_member(place.name);
-        if !has_finding && place.told().asks() {
-            let holder = place.holder.map_or(root, |holder| root.name(holder));
+        let has_finding = member.holder.is_none() && is_security_member(member.name);
+        if !has_finding && member.demand().asks() {
+            let holder = member.holder.map_or(root, |holder| root.name(holder));
             out.add_value(
                 &rules::SECURITY_ELSEWHERE,
-                &holder.name(place.name),
-                place.value,
+                &holder.name(member.name),
+                member.value,
             );
         }
     }
-    let (mut schemes, alternatives) = told.into_schemes();
+    let (mut schemes, alternatives) = demand.into_schemes();
     if card.security.is_empty() && !alternatives.is_empty() {
         schemes.sort_by(|a, b| a.name.cmp(&b.name));
         card.security_schemes = schemes;

@@ -7,7 +7,7 @@ use crate::Family;
 use crate::member::Members;
 
 /// What a card's shape says about its origin.
-pub(super) struct Shape {
+pub(super) struct CardShape {
     /// The family.
     pub(super) family: Family,
     /// Why.
@@ -41,7 +41,7 @@ const SINCE_0_2: [&str; 5] = [
 ];
 
 /// Tells the family; shape goes before the declared version, which real cards set carelessly.
-pub(super) fn tell(members: &Members<'_>) -> Shape {
+pub(super) fn tell(members: &Members<'_>) -> CardShape {
     let declared = members
         .peek("protocolVersion")
         .and_then(version_text)
@@ -58,7 +58,7 @@ pub(super) fn tell(members: &Members<'_>) -> Shape {
         Family::V0_3 => Some("0.3".to_owned()),
         _ => None,
     });
-    Shape {
+    CardShape {
         family,
         reason,
         dated_by_form: undeclared && flat_version.is_some(),

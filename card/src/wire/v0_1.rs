@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::informal::{self, Told};
+use super::informal::{self, CredentialDemand};
 use super::v0_2::labelled;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -31,7 +31,7 @@ pub(super) fn authentication(
         members.keep(&spot, value);
         return (Vec::new(), Vec::new());
     }
-    let told = Told::by(&value);
+    let told = CredentialDemand::by(&value);
     let unread = value.clone();
     let (labels, mut details) = labels(value, &unread, &at, out);
     if labels.is_empty() {

@@ -75,14 +75,14 @@ pub fn judged(card: &str, keys: &KeySet) -> Vec<SignatureEntry> {
 
 /// The first verdict in words: its name and the form or the reason.
 pub fn verdict(card: &str, keys: &KeySet) -> String {
-    told(&judged(card, keys)[0])
+    describe(&judged(card, keys)[0])
 }
 
 /// A verdict in words: its name and the form or the reason.
-pub fn told(entry: &SignatureEntry) -> String {
+pub fn describe(entry: &SignatureEntry) -> String {
     let name = entry.verdict.as_str();
     match &entry.verdict {
-        a2a_card::Verdict::Valid { form, .. } => format!("{name} {form}"),
+        a2a_card::VerificationResult::Valid { form, .. } => format!("{name} {form}"),
         other => match other.reason() {
             Some(reason) => format!("{name} {}", reason.as_str()),
             None => name.to_owned(),

@@ -42,18 +42,18 @@ pub(super) fn read_entry<'a>(value: &'a Value, base: &Url) -> Result<Kind<'a>, P
             if names_other_publisher(entry, &identifier) {
                 return Err(PassedOver::OtherPublisher);
             }
-            match place(entry, base)? {
-                Place::Url(url) => Ok(Kind::Card(CatalogEntry {
+            match content(entry, base)? {
+                EntryContent::Url(url) => Ok(Kind::Card(CatalogEntry {
                     identifier,
                     url,
                     updated_at: updated_at(entry),
                 })),
-                Place::Inline(_) => Err(PassedOver::InlineCard),
+                EntryContent::Inline(_) => Err(PassedOver::InlineCard),
             }
         }
-        CATALOG => Ok(match place(entry, base)? {
-            Place::Url(url) => Kind::Elsewhere(url),
-            Place::Inline(document) => Kind::Inline(document),
+        CATALOG => Ok(match content(entry, base)? {
+            EntryContent::Url(url) => Kind::Elsewhere(url),
+            EntryContent::Inline(document) => Kind::Inline(document),
         }),
         _ => Err(PassedOver::NotACard),
     }
@@ -67,21 +67,21 @@ pub(super) fn name_of(value: &Value, number: usize) -> String {
     named.map_or_else(|| format!("entry {number}"), str::to_owned)
 }
 
-enum Place<'a> {
+enum EntryContent<'a> {
     Url(Url),
     Inline(&'a Value),
 }
 
 /// Exactly one of `url` and `data`; a null counts as nothing.
-fn place<'a>(entry: &'a Map<String, Value>, base: &Url) -> Result<Place<'a>, PassedOver> {
+fn content<'a>(entry: &'a Map<String, Value>, base: &Url) -> Result<EntryContent<'a>, PassedOver> {
     let given = |name| entry.get(name).filter(|value| !value.is_null());
     match (given("url"), given("data")) {
         (Some(Value::String(text)), None) if text.len() <= MAX_URL_BYTES => {
             let mut url = base.join(text.trim()).map_err(|_| PassedOver::Malformed)?;
             url.set_fragment(None);
-            Ok(Place::Url(normalised(url)))
+            Ok(EntryContent::Url(normalised(url)))
         }
-        (None, Some(data)) => Ok(Place::Inline(data)),
+        (None, Some(data)) => Ok(EntryContent::Inline(data)),
         _ => Err(PassedOver::Malformed),
     }
 }

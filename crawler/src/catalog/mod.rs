@@ -1,7 +1,7 @@
 //! Catalogs: the documents in which a domain names its agents (`ard.json`, `ai-catalog.json`).
 //!
 //! [`read`] is pure and tolerant: what it does not understand costs one entry, never the document.
-//! [`Walk`] gathers what a catalog and those nested in it say together;
+//! [`CatalogWalk`] gathers what a catalog and those nested in it say together;
 //! [`Fetcher::fetch_source`](crate::fetch::Fetcher::fetch_source) does the asking.
 
 mod entry;
@@ -13,8 +13,8 @@ mod walk;
 
 pub use entry::CatalogEntry;
 pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
-pub use read::{NoCatalog, Reading, read};
-pub use walk::{Nested, Walk};
+pub use read::{CatalogDocument, NoCatalog, read};
+pub use walk::{CatalogWalk, Nested};
 
 /// Where ARD puts a domain's catalog.
 pub const ARD_PATH: &str = "/.well-known/ard.json";

@@ -23,7 +23,7 @@ pub enum NoCatalog {
 
 /// What one document says, with what is nested in it inline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct CatalogDocument {
     /// The cards it names, in order.
     pub cards: Vec<CatalogEntry>,
     /// Catalogs to be asked for, with how deep they lie: 1 for those that the first document names.
@@ -44,13 +44,18 @@ pub struct Reading {
 ///
 /// # Errors
 /// [`NoCatalog`] where there is no such list.
-pub fn read(bytes: &[u8], base: &Url, depth: usize, most: usize) -> Result<Reading, NoCatalog> {
+pub fn read(
+    bytes: &[u8],
+    base: &Url,
+    depth: usize,
+    most: usize,
+) -> Result<CatalogDocument, NoCatalog> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| NoCatalog::NotJson(error.to_string()))?;
-    let mut reading = Reading {
+    let mut reading = CatalogDocument {
         complete: true,
-        ..Reading::default()
+        ..CatalogDocument::default()
     };
     let most = most.min(MAX_ENTRIES);
     read_document(&value, base, depth, most, &mut reading)?;
@@ -62,7 +67,7 @@ fn read_document(
     base: &Url,
     depth: usize,
     most: usize,
-    reading: &mut Reading,
+    reading: &mut CatalogDocument,
 ) -> Result<(), NoCatalog> {
     let version = value.get("specVersion").and_then(Value::as_str);
     if let Some(version) = version

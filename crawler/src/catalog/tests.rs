@@ -11,8 +11,8 @@ use super::PassedOver::{
     TooMany,
 };
 use super::{
-    CatalogEntry, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS, MAX_IDENTIFIER_BYTES,
-    MAX_REQUESTS, NoCatalog, PassedOver, Reading, Walk, read,
+    CatalogDocument, CatalogEntry, CatalogWalk, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS,
+    MAX_IDENTIFIER_BYTES, MAX_REQUESTS, NoCatalog, PassedOver, read,
 };
 use crate::guard::{Guard, GuardConfig};
 
@@ -29,7 +29,7 @@ fn card(identifier: &str, url: &str) -> Value {
     json!({"identifier": identifier, "displayName": "An agent", "type": CARD, "url": url})
 }
 
-fn reading(entries: &[Value]) -> Reading {
+fn reading(entries: &[Value]) -> CatalogDocument {
     let document = json!({"specVersion": "1.0", "entries": entries}).to_string();
     read(document.as_bytes(), &base(), 0, usize::MAX).unwrap()
 }
@@ -238,7 +238,7 @@ fn entries_and_findings_are_bounded() {
 fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOver>, bool, usize) {
     let guard = Guard::new(GuardConfig::default());
     let first = base();
-    let mut walk = Walk::new(&guard, &first);
+    let mut walk = CatalogWalk::new(&guard, &first);
     walk.take(&first, 10, reading(&documents[0].1));
     let mut asked = 1;
     while let Some(nested) = walk.next_nested() {
@@ -297,7 +297,7 @@ fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
 fn two_names_on_one_public_suffix_are_strangers() {
     let guard = Guard::new(GuardConfig::default());
     let first: Url = "https://one.github.io/c.json".parse().unwrap();
-    let mut walk = Walk::new(&guard, &first);
+    let mut walk = CatalogWalk::new(&guard, &first);
     walk.take(
         &first,
         1,

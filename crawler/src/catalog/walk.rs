@@ -6,7 +6,7 @@ use url::Url;
 
 use super::entry::CatalogEntry;
 use super::finding::{Findings, PassedOver};
-use super::read::Reading;
+use super::read::CatalogDocument;
 use super::{MAX_BYTES, MAX_ENTRIES, MAX_REQUESTS};
 use crate::guard::{Guard, normalised};
 
@@ -22,7 +22,7 @@ pub struct Nested {
 /// What was gathered so far, and what is still to be asked for. Breadth first, so that what the domain itself
 /// names comes before what that names.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub struct CatalogWalk<'a> {
     guard: &'a Guard,
     first: Url,
     seen: BTreeSet<Url>,
@@ -37,7 +37,7 @@ pub struct Walk<'a> {
     complete: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CatalogWalk<'a> {
     /// Begins at the catalog that lies at `first`, which is asked for without being queued.
     pub fn new(guard: &'a Guard, first: &Url) -> Self {
         let first = normalised(first.clone());
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes in what a document says that came from `url`, after redirects, with so many bytes.
-    pub fn take(&mut self, url: &Url, bytes: usize, reading: Reading) {
+    pub fn take(&mut self, url: &Url, bytes: usize, reading: CatalogDocument) {
         self.seen.insert(normalised(url.clone()));
         self.entries += reading.entries;
         self.bytes += bytes;

@@ -31,7 +31,7 @@ pub enum Reach {
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// The proof is there.
     Proved {
         /// What it covers. A file never covers more than its host.
@@ -53,7 +53,7 @@ pub enum Verdict {
     Refused,
 }
 
-impl Verdict {
+impl CheckVerdict {
     /// A stable name for programs.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ pub struct Check {
     /// For how many seconds the server that was asked for a file wants not to be asked again.
     pub retry_after: Option<u32>,
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// One sentence for the owner, at most 300 characters, without control characters and addresses.
     pub detail: String,
 }
@@ -100,7 +100,7 @@ impl Check {
             found: Vec::new(),
             aliased: false,
             retry_after: None,
-            verdict: Verdict::Absent,
+            verdict: CheckVerdict::Absent,
             detail: String::new(),
         }
     }
@@ -112,7 +112,7 @@ impl Check {
         }
     }
 
-    pub(super) fn ended(mut self, verdict: Verdict, detail: &str) -> Self {
+    pub(super) fn ended(mut self, verdict: CheckVerdict, detail: &str) -> Self {
         self.verdict = verdict;
         self.detail = bounded(detail, MAX_DETAIL);
         self

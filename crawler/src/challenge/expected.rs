@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use url::Url;
 
-use super::standing::Policy;
+use super::standing_record::Policy;
 
 /// The label below which a one-off record stands.
 pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";

@@ -1,7 +1,7 @@
 //! What a server says where the file of a challenge should be.
 
 use crate::AttemptOutcome;
-use crate::fetch::{Answer, FetchError};
+use crate::fetch::{FetchError, HttpResponse};
 
 /// Most bytes of the file that are read; a longer one is wrong without being read further.
 pub const MAX_FILE_BYTES: usize = 256;
@@ -26,7 +26,7 @@ pub enum FileAnswer {
 
 impl FileAnswer {
     /// Reads what came of a fetch.
-    pub(super) fn of(answer: Result<Answer, FetchError>) -> Self {
+    pub(super) fn of(answer: Result<HttpResponse, FetchError>) -> Self {
         match answer {
             Ok(answer) => match answer.status {
                 200 => Self::Body(answer.body),

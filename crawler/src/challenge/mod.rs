@@ -19,10 +19,10 @@ mod check;
 mod expected;
 mod file;
 mod network;
-pub mod one_off;
-pub mod standing;
+pub mod one_off_record;
+pub mod standing_record;
 
-pub use check::{Check, Format, MAX_FOUND, Reach, Verdict};
+pub use check::{Check, CheckVerdict, Format, MAX_FOUND, Reach};
 pub use expected::{
     CHALLENGE_LABEL, CHALLENGE_PATH, Expected, InvalidNonce, Nonce, STANDING_LABEL, account_label,
     standing_name, standing_record,

@@ -3,17 +3,17 @@
 use time::OffsetDateTime;
 use url::Url;
 
-use super::check::{Check, Format, Reach, Verdict};
-use super::expected::{Expected, standing_name};
+use super::check::{Check, CheckVerdict, Format, Reach};
+use super::expected::{Expected, standing_name, standing_record};
 use super::file::{FileAnswer, MAX_FILE_BYTES};
-use super::standing::Word;
-use super::{one_off, standing};
+use super::standing_record::RecordVerdict;
+use super::{one_off_record, standing_record as standing_records};
 use crate::dns::{TxtAnswer, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, retry_after};
 
 /// What a look at one name says about a proof.
-struct Sight {
-    verdict: Verdict,
+struct NameResult {
+    verdict: CheckVerdict,
     detail: String,
 }
 
@@ -34,23 +34,26 @@ impl Fetcher {
         let wanted = format!("token={token} expiry=<date>");
         let mut check = Check::new(Format::DnsOneOff, names.to_vec(), wanted);
         if let Err(refused) = self.host_is_asked(host) {
-            return check.ended(Verdict::Refused, &refused);
+            return check.ended(CheckVerdict::Refused, &refused);
         }
         let [plain, own] = &names;
         let (first, second) = tokio::join!(self.texts(plain), self.texts(own));
-        let judge = |text: &str| match one_off::judge(text, &token, now) {
-            Ok(record) => Word::Proves {
+        let judge = |text: &str| match one_off_record::judge(text, &token, now) {
+            Ok(record) => RecordVerdict::Proves {
                 reach: Reach::Exact,
                 until: Some(record.expiry),
             },
-            Err(reason) => Word::Fails(reason),
+            Err(reason) => RecordVerdict::Fails(reason),
         };
-        let sights = [
-            sight(&mut check, plain, first, judge),
-            sight(&mut check, own, second, judge),
+        let results = [
+            judge_name(&mut check, plain, first, judge),
+            judge_name(&mut check, own, second, judge),
         ];
-        match sights.into_iter().min_by_key(|sight| weight(sight.verdict)) {
-            Some(sight) => check.ended(sight.verdict, &sight.detail),
+        match results
+            .into_iter()
+            .min_by_key(|result| rank(result.verdict))
+        {
+            Some(result) => check.ended(result.verdict, &result.detail),
             None => check,
         }
     }
@@ -70,17 +73,17 @@ impl Fetcher {
         let name = standing_name(host);
         let wanted = match account {
             Some(account) => {
-                super::standing_record(registry, account, standing::Policy::Exact, None)
+                standing_record(registry, account, standing_records::Policy::Exact, None)
             }
             None => format!("{registry}; policy=none"),
         };
         let mut check = Check::new(Format::DnsStanding, vec![name.clone()], wanted);
         if let Err(refused) = self.host_is_asked(host) {
-            return check.ended(Verdict::Refused, &refused);
+            return check.ended(CheckVerdict::Refused, &refused);
         }
         let answer = self.texts(&name).await;
-        let judge = |text: &str| standing::judge(text, registry, account, now);
-        let Sight { verdict, detail } = sight(&mut check, &name, answer, judge);
+        let judge = |text: &str| standing_records::judge(text, registry, account, now);
+        let NameResult { verdict, detail } = judge_name(&mut check, &name, answer, judge);
         check.ended(verdict, &detail)
     }
 
@@ -103,7 +106,7 @@ impl Fetcher {
         match answer {
             FileAnswer::Body(body) => {
                 if body.trim_ascii_end() == wanted.as_bytes() {
-                    let proved = Verdict::Proved {
+                    let proved = CheckVerdict::Proved {
                         reach: Reach::Exact,
                         until: None,
                     };
@@ -118,20 +121,23 @@ impl Fetcher {
                     }
                     _ => "the file is empty".to_owned(),
                 };
-                check.ended(Verdict::Wrong, &detail)
+                check.ended(CheckVerdict::Wrong, &detail)
             }
             FileAnswer::Absent(why) => {
-                check.ended(Verdict::Absent, &format!("there is no file: {why}"))
+                check.ended(CheckVerdict::Absent, &format!("there is no file: {why}"))
             }
             FileAnswer::Wrong(why) => {
                 check.quote(&why);
-                check.ended(Verdict::Wrong, &format!("there is no such file: {why}"))
+                check.ended(
+                    CheckVerdict::Wrong,
+                    &format!("there is no such file: {why}"),
+                )
             }
             FileAnswer::Failed(why) => check.ended(
-                Verdict::Failed,
+                CheckVerdict::Failed,
                 &format!("the file could not be asked for: {why}"),
             ),
-            FileAnswer::Refused(why) => check.ended(Verdict::Refused, &why),
+            FileAnswer::Refused(why) => check.ended(CheckVerdict::Refused, &why),
         }
     }
 
@@ -163,20 +169,25 @@ impl Fetcher {
     }
 }
 
-/// Which of several sights decides: a proof, an opt-out before it, then what is no answer, then what is.
-const fn weight(verdict: Verdict) -> u8 {
+/// Which of several results decides: a proof, an opt-out before it, then what is no answer, then what is.
+const fn rank(verdict: CheckVerdict) -> u8 {
     match verdict {
-        Verdict::OptedOut => 0,
-        Verdict::Proved { .. } => 1,
-        Verdict::Bogus => 2,
-        Verdict::Failed | Verdict::Refused => 3,
-        Verdict::Wrong => 4,
-        Verdict::Absent => 5,
+        CheckVerdict::OptedOut => 0,
+        CheckVerdict::Proved { .. } => 1,
+        CheckVerdict::Bogus => 2,
+        CheckVerdict::Failed | CheckVerdict::Refused => 3,
+        CheckVerdict::Wrong => 4,
+        CheckVerdict::Absent => 5,
     }
 }
 
 /// Judges the records at one name, and quotes what is found there.
-fn sight(check: &mut Check, name: &str, answer: TxtAnswer, judge: impl Fn(&str) -> Word) -> Sight {
+fn judge_name(
+    check: &mut Check,
+    name: &str,
+    answer: TxtAnswer,
+    judge: impl Fn(&str) -> RecordVerdict,
+) -> NameResult {
     let (verdict, detail) = match answer {
         TxtAnswer::Records(records) => {
             check.aliased |= records.aliased;
@@ -186,33 +197,39 @@ fn sight(check: &mut Check, name: &str, answer: TxtAnswer, judge: impl Fn(&str) 
             read_records(name, &records, judge)
         }
         TxtAnswer::Absent => (
-            Verdict::Absent,
+            CheckVerdict::Absent,
             format!("there is no TXT record at {name}; a new one can take its old TTL to be seen"),
         ),
         TxtAnswer::Failed(why) => (
-            Verdict::Failed,
+            CheckVerdict::Failed,
             format!("the TXT records at {name} could not be looked up: {why}"),
         ),
         TxtAnswer::Bogus(why) => (
-            Verdict::Bogus,
+            CheckVerdict::Bogus,
             format!("DNSSEC does not vouch for the TXT records at {name}: {why}"),
         ),
     };
-    Sight { verdict, detail }
+    NameResult { verdict, detail }
 }
 
-fn read_records(name: &str, found: &TxtRecords, judge: impl Fn(&str) -> Word) -> (Verdict, String) {
+fn read_records(
+    name: &str,
+    found: &TxtRecords,
+    judge: impl Fn(&str) -> RecordVerdict,
+) -> (CheckVerdict, String) {
     let mut proved = None;
     let mut reason = None;
     for record in &found.records {
         match judge(record) {
-            Word::OptsOut => {
+            RecordVerdict::OptsOut => {
                 let detail = format!("the record at {name} wants no registry to list this host");
-                return (Verdict::OptedOut, detail);
+                return (CheckVerdict::OptedOut, detail);
             }
-            Word::Proves { reach, until } => proved = Some(Verdict::Proved { reach, until }),
-            Word::Fails(why) => reason = reason.or(Some(why)),
-            Word::OfOthers => {}
+            RecordVerdict::Proves { reach, until } => {
+                proved = Some(CheckVerdict::Proved { reach, until })
+            }
+            RecordVerdict::Fails(why) => reason = reason.or(Some(why)),
+            RecordVerdict::OfOthers => {}
         }
     }
     if let Some(proved) = proved {
@@ -231,9 +248,9 @@ fn read_records(name: &str, found: &TxtRecords, judge: impl Fn(&str) -> Word) ->
     if found.left_out > 0 {
         let left_out = found.left_out;
         return (
-            Verdict::Wrong,
+            CheckVerdict::Wrong,
             format!("{what}; {left_out} of them are too many or too long and were not looked at"),
         );
     }
-    (Verdict::Wrong, what)
+    (CheckVerdict::Wrong, what)
 }

@@ -8,20 +8,20 @@ use async_trait::async_trait;
 
 use super::{DnsError, Resolver, TxtAnswer};
 
-type Answer = Result<Vec<IpAddr>, DnsError>;
+type ScriptedAnswer = Result<Vec<IpAddr>, DnsError>;
 
 /// Answers from a table; what is not in it does not exist. A host may be given several answers, which
 /// come one after another, the last one for ever: so a test can change an answer between check and use.
 #[derive(Debug, Default)]
 pub struct StaticResolver {
-    hosts: Mutex<HashMap<String, Script>>,
+    hosts: Mutex<HashMap<String, HostScript>>,
     texts: Mutex<HashMap<String, TxtAnswer>>,
     zones: Mutex<HashMap<String, Vec<String>>>,
 }
 
 #[derive(Debug, Default)]
-struct Script {
-    answers: Vec<Answer>,
+struct HostScript {
+    answers: Vec<ScriptedAnswer>,
     asked: usize,
 }
 
@@ -38,7 +38,7 @@ impl StaticResolver {
 
     /// Gives `host` these answers, one for each look-up, the last one for ever.
     pub fn script(&self, host: &str, answers: Vec<Result<Vec<IpAddr>, DnsError>>) {
-        let script = Script { answers, asked: 0 };
+        let script = HostScript { answers, asked: 0 };
         self.hosts().insert(host.to_owned(), script);
     }
 
@@ -60,7 +60,7 @@ impl StaticResolver {
         self.hosts().get(host).map_or(0, |script| script.asked)
     }
 
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, Script>> {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, HostScript>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

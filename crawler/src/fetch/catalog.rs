@@ -6,9 +6,9 @@ use url::Url;
 use super::freshness::freshness;
 use super::sentence::{MAX_DETAIL, bounded};
 use super::source::failed;
-use super::{Answer, Fetcher, GetOptions};
-use crate::catalog::{Findings, Nested, Reading, Walk, read};
-use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, Validators, Verdict};
+use super::{Fetcher, GetOptions, HttpResponse};
+use crate::catalog::{CatalogDocument, CatalogWalk, Findings, Nested, read};
+use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, SourceVerdict, Validators};
 
 /// Both standards' documents; ARD has no type of its own.
 const ACCEPT: &str = "application/ai-catalog+json, application/json";
@@ -20,22 +20,22 @@ impl Fetcher {
         &self,
         url: &Url,
         validators: Option<&Validators>,
-    ) -> (Vec<Attempt>, Verdict) {
+    ) -> (Vec<Attempt>, SourceVerdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
-        let mut walk = Walk::new(self.guard(), url);
+        let mut walk = CatalogWalk::new(self.guard(), url);
         let first = Nested {
             url: url.clone(),
             depth: 0,
         };
         let (attempt, verdict) = self.fetch_document(&mut walk, &first, validators).await;
         let mut attempts = vec![attempt];
-        let Verdict::Catalog(mut catalog) = verdict else {
+        let SourceVerdict::Catalog(mut catalog) = verdict else {
             return (attempts, verdict);
         };
         while let Some(nested) = walk.next_nested() {
             let (attempt, verdict) = self.fetch_document(&mut walk, &nested, None).await;
             attempts.push(attempt);
-            if !matches!(verdict, Verdict::Catalog(_)) {
+            if !matches!(verdict, SourceVerdict::Catalog(_)) {
                 walk.failed();
             }
         }
@@ -49,16 +49,16 @@ impl Fetcher {
             let said = if nested { last.detail.as_str() } else { "" };
             last.detail = bounded(&format!("{said}{link}{}", sum(&catalog)), MAX_DETAIL);
         }
-        (attempts, Verdict::Catalog(catalog))
+        (attempts, SourceVerdict::Catalog(catalog))
     }
 
     /// One document; what it says goes to the walk. The verdict's own lists stay empty.
     async fn fetch_document(
         &self,
-        walk: &mut Walk<'_>,
+        walk: &mut CatalogWalk<'_>,
         document: &Nested,
         validators: Option<&Validators>,
-    ) -> (Attempt, Verdict) {
+    ) -> (Attempt, SourceVerdict) {
         let options = GetOptions {
             accept: ACCEPT,
             validators,
@@ -79,7 +79,7 @@ impl Fetcher {
                         complete: true,
                         freshness,
                     };
-                    (Verdict::Catalog(Box::new(catalog)), detail)
+                    (SourceVerdict::Catalog(Box::new(catalog)), detail)
                 }
                 Err(error) => (
                     failed(AttemptOutcome::NotACatalog),
@@ -91,9 +91,9 @@ impl Fetcher {
 }
 
 fn take(
-    walk: &mut Walk<'_>,
-    answer: &Answer,
-    reading: Reading,
+    walk: &mut CatalogWalk<'_>,
+    answer: &HttpResponse,
+    reading: CatalogDocument,
     asked: &str,
     now: OffsetDateTime,
 ) -> Freshness {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::phase::{self, Elapsed};
-use super::{Answer, FetchError, FetchLimits, Fetched, Fetcher, body, failure};
+use super::{FetchError, FetchLimits, Fetched, Fetcher, HttpResponse, body, failure};
 use crate::AttemptOutcome;
 
 /// What is known of a fetch so far, kept outside of it so that a timeout does not lose it.
@@ -20,14 +20,19 @@ pub(super) struct Trail {
 
 /// A fetch that has begun.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct FetchStart {
     at: OffsetDateTime,
     started: Instant,
 }
 
-impl Begun {
+impl FetchStart {
     /// Puts what came of it together.
-    pub fn end(self, url: &Url, answer: Result<Answer, FetchError>, trail: &Trail) -> Fetched {
+    pub fn end(
+        self,
+        url: &Url,
+        answer: Result<HttpResponse, FetchError>,
+        trail: &Trail,
+    ) -> Fetched {
         Fetched {
             at: self.at,
             url: url.clone(),
@@ -52,8 +57,8 @@ pub(super) struct BodyLimits {
 
 impl Fetcher {
     /// The clocks of a fetch start.
-    pub(super) fn begin(&self) -> Begun {
-        Begun {
+    pub(super) fn begin(&self) -> FetchStart {
+        FetchStart {
             at: self.clock.now(),
             started: Instant::now(),
         }
@@ -62,7 +67,7 @@ impl Fetcher {
     /// Runs a fetch, and gives up when it is not complete within [`FetchLimits::total`].
     pub(super) async fn in_time<T>(
         &self,
-        begun: &Begun,
+        begun: &FetchStart,
         fetch: impl Future<Output = Result<T, FetchError>>,
     ) -> Result<T, FetchError> {
         tokio::time::timeout_at(begun.started + self.limits.total, fetch)
@@ -127,7 +132,7 @@ impl Fetcher {
         most: BodyLimits,
         tls: bool,
         trail: &Trail,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HttpResponse, FetchError> {
         let url = response.url().clone();
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
@@ -142,7 +147,7 @@ impl Fetcher {
                 .await
                 .unwrap_or_default(),
         };
-        Ok(Answer {
+        Ok(HttpResponse {
             url,
             status,
             headers,

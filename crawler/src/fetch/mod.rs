@@ -118,12 +118,12 @@ pub struct Fetched {
     /// How long it took.
     pub elapsed: Duration,
     /// The answer, or why there is none.
-    pub answer: Result<Answer, FetchError>,
+    pub answer: Result<HttpResponse, FetchError>,
 }
 
 /// What came back. Any status but a followed or refused redirection.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The URL that gave it, after redirects.
     pub url: Url,
     /// The HTTP status.
@@ -207,7 +207,7 @@ impl Fetcher {
         url: &Url,
         options: &GetOptions<'_>,
         trail: &mut Trail,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HttpResponse, FetchError> {
         let mut url = self.guard.check_parsed(url.clone())?;
         let most = options.redirects.min(self.limits.redirects);
         let mut asked = Vec::new();

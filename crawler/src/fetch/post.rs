@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use url::Url;
 
 use super::exchange::{BodyLimits, Trail};
-use super::{Answer, FetchError, Fetched, Fetcher};
+use super::{FetchError, Fetched, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
 /// What both sides speak.
@@ -103,7 +103,7 @@ impl Fetcher {
         json: Vec<u8>,
         options: &PostOptions<'_>,
         trail: &mut Trail,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HttpResponse, FetchError> {
         let url = self.guard.check_parsed(url.clone())?;
         if json.len() > self.limits.sent {
             return Err(FetchError::new(

@@ -7,10 +7,10 @@ use url::Url;
 
 use super::freshness::{freshness, retry_after};
 use super::sentence::{MAX_DETAIL, bounded};
-use super::{Answer, Fetched, Fetcher, GetOptions, KeySetRules};
+use super::{Fetched, Fetcher, GetOptions, HttpResponse, KeySetRules};
 use crate::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, Slot, SourceOutcome, SourceTask, Validators,
-    Verdict,
+    Attempt, AttemptOutcome, FetchedCard, Freshness, Slot, SourceOutcome, SourceTask,
+    SourceVerdict, Validators,
 };
 
 /// Where cards of protocol 0.3 and later lie.
@@ -58,7 +58,7 @@ impl Fetcher {
         origin: &Url,
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
-    ) -> (Vec<Attempt>, Verdict) {
+    ) -> (Vec<Attempt>, SourceVerdict) {
         let (mut first, verdict) = self
             .fetch_card_with(&well_known(origin, AGENT_CARD_PATH), validators, rules)
             .await;
@@ -94,7 +94,7 @@ impl Fetcher {
         &self,
         url: &Url,
         validators: Option<&Validators>,
-    ) -> (Attempt, Verdict) {
+    ) -> (Attempt, SourceVerdict) {
         self.fetch_card_with(url, validators, &KeySetRules::default())
             .await
     }
@@ -105,7 +105,7 @@ impl Fetcher {
         url: &Url,
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
-    ) -> (Attempt, Verdict) {
+    ) -> (Attempt, SourceVerdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let options = GetOptions {
             validators,
@@ -113,7 +113,7 @@ impl Fetcher {
         };
         let fetched = self.get(url, &options).await;
         let (attempt, mut verdict) = self.judge(fetched, validators, "card", read_card);
-        if let Verdict::Fetched(card) = &mut verdict {
+        if let SourceVerdict::Fetched(card) = &mut verdict {
             card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
         (attempt, verdict)
@@ -125,8 +125,8 @@ impl Fetcher {
         fetched: Fetched,
         validators: Option<&Validators>,
         what: &str,
-        read: impl FnOnce(Answer, &str, OffsetDateTime) -> (Verdict, String),
-    ) -> (Attempt, Verdict) {
+        read: impl FnOnce(HttpResponse, &str, OffsetDateTime) -> (SourceVerdict, String),
+    ) -> (Attempt, SourceVerdict) {
         let mut attempt = Attempt {
             at: fetched.at,
             url: fetched.url.to_string(),
@@ -153,7 +153,10 @@ impl Fetcher {
                     200 => read(answer, &attempt.url, now),
                     304 if validators.is_some() => {
                         let freshness = freshness(&answer.headers, &attempt.url, validators, now);
-                        (Verdict::NotModified(freshness), "not modified".to_owned())
+                        (
+                            SourceVerdict::NotModified(freshness),
+                            "not modified".to_owned(),
+                        )
                     }
                     status => read_status(status, &answer.headers, what, now),
                 };
@@ -168,16 +171,16 @@ impl Fetcher {
         };
         attempt.detail = bounded(&detail, MAX_DETAIL);
         attempt.outcome = match &judgement {
-            Verdict::Fetched(_) => AttemptOutcome::Card,
-            Verdict::Catalog(_) => AttemptOutcome::Catalog,
-            Verdict::NotModified(_) => AttemptOutcome::NotModified,
-            Verdict::Failed { outcome, .. } => *outcome,
+            SourceVerdict::Fetched(_) => AttemptOutcome::Card,
+            SourceVerdict::Catalog(_) => AttemptOutcome::Catalog,
+            SourceVerdict::NotModified(_) => AttemptOutcome::NotModified,
+            SourceVerdict::Failed { outcome, .. } => *outcome,
         };
         (attempt, judgement)
     }
 }
 
-fn read_card(answer: Answer, asked: &str, now: OffsetDateTime) -> (Verdict, String) {
+fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceVerdict, String) {
     match a2a_card::parse(&answer.body) {
         Ok(parsed) => {
             let name = bounded(&parsed.card.name, 80);
@@ -191,7 +194,7 @@ fn read_card(answer: Answer, asked: &str, now: OffsetDateTime) -> (Verdict, Stri
                 freshness,
             };
             (
-                Verdict::Fetched(Box::new(card)),
+                SourceVerdict::Fetched(Box::new(card)),
                 format!("the card of {name:?}"),
             )
         }
@@ -226,7 +229,7 @@ fn read_status(
     headers: &HeaderMap,
     what: &str,
     now: OffsetDateTime,
-) -> (Verdict, String) {
+) -> (SourceVerdict, String) {
     let retry = retry_after(headers, now);
     let (outcome, hint) = match status {
         404 => (AttemptOutcome::NotFound, format!("there is no {what} here")),
@@ -249,15 +252,15 @@ fn read_status(
             format!("a {what} is served with 200"),
         ),
     };
-    let verdict = Verdict::Failed {
+    let verdict = SourceVerdict::Failed {
         outcome,
         retry_after: retry,
     };
     (verdict, format!("the server answered {status}: {hint}"))
 }
 
-pub(super) const fn failed(outcome: AttemptOutcome) -> Verdict {
-    Verdict::Failed {
+pub(super) const fn failed(outcome: AttemptOutcome) -> SourceVerdict {
+    SourceVerdict::Failed {
         outcome,
         retry_after: None,
     }
@@ -272,20 +275,20 @@ fn well_known(origin: &Url, path: &str) -> Url {
 }
 
 /// Whether the other well-known path is worth asking.
-const fn may_lie_elsewhere(verdict: &Verdict) -> bool {
+const fn may_lie_elsewhere(verdict: &SourceVerdict) -> bool {
     matches!(
         verdict,
-        Verdict::Failed {
+        SourceVerdict::Failed {
             outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone | AttemptOutcome::NotACard,
             ..
         }
     )
 }
 
-const fn has_nothing(verdict: &Verdict) -> bool {
+const fn has_nothing(verdict: &SourceVerdict) -> bool {
     matches!(
         verdict,
-        Verdict::Failed {
+        SourceVerdict::Failed {
             outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone,
             ..
         }

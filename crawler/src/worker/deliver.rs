@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Finished, WorkerConfig, lease};
-use crate::{Frontier, Outcome, Sink, Undelivered, Visit};
+use crate::{Frontier, Sink, Undelivered, Visit, VisitOutcome};
 
 /// What the deliverer works with.
 pub(super) struct Deliverer {
@@ -25,7 +25,7 @@ pub(super) struct Deliverer {
 #[derive(Default)]
 struct Group {
     visits: Vec<Visit>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<VisitOutcome>,
 }
 
 impl Group {
@@ -97,7 +97,7 @@ impl Deliverer {
 
     /// Offers one outcome until it is kept or the attempts are used up. Once cancelled there is one
     /// attempt and no waiting.
-    async fn deliver_one(&self, outcome: Outcome, mut offered: u32) -> bool {
+    async fn deliver_one(&self, outcome: VisitOutcome, mut offered: u32) -> bool {
         let mut outcome = outcome;
         let (domain_key, lease) = (outcome.domain_key, outcome.lease);
         loop {
@@ -130,7 +130,7 @@ impl Deliverer {
 }
 
 /// The visit an outcome came of. They are in the same order, so the first one is nearly always it.
-fn take_visit(visits: &mut Vec<Visit>, outcome: &Outcome) -> Option<Visit> {
+fn take_visit(visits: &mut Vec<Visit>, outcome: &VisitOutcome) -> Option<Visit> {
     let position = visits
         .iter()
         .position(|v| v.domain_key == outcome.domain_key && v.lease == outcome.lease)?;

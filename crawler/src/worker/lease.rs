@@ -19,7 +19,7 @@ pub(super) struct Woken(pub(super) Vec<Visit>);
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What is being waited for.
-enum State {
+enum LeaseState {
     /// Nothing: the next want asks at once.
     Ready,
     /// The frontier's answer to a lease.
@@ -36,7 +36,7 @@ enum State {
 pub(super) struct Leases {
     frontier: Arc<dyn Frontier>,
     config: WorkerConfig,
-    state: State,
+    state: LeaseState,
     failures: u32,
 }
 
@@ -45,18 +45,18 @@ impl Leases {
         Self {
             frontier,
             config,
-            state: State::Ready,
+            state: LeaseState::Ready,
             failures: 0,
         }
     }
 
     /// Says how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
-        if room == 0 || !matches!(self.state, State::Ready) {
+        if room == 0 || !matches!(self.state, LeaseState::Ready) {
             return;
         }
         let frontier = Arc::clone(&self.frontier);
-        self.state = State::Leasing {
+        self.state = LeaseState::Leasing {
             asked_for: room,
             answer: Box::pin(async move { frontier.lease(room).await }),
         };
@@ -66,13 +66,13 @@ impl Leases {
     /// wanted. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Woken {
         match &mut self.state {
-            State::Ready => std::future::pending().await,
-            State::Waiting(pause) => {
+            LeaseState::Ready => std::future::pending().await,
+            LeaseState::Waiting(pause) => {
                 pause.await;
-                self.state = State::Ready;
+                self.state = LeaseState::Ready;
                 Woken(Vec::new())
             }
-            State::Leasing { asked_for, answer } => {
+            LeaseState::Leasing { asked_for, answer } => {
                 let asked_for = *asked_for;
                 let answer = answer.await;
                 self.settle(asked_for, answer)
@@ -83,11 +83,11 @@ impl Leases {
     /// Waits for a lease that is on its way, so that its visits can be given back.
     pub(super) async fn stop(self) -> Vec<Visit> {
         match self.state {
-            State::Leasing { answer, .. } => answer.await.unwrap_or_else(|error| {
+            LeaseState::Leasing { answer, .. } => answer.await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "leasing failed while stopping");
                 Vec::new()
             }),
-            State::Ready | State::Waiting(_) => Vec::new(),
+            LeaseState::Ready | LeaseState::Waiting(_) => Vec::new(),
         }
     }
 
@@ -96,9 +96,9 @@ impl Leases {
             Ok(visits) => {
                 self.failures = 0;
                 self.state = if visits.len() < asked_for {
-                    State::Waiting(self.until_due())
+                    LeaseState::Waiting(self.until_due())
                 } else {
-                    State::Ready
+                    LeaseState::Ready
                 };
                 Woken(visits)
             }
@@ -106,7 +106,7 @@ impl Leases {
                 self.failures = self.failures.saturating_add(1);
                 let wait = self.config.backoff(self.failures);
                 tracing::warn!(%error, ?wait, "the frontier cannot be asked");
-                self.state = State::Waiting(Box::pin(tokio::time::sleep(wait)));
+                self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep(wait)));
                 Woken(Vec::new())
             }
         }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::fetch::{Fetcher, KeySetRules};
-use crate::{Frontier, MAX_SOURCES_PER_VISIT, Outcome, Sink, Visit};
+use crate::{Frontier, MAX_SOURCES_PER_VISIT, Sink, Visit, VisitOutcome};
 
 use lease::{Leases, Woken};
 
@@ -69,7 +69,7 @@ impl WorkerConfig {
 #[derive(Debug)]
 struct Finished {
     visit: Visit,
-    outcome: Outcome,
+    outcome: VisitOutcome,
     /// Counts the visit as under way until the deliverer has it.
     _under_way: UnderWay,
 }
@@ -185,7 +185,7 @@ async fn make_visit(
 }
 
 /// Asks a visit's sources one after another.
-async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Outcome {
+async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,
@@ -200,7 +200,7 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Outcome {
             break;
         }
     }
-    Outcome {
+    VisitOutcome {
         domain_key: visit.domain_key,
         lease: visit.lease,
         sources,

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::BadBody;
-use a2a_crawler::fetch::{Answer, FetchError, GetOptions};
+use a2a_crawler::fetch::{FetchError, GetOptions, HttpResponse};
 
-use crate::support::{Reply, Server, fetcher};
+use crate::support::{ScriptedReply, Server, fetcher};
 
 const LIMIT: usize = 1024 * 1024;
 
-async fn get(reply: Reply) -> Result<Answer, FetchError> {
+async fn get(reply: ScriptedReply) -> Result<HttpResponse, FetchError> {
     let server = Server::always(reply).await;
     fetcher()
         .get(&server.url("/"), &GetOptions::default())
@@ -19,7 +19,7 @@ async fn get(reply: Reply) -> Result<Answer, FetchError> {
 }
 
 /// Turns a body into a reply.
-type Framing = fn(&[u8]) -> Reply;
+type Framing = fn(&[u8]) -> ScriptedReply;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -35,7 +35,7 @@ fn brotli(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn chunked(body: &[u8]) -> Reply {
+fn chunked(body: &[u8]) -> ScriptedReply {
     let mut bytes = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for chunk in body.chunks(100_000) {
         bytes.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
@@ -43,17 +43,17 @@ fn chunked(body: &[u8]) -> Reply {
         bytes.extend(b"\r\n");
     }
     bytes.extend(b"0\r\n\r\n");
-    Reply::raw(bytes)
+    ScriptedReply::raw(bytes)
 }
 
-fn until_close(body: &[u8]) -> Reply {
+fn until_close(body: &[u8]) -> ScriptedReply {
     let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     bytes.extend(body);
-    Reply::raw(bytes).then_close()
+    ScriptedReply::raw(bytes).then_close()
 }
 
-fn encoded(encoding: &str, body: &[u8]) -> Reply {
-    Reply::new(200, &format!("content-encoding: {encoding}\r\n"), body)
+fn encoded(encoding: &str, body: &[u8]) -> ScriptedReply {
+    ScriptedReply::new(200, &format!("content-encoding: {encoding}\r\n"), body)
 }
 
 /// Exactly one mebibyte passes, one byte more does not, however the body is framed or encoded.
@@ -62,7 +62,7 @@ async fn the_bound_holds_to_the_byte() {
     let fits = vec![b'a'; LIMIT];
     let beyond = vec![b'a'; LIMIT + 1];
     let framings: [(&str, Framing); 5] = [
-        ("length", |body| Reply::json(body)),
+        ("length", |body| ScriptedReply::json(body)),
         ("chunked", chunked),
         ("until close", until_close),
         ("gzip", |body| encoded("gzip", &gzip(body))),
@@ -91,13 +91,15 @@ async fn bombs_and_odd_encodings_are_refused() {
         encoded("br", b"\xff\xff\xff\xff"),
         encoded("zstd", b"{}"),
         encoded("gzip", &gzip(b"{\"a\":1}")[..20]),
-        Reply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").then_repeat(
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").then_repeat(
             format!("10000\r\n{}\r\n", "y".repeat(65536)),
             Duration::ZERO,
         ),
-        Reply::raw("HTTP/1.1 200 OK\r\n\r\n").then_repeat(vec![b'y'; 65536], Duration::ZERO),
-        Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551615\r\n\r\n").then_hang(),
-        Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n").then_hang(),
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\n\r\n")
+            .then_repeat(vec![b'y'; 65536], Duration::ZERO),
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551615\r\n\r\n")
+            .then_hang(),
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n").then_hang(),
     ] {
         let error = get(reply).await.unwrap_err();
         assert_eq!(error.outcome, BadBody, "{error}");
@@ -108,8 +110,8 @@ async fn bombs_and_odd_encodings_are_refused() {
 #[tokio::test]
 async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/lies" => Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"),
-        _ => Reply::json("[]"),
+        "/lies" => ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"),
+        _ => ScriptedReply::json("[]"),
     })
     .await;
     let fetcher = fetcher();
@@ -136,7 +138,7 @@ async fn bodies_of_other_answers_are_not_read() {
         "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\n\r\n",
         100 * LIMIT
     );
-    let answer = get(Reply::raw(head).then_repeat(vec![b'y'; 65536], Duration::ZERO))
+    let answer = get(ScriptedReply::raw(head).then_repeat(vec![b'y'; 65536], Duration::ZERO))
         .await
         .unwrap();
     assert_eq!((answer.status, answer.body.len()), (404, 0));
@@ -144,7 +146,7 @@ async fn bodies_of_other_answers_are_not_read() {
 
 #[tokio::test]
 async fn a_purpose_may_ask_for_less() {
-    let server = Server::always(Reply::json(vec![b'x'; 257])).await;
+    let server = Server::always(ScriptedReply::json(vec![b'x'; 257])).await;
     let options = GetOptions {
         body: 256,
         ..GetOptions::default()

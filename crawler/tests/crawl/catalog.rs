@@ -8,12 +8,13 @@ use a2a_crawler::AttemptOutcome::{
 };
 use a2a_crawler::catalog::{ARD_PATH, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
-use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, Validators, Verdict};
+use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::support::{
-    Canary, FORBIDDEN, HOST, OPEN, Reply, Request, Server, config, fetcher, fetcher_with, resolver,
+    Canary, FORBIDDEN, HOST, OPEN, Request, ScriptedReply, Server, config, fetcher, fetcher_with,
+    resolver,
 };
 
 fn card(identifier: &str, url: &str) -> Value {
@@ -53,7 +54,7 @@ fn outcomes(outcome: &SourceOutcome) -> Vec<AttemptOutcome> {
 
 fn catalog(outcome: &SourceOutcome) -> &FetchedCatalog {
     match &outcome.verdict {
-        Verdict::Catalog(catalog) => catalog,
+        SourceVerdict::Catalog(catalog) => catalog,
         other => panic!("{other:?}"),
     }
 }
@@ -76,7 +77,7 @@ async fn a_catalog_names_cards_and_says_what_it_passes_over() {
     ];
     let headers =
         "content-type: application/ai-catalog+json\r\netag: \"1\"\r\ncache-control: max-age=60\r\n";
-    let server = Server::always(Reply::new(200, headers, document(&entries))).await;
+    let server = Server::always(ScriptedReply::new(200, headers, document(&entries))).await;
     let outcome = ask(&server).await;
     assert_eq!(outcomes(&outcome), [Catalog]);
     let found = catalog(&outcome);
@@ -102,9 +103,9 @@ async fn a_catalog_names_cards_and_says_what_it_passes_over() {
 async fn it_is_asked_for_conditionally() {
     let server = Server::start(|request: &Request| {
         if request.header("if-none-match") == Some("\"1\"") {
-            Reply::new(304, "etag: \"1\"\r\n", "")
+            ScriptedReply::new(304, "etag: \"1\"\r\n", "")
         } else {
-            Reply::new(200, "etag: \"1\"\r\n", document(&[card("a", "/a")]))
+            ScriptedReply::new(200, "etag: \"1\"\r\n", document(&[card("a", "/a")]))
         }
     })
     .await;
@@ -120,36 +121,38 @@ async fn it_is_asked_for_conditionally() {
 #[tokio::test]
 async fn what_is_no_catalog_is_told_from_what_is_not_there() {
     for (reply, expected) in [
-        (Reply::new(404, "", ""), NotFound),
-        (Reply::new(500, "", ""), BadStatus),
+        (ScriptedReply::new(404, "", ""), NotFound),
+        (ScriptedReply::new(500, "", ""), BadStatus),
         (
-            Reply::new(
+            ScriptedReply::new(
                 200,
                 "content-type: text/html\r\n",
                 "<!doctype html><p>Hello",
             ),
             NotACatalog,
         ),
-        (Reply::json(r#"{"name": "a card"}"#), NotACatalog),
+        (ScriptedReply::json(r#"{"name": "a card"}"#), NotACatalog),
         (
-            Reply::json(r#"{"specVersion": "2.0", "entries": []}"#),
+            ScriptedReply::json(r#"{"specVersion": "2.0", "entries": []}"#),
             NotACatalog,
         ),
-        (Reply::json(""), NotACatalog),
+        (ScriptedReply::json(""), NotACatalog),
     ] {
         let server = Server::always(reply).await;
         let outcome = ask(&server).await;
         assert_eq!(outcomes(&outcome), [expected]);
-        assert!(matches!(outcome.verdict, Verdict::Failed { outcome, .. } if outcome == expected));
+        assert!(
+            matches!(outcome.verdict, SourceVerdict::Failed { outcome, .. } if outcome == expected)
+        );
         assert!(last_detail(&outcome).contains("catalog") || expected == BadStatus);
     }
 }
 
 /// `/1` names `/2` and a card, and so on.
-fn chain(request: &Request) -> Reply {
+fn chain(request: &Request) -> ScriptedReply {
     let number: usize = request.path.trim_start_matches('/').parse().unwrap_or(0);
     let next = number + 1;
-    Reply::new(
+    ScriptedReply::new(
         200,
         "etag: \"1\"\r\n",
         document(&[
@@ -185,7 +188,7 @@ async fn a_loop_ends_and_requests_are_bounded() {
             "/x" => vec![nested("/x"), nested(ARD_PATH), card("x", "/x.json")],
             _ => vec![nested("/x"), nested("/%78")],
         };
-        Reply::json(document(&entries))
+        ScriptedReply::json(document(&entries))
     })
     .await;
     let outcome = ask(&server).await;
@@ -195,7 +198,7 @@ async fn a_loop_ends_and_requests_are_bounded() {
     let wide: Vec<Value> = (0..20).map(|n| nested(&format!("/{n}"))).collect();
     let server = Server::start(move |request: &Request| {
         let root = request.path == ARD_PATH;
-        Reply::json(document(if root { &wide } else { &[] }))
+        ScriptedReply::json(document(if root { &wide } else { &[] }))
     })
     .await;
     let outcome = ask(&server).await;
@@ -213,7 +216,7 @@ async fn bytes_are_bounded_over_all_documents() {
         };
         let mut text = document(&entries);
         text.push_str(&" ".repeat(half - text.len()));
-        Reply::json(text)
+        ScriptedReply::json(text)
     })
     .await;
     let limits = FetchLimits {
@@ -231,16 +234,16 @@ async fn bytes_are_bounded_over_all_documents() {
     assert!(!catalog(&outcome).complete);
 
     // One document is no larger than any other answer.
-    let outcome = ask(&Server::always(Reply::json(" ".repeat(half + 1))).await).await;
+    let outcome = ask(&Server::always(ScriptedReply::json(" ".repeat(half + 1))).await).await;
     assert_eq!(outcomes(&outcome), [BadBody]);
 }
 
 #[tokio::test]
 async fn a_nested_catalog_that_fails_leaves_the_rest_and_says_that_it_is_not_all() {
     let server = Server::start(|request: &Request| match request.path.as_str() {
-        "/broken" => Reply::new(503, "", ""),
-        "/fine" => Reply::json(document(&[card("b", "/b")])),
-        _ => Reply::json(document(&[
+        "/broken" => ScriptedReply::new(503, "", ""),
+        "/fine" => ScriptedReply::json(document(&[card("b", "/b")])),
+        _ => ScriptedReply::json(document(&[
             nested("/broken"),
             nested("/fine"),
             card("a", "/a"),
@@ -265,10 +268,10 @@ async fn nested_catalogs_pass_the_guard() {
     let server = Server::start(move |request: &Request| {
         let host = request.header("host").unwrap_or_default();
         if !host.starts_with(HOST) {
-            return Reply::json(document(&[card("theirs", "/theirs.json")]));
+            return ScriptedReply::json(document(&[card("theirs", "/theirs.json")]));
         }
         let own = host.rsplit(':').next().unwrap();
-        Reply::json(document(&[
+        ScriptedReply::json(document(&[
             nested(&format!("http://inner.example.com:{port}/c")),
             nested(&format!("http://127.0.0.2:{port}/c")),
             nested(&format!("http://stranger.test.net:{own}/c")),

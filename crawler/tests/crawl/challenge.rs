@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::challenge::{
-    Check, Expected, MAX_FILE_BYTES, MAX_FOUND, Nonce, Reach, Verdict, standing_name,
+    Check, CheckVerdict, Expected, MAX_FILE_BYTES, MAX_FOUND, Nonce, Reach, standing_name,
 };
 use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 
 use crate::support::{
-    Authority, Canary, HOST, NameServer, OPEN, Reply, Server, Zone, alias, config, fetcher,
+    Authority, Canary, HOST, NameServer, OPEN, ScriptedReply, Server, Zone, alias, config, fetcher,
     fetcher_with, hasty_fetcher, resolver, text,
 };
 
@@ -37,7 +37,7 @@ fn fit_for_people(check: &Check) {
 }
 
 /// A fetcher whose TXT records are these, everything else being absent.
-fn told(records: &[(&str, TxtAnswer)]) -> Fetcher {
+fn fetcher_answering(records: &[(&str, TxtAnswer)]) -> Fetcher {
     let resolver = StaticResolver::new();
     for (name, answer) in records {
         resolver.set_texts(name, answer.clone());
@@ -69,7 +69,7 @@ async fn a_one_off_record_proves_at_either_name() {
     .one_off_record(expiry);
     let late = expected.one_off_record(datetime!(2026-09-30 12:00 UTC));
     let [plain, own] = expected.one_off_names(HOST);
-    let proved = Verdict::Proved {
+    let proved = CheckVerdict::Proved {
         reach: Reach::Exact,
         until: Some(expiry),
     };
@@ -81,14 +81,14 @@ async fn a_one_off_record_proves_at_either_name() {
         // One name's proof stands whatever the other one says.
         (failed(), said(&[&record]), proved),
         (bogus(), said(&[&record]), proved),
-        (said(&[&foreign]), TxtAnswer::Absent, Verdict::Wrong),
-        (said(&[&late]), TxtAnswer::Absent, Verdict::Wrong),
-        (said(&[&foreign]), failed(), Verdict::Failed),
-        (said(&[&foreign]), bogus(), Verdict::Bogus),
-        (TxtAnswer::Absent, failed(), Verdict::Failed),
-        (TxtAnswer::Absent, TxtAnswer::Absent, Verdict::Absent),
+        (said(&[&foreign]), TxtAnswer::Absent, CheckVerdict::Wrong),
+        (said(&[&late]), TxtAnswer::Absent, CheckVerdict::Wrong),
+        (said(&[&foreign]), failed(), CheckVerdict::Failed),
+        (said(&[&foreign]), bogus(), CheckVerdict::Bogus),
+        (TxtAnswer::Absent, failed(), CheckVerdict::Failed),
+        (TxtAnswer::Absent, TxtAnswer::Absent, CheckVerdict::Absent),
     ] {
-        let fetcher = told(&[(&plain, at_plain.clone()), (&own, at_own.clone())]);
+        let fetcher = fetcher_answering(&[(&plain, at_plain.clone()), (&own, at_own.clone())]);
         let check = fetcher.check_dns_one_off(HOST, &expected, NOW).await;
         assert_eq!(check.verdict, verdict, "{at_plain:?} {at_own:?} {check:?}");
         assert_eq!(check.places, [plain.clone(), own.clone()]);
@@ -100,7 +100,7 @@ async fn a_one_off_record_proves_at_either_name() {
 #[tokio::test]
 async fn a_standing_record_proves_or_opts_out() {
     let ours = format!("{REGISTRY}; accounturi={ACCOUNT}; policy=subdomains");
-    let proved = Verdict::Proved {
+    let proved = CheckVerdict::Proved {
         reach: Reach::Subdomains,
         until: None,
     };
@@ -109,24 +109,36 @@ async fn a_standing_record_proves_or_opts_out() {
     for (answer, verdict, found) in [
         (said(&[&ours]), proved, "the record is at"),
         (said(&["v=spf1 -all", &ours]), proved, "the record is at"),
-        (said(&[&ours, &opted_out]), Verdict::OptedOut, "no registry"),
-        (said(&[&opted_out, &ours]), Verdict::OptedOut, "no registry"),
+        (
+            said(&[&ours, &opted_out]),
+            CheckVerdict::OptedOut,
+            "no registry",
+        ),
+        (
+            said(&[&opted_out, &ours]),
+            CheckVerdict::OptedOut,
+            "no registry",
+        ),
         (
             said(&["v=spf1 -all"]),
-            Verdict::Wrong,
+            CheckVerdict::Wrong,
             "not for this registry",
         ),
-        (said(&[&hostile]), Verdict::Wrong, "tag=value"),
-        (said(&["x"; 51]), Verdict::Wrong, "not looked at"),
-        (TxtAnswer::Absent, Verdict::Absent, "no TXT record"),
+        (said(&[&hostile]), CheckVerdict::Wrong, "tag=value"),
+        (said(&["x"; 51]), CheckVerdict::Wrong, "not looked at"),
+        (TxtAnswer::Absent, CheckVerdict::Absent, "no TXT record"),
         (
             TxtAnswer::Failed("x".to_owned()),
-            Verdict::Failed,
+            CheckVerdict::Failed,
             "looked up",
         ),
-        (TxtAnswer::Bogus("x".to_owned()), Verdict::Bogus, "DNSSEC"),
+        (
+            TxtAnswer::Bogus("x".to_owned()),
+            CheckVerdict::Bogus,
+            "DNSSEC",
+        ),
     ] {
-        let fetcher = told(&[(&standing_name(HOST), answer.clone())]);
+        let fetcher = fetcher_answering(&[(&standing_name(HOST), answer.clone())]);
         let check = fetcher
             .check_dns_standing(HOST, REGISTRY, Some(ACCOUNT), NOW)
             .await;
@@ -135,12 +147,12 @@ async fn a_standing_record_proves_or_opts_out() {
         fit_for_people(&check);
     }
     // Whoever asks, an opt-out is seen; and a proof is nothing to one who asks for no account.
-    let fetcher = told(&[(&standing_name(HOST), said(&[&opted_out]))]);
+    let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&opted_out]))]);
     let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
-    assert_eq!(check.verdict, Verdict::OptedOut);
-    let fetcher = told(&[(&standing_name(HOST), said(&[&ours]))]);
+    assert_eq!(check.verdict, CheckVerdict::OptedOut);
+    let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&ours]))]);
     let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
-    assert_eq!(check.verdict, Verdict::Wrong);
+    assert_eq!(check.verdict, CheckVerdict::Wrong);
 }
 
 /// Nobody proves a public suffix, an address or a special name, so nothing is looked up.
@@ -164,12 +176,12 @@ async fn hosts_that_cannot_be_proved_are_refused() {
         "a b",
     ] {
         let check = fetcher.check_dns_one_off(host, &expected, NOW).await;
-        assert_eq!(check.verdict, Verdict::Refused, "{host}");
+        assert_eq!(check.verdict, CheckVerdict::Refused, "{host}");
         fit_for_people(&check);
         let check = fetcher
             .check_dns_standing(host, REGISTRY, Some(ACCOUNT), NOW)
             .await;
-        assert_eq!(check.verdict, Verdict::Refused, "{host}");
+        assert_eq!(check.verdict, CheckVerdict::Refused, "{host}");
     }
     assert_eq!(names.asked(), 0);
 }
@@ -193,14 +205,25 @@ async fn records_come_through_the_real_resolver() {
             .await
     };
     let found = check(HOST).await;
-    assert!(matches!(found.verdict, Verdict::Proved { .. }), "{found:?}");
+    assert!(
+        matches!(found.verdict, CheckVerdict::Proved { .. }),
+        "{found:?}"
+    );
     assert!(found.aliased);
-    assert_eq!(check("broken.example.com").await.verdict, Verdict::Failed);
-    assert_eq!(check("nowhere.example.com").await.verdict, Verdict::Absent);
+    assert_eq!(
+        check("broken.example.com").await.verdict,
+        CheckVerdict::Failed
+    );
+    assert_eq!(
+        check("nowhere.example.com").await.verdict,
+        CheckVerdict::Absent
+    );
 }
 
 /// Serves the reply over TLS that the fetcher trusts.
-async fn checked_file(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Check, String) {
+async fn checked_file(
+    reply: impl Fn(&str) -> ScriptedReply + Send + Sync + 'static,
+) -> (Check, String) {
     let authority = Authority::new("challenge");
     let identity = authority.identity(HOST);
     let nonce = nonce();
@@ -233,9 +256,9 @@ async fn checked_file(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> 
 
 #[tokio::test]
 async fn a_file_proves_byte_for_byte() {
-    let plain = |body: &str| Reply::new(200, "content-type: text/plain\r\n", body);
+    let plain = |body: &str| ScriptedReply::new(200, "content-type: text/plain\r\n", body);
     let (check, wanted) = checked_file(move |wanted| plain(wanted)).await;
-    let proved = Verdict::Proved {
+    let proved = CheckVerdict::Proved {
         reach: Reach::Exact,
         until: None,
     };
@@ -255,7 +278,7 @@ async fn a_file_proves_byte_for_byte() {
     ];
     for body in wrong {
         let (check, _) = checked_file(move |_| plain(&body)).await;
-        assert_eq!(check.verdict, Verdict::Wrong, "{check:?}");
+        assert_eq!(check.verdict, CheckVerdict::Wrong, "{check:?}");
     }
 }
 
@@ -264,22 +287,25 @@ async fn other_answers_than_the_file_are_told_apart() {
     let padded = |bytes: usize| {
         move |wanted: &str| {
             let body = format!("{wanted}{}", " ".repeat(bytes - wanted.len()));
-            Reply::new(200, "", body)
+            ScriptedReply::new(200, "", body)
         }
     };
     let (check, _) = checked_file(padded(MAX_FILE_BYTES)).await;
-    assert!(matches!(check.verdict, Verdict::Proved { .. }), "{check:?}");
+    assert!(
+        matches!(check.verdict, CheckVerdict::Proved { .. }),
+        "{check:?}"
+    );
     let (check, _) = checked_file(padded(MAX_FILE_BYTES + 1)).await;
-    assert_eq!(check.verdict, Verdict::Wrong, "{check:?}");
+    assert_eq!(check.verdict, CheckVerdict::Wrong, "{check:?}");
     for (reply, verdict) in [
-        (Reply::new(404, "", ""), Verdict::Absent),
-        (Reply::new(410, "", ""), Verdict::Absent),
-        (Reply::new(403, "", ""), Verdict::Wrong),
-        (Reply::new(204, "", ""), Verdict::Wrong),
-        (Reply::redirect("/elsewhere"), Verdict::Wrong),
-        (Reply::new(500, "", ""), Verdict::Failed),
-        (Reply::new(429, "", ""), Verdict::Failed),
-        (Reply::raw("").then_close(), Verdict::Failed),
+        (ScriptedReply::new(404, "", ""), CheckVerdict::Absent),
+        (ScriptedReply::new(410, "", ""), CheckVerdict::Absent),
+        (ScriptedReply::new(403, "", ""), CheckVerdict::Wrong),
+        (ScriptedReply::new(204, "", ""), CheckVerdict::Wrong),
+        (ScriptedReply::redirect("/elsewhere"), CheckVerdict::Wrong),
+        (ScriptedReply::new(500, "", ""), CheckVerdict::Failed),
+        (ScriptedReply::new(429, "", ""), CheckVerdict::Failed),
+        (ScriptedReply::raw("").then_close(), CheckVerdict::Failed),
     ] {
         let (check, _) = checked_file(move |_| reply.clone()).await;
         assert_eq!(
@@ -288,13 +314,14 @@ async fn other_answers_than_the_file_are_told_apart() {
             "{check:?}"
         );
     }
-    let (throttled, _) = checked_file(|_| Reply::new(503, "retry-after: 5\r\n", "")).await;
+    let (throttled, _) = checked_file(|_| ScriptedReply::new(503, "retry-after: 5\r\n", "")).await;
     assert_eq!(
         (throttled.verdict, throttled.retry_after),
-        (Verdict::Failed, Some(5))
+        (CheckVerdict::Failed, Some(5))
     );
     // Who gives the file does not ask for rest, whatever the header says.
-    let (given, _) = checked_file(|wanted| Reply::new(200, "retry-after: 5\r\n", wanted)).await;
+    let (given, _) =
+        checked_file(|wanted| ScriptedReply::new(200, "retry-after: 5\r\n", wanted)).await;
     assert_eq!(given.retry_after, None);
 }
 
@@ -307,17 +334,17 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
     };
     // TLS that nobody vouches for.
     let stranger = Authority::new("stranger").identity(HOST);
-    let server = Server::with_tls(&stranger, Reply::json(expected.file())).await;
+    let server = Server::with_tls(&stranger, ScriptedReply::json(expected.file())).await;
     let check = fetcher()
         .check_https_file(&server.url("/"), &expected, NOW)
         .await;
-    assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
+    assert_eq!(check.verdict, CheckVerdict::Failed, "{check:?}");
     // A server that never answers.
-    let server = Server::always(Reply::raw("").then_hang()).await;
+    let server = Server::always(ScriptedReply::raw("").then_hang()).await;
     let check = hasty_fetcher()
         .check_https_file(&server.url("/"), &expected, NOW)
         .await;
-    assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
+    assert_eq!(check.verdict, CheckVerdict::Failed, "{check:?}");
     // A host that does not exist, and one at a forbidden address.
     let canary = Canary::new();
     let names = StaticResolver::new();
@@ -331,9 +358,9 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
     );
     let port = canary.at.port();
     for (host, verdict) in [
-        ("nowhere.example.com", Verdict::Absent),
-        ("inside.example.com", Verdict::Refused),
-        ("127.0.0.2", Verdict::Refused),
+        ("nowhere.example.com", CheckVerdict::Absent),
+        ("inside.example.com", CheckVerdict::Refused),
+        ("127.0.0.2", CheckVerdict::Refused),
     ] {
         let origin = format!("http://{host}:{port}/").parse().unwrap();
         let check = fetcher.check_https_file(&origin, &expected, NOW).await;

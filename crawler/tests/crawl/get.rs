@@ -8,7 +8,7 @@ use a2a_crawler::fetch::{FetchError, FetchLimits, GetOptions};
 use url::Url;
 
 use crate::support::{
-    Canary, Reply, Server, config, fetcher, fetcher_with, hasty_fetcher, resolver,
+    Canary, ScriptedReply, Server, config, fetcher, fetcher_with, hasty_fetcher, resolver,
 };
 
 async fn failure(server: &Server) -> FetchError {
@@ -21,8 +21,8 @@ async fn failure(server: &Server) -> FetchError {
 #[tokio::test]
 async fn a_request_says_who_asks_and_nothing_more() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/from" => Reply::new(302, "location: /to\r\nset-cookie: a=b; path=/\r\n", ""),
-        _ => Reply::json("{}"),
+        "/from" => ScriptedReply::new(302, "location: /to\r\nset-cookie: a=b; path=/\r\n", ""),
+        _ => ScriptedReply::json("{}"),
     })
     .await;
     let fetcher = fetcher();
@@ -60,7 +60,7 @@ async fn a_request_says_who_asks_and_nothing_more() {
 
 #[tokio::test]
 async fn a_conditional_request_prefers_the_entity_tag() {
-    let server = Server::always(Reply::new(304, "etag: \"2\"\r\n", "")).await;
+    let server = Server::always(ScriptedReply::new(304, "etag: \"2\"\r\n", "")).await;
     let fetcher = fetcher();
     let mut validators = Validators {
         url: String::new(),
@@ -90,7 +90,12 @@ async fn a_conditional_request_prefers_the_entity_tag() {
 
 #[tokio::test]
 async fn a_401_is_answered_with_no_credentials() {
-    let server = Server::always(Reply::new(401, "www-authenticate: Basic realm=x\r\n", "")).await;
+    let server = Server::always(ScriptedReply::new(
+        401,
+        "www-authenticate: Basic realm=x\r\n",
+        "",
+    ))
+    .await;
     let answer = fetcher()
         .get(&server.url("/"), &GetOptions::default())
         .await
@@ -110,7 +115,7 @@ async fn sixty_four_header_fields_pass_and_one_more_does_not() {
     ] {
         // The length is one field of them.
         let headers: String = (1..fields).map(|n| format!("x-{n}: y\r\n")).collect();
-        let server = Server::always(Reply::new(200, &headers, "{}")).await;
+        let server = Server::always(ScriptedReply::new(200, &headers, "{}")).await;
         let fetched = fetcher()
             .get(&server.url("/"), &GetOptions::default())
             .await;
@@ -127,82 +132,88 @@ async fn sixty_four_header_fields_pass_and_one_more_does_not() {
 async fn improper_servers_are_told_apart() {
     let every = Duration::from_millis(5);
     let drip = Duration::from_millis(20);
-    let cases: Vec<(&str, Reply, &[AttemptOutcome])> = vec![
-        ("silence", Reply::raw("").then_hang(), &[Timeout]),
+    let cases: Vec<(&str, ScriptedReply, &[AttemptOutcome])> = vec![
+        ("silence", ScriptedReply::raw("").then_hang(), &[Timeout]),
         (
             "half a head",
-            Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(),
             &[Timeout],
         ),
         (
             "head drip",
-            Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_repeat("y", drip),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\nx: ").then_repeat("y", drip),
             &[Timeout],
         ),
         (
             "endless head",
-            Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_repeat(vec![b'y'; 65536], Duration::ZERO),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\nx: ")
+                .then_repeat(vec![b'y'; 65536], Duration::ZERO),
             &[BadBody],
         ),
         (
             "endless 1xx",
-            Reply::raw("").then_repeat("HTTP/1.1 103 Early Hints\r\n\r\n", every),
+            ScriptedReply::raw("").then_repeat("HTTP/1.1 103 Early Hints\r\n\r\n", every),
             &[Timeout],
         ),
         (
             "closed at once",
-            Reply::raw("").then_close(),
+            ScriptedReply::raw("").then_close(),
             &[Unreachable],
         ),
         (
             "closed in the head",
-            Reply::raw("HTTP/1.1 200").then_close(),
+            ScriptedReply::raw("HTTP/1.1 200").then_close(),
             &[Unreachable],
         ),
         (
             "garbage",
-            Reply::raw("\u{1b}]0;x\u{7} hello\r\n\r\n").then_close(),
+            ScriptedReply::raw("\u{1b}]0;x\u{7} hello\r\n\r\n").then_close(),
             &[BadBody],
         ),
         (
             "HTTP/0.9",
-            Reply::raw("{\"name\":\"x\"}").then_close(),
+            ScriptedReply::raw("{\"name\":\"x\"}").then_close(),
             &[BadBody, Unreachable],
         ),
         (
             "bad status",
-            Reply::raw("HTTP/1.1 99999 X\r\n\r\n").then_close(),
+            ScriptedReply::raw("HTTP/1.1 99999 X\r\n\r\n").then_close(),
             &[BadBody],
         ),
         (
             "two lengths",
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx")
-                .then_close(),
+            ScriptedReply::raw(
+                "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx",
+            )
+            .then_close(),
             &[BadBody],
         ),
         (
             "body drip",
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n").then_repeat("y", drip),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n")
+                .then_repeat("y", drip),
             &[Timeout],
         ),
         (
             "body hang",
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").then_hang(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").then_hang(),
             &[Timeout],
         ),
         (
             "closed in the body",
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").then_close(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx").then_close(),
             &[BadBody],
         ),
         (
             "closed in a chunk",
-            Reply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nx").then_close(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nx")
+                .then_close(),
             &[BadBody],
         ),
         (
             "bad chunk",
-            Reply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n").then_close(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n")
+                .then_close(),
             &[BadBody],
         ),
     ];
@@ -221,7 +232,7 @@ async fn improper_servers_are_told_apart() {
 #[tokio::test]
 async fn the_total_limit_ends_what_no_other_limit_does() {
     let server = Server::always(
-        Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 999999\r\n\r\n")
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 999999\r\n\r\n")
             .then_repeat(vec![b'y'; 64], Duration::from_millis(5)),
     )
     .await;
@@ -241,7 +252,7 @@ async fn the_total_limit_ends_what_no_other_limit_does() {
 
 #[tokio::test]
 async fn a_closed_port_is_unreachable() {
-    let gone = Server::always(Reply::json("{}")).await;
+    let gone = Server::always(ScriptedReply::json("{}")).await;
     let url = gone.url("/");
     drop(gone);
     // The listener closes when its task has ended; until then connections reset.
@@ -295,7 +306,7 @@ async fn forbidden_literals_are_never_connected_to() {
 
 #[tokio::test]
 async fn an_opened_literal_is_a_host_like_any_other() {
-    let server = Server::always(Reply::json("{}")).await;
+    let server = Server::always(ScriptedReply::json("{}")).await;
     let url = server.url_of("127.0.0.1", "/");
     assert_eq!(
         fetcher()
@@ -340,8 +351,8 @@ async fn proxies_of_the_environment_are_ignored() {
 #[tokio::test]
 async fn a_silent_server_ends_with_the_first_byte_limit() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/silent" => Reply::raw("").then_hang(),
-        _ => Reply::json("{}"),
+        "/silent" => ScriptedReply::raw("").then_hang(),
+        _ => ScriptedReply::json("{}"),
     })
     .await;
     let limits = FetchLimits {

@@ -1,7 +1,7 @@
 //! The same bounds over HTTP/2, which most https servers speak.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Unreachable};
-use a2a_crawler::fetch::{Answer, FetchError, FetchLimits, FetcherConfig, GetOptions};
+use a2a_crawler::fetch::{FetchError, FetchLimits, FetcherConfig, GetOptions, HttpResponse};
 use h2::Reason;
 use hyper::Response;
 use hyper::body::Bytes;
@@ -10,13 +10,13 @@ use tokio::net::TcpListener;
 use crate::support::{Authority, HOST, OPEN, config, fetcher_with, resolver};
 
 /// What the server does with its one request.
-enum Script {
+enum Http2Script {
     Answer(Response<()>, Bytes),
     Reset,
     GoAway,
 }
 
-async fn get(script: Script) -> Result<Answer, FetchError> {
+async fn get(script: Http2Script) -> Result<HttpResponse, FetchError> {
     let authority = Authority::new("h2");
     let tls = authority.identity(HOST).acceptor(Some(b"h2"));
     let listener = TcpListener::bind((OPEN, 0)).await.unwrap();
@@ -27,12 +27,12 @@ async fn get(script: Script) -> Result<Answer, FetchError> {
         let mut connection = h2::server::handshake(stream).await.unwrap();
         let (_, mut respond) = connection.accept().await.unwrap().unwrap();
         match script {
-            Script::Answer(head, body) => {
+            Http2Script::Answer(head, body) => {
                 let mut stream = respond.send_response(head, false).unwrap();
                 stream.send_data(body, true).unwrap();
             }
-            Script::Reset => respond.send_reset(Reason::INTERNAL_ERROR),
-            Script::GoAway => connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM),
+            Http2Script::Reset => respond.send_reset(Reason::INTERNAL_ERROR),
+            Http2Script::GoAway => connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM),
         }
         // Drives the connection until the client is done with it.
         let _ended = connection.accept().await;
@@ -58,7 +58,7 @@ fn head(fields: usize, value: usize) -> Response<()> {
     head.body(()).unwrap()
 }
 
-async fn outcome(script: Script) -> Option<AttemptOutcome> {
+async fn outcome(script: Http2Script) -> Option<AttemptOutcome> {
     get(script).await.err().map(|error| {
         assert!(!error.detail.contains("no connection"), "{error}");
         error.outcome
@@ -67,7 +67,7 @@ async fn outcome(script: Script) -> Option<AttemptOutcome> {
 
 #[tokio::test]
 async fn an_answer_comes_over_http2() {
-    let answer = get(Script::Answer(head(64, 1), Bytes::from_static(b"{}")))
+    let answer = get(Http2Script::Answer(head(64, 1), Bytes::from_static(b"{}")))
         .await
         .unwrap();
     assert!(answer.tls);
@@ -79,21 +79,24 @@ async fn an_answer_comes_over_http2() {
 async fn bounds_hold_over_http2() {
     let body = |bytes| Bytes::from(vec![b'y'; bytes]);
     assert_eq!(
-        outcome(Script::Answer(head(0, 0), body(1024 * 1024))).await,
+        outcome(Http2Script::Answer(head(0, 0), body(1024 * 1024))).await,
         None
     );
     assert_eq!(
-        outcome(Script::Answer(head(0, 0), body(1024 * 1024 + 1))).await,
+        outcome(Http2Script::Answer(head(0, 0), body(1024 * 1024 + 1))).await,
         Some(BadBody)
     );
     assert_eq!(
-        outcome(Script::Answer(head(65, 1), body(2))).await,
+        outcome(Http2Script::Answer(head(65, 1), body(2))).await,
         Some(BadBody)
     );
     // Seven fields of 2 KiB fit into 16 KiB, eight do not.
-    assert_eq!(outcome(Script::Answer(head(7, 2048), body(2))).await, None);
+    assert_eq!(
+        outcome(Http2Script::Answer(head(7, 2048), body(2))).await,
+        None
+    );
     assert!(
-        outcome(Script::Answer(head(8, 2048), body(2)))
+        outcome(Http2Script::Answer(head(8, 2048), body(2)))
             .await
             .is_some()
     );
@@ -102,14 +105,14 @@ async fn bounds_hold_over_http2() {
 /// Input 115, as far as a client sees it.
 #[tokio::test]
 async fn broken_streams_are_typed_errors() {
-    assert_eq!(outcome(Script::Reset).await, Some(Unreachable));
-    assert_eq!(outcome(Script::GoAway).await, Some(Unreachable));
+    assert_eq!(outcome(Http2Script::Reset).await, Some(Unreachable));
+    assert_eq!(outcome(Http2Script::GoAway).await, Some(Unreachable));
     let lies = Response::builder()
         .header("content-length", "5")
         .body(())
         .unwrap();
     assert_eq!(
-        outcome(Script::Answer(lies, Bytes::from_static(b"{}"))).await,
+        outcome(Http2Script::Answer(lies, Bytes::from_static(b"{}"))).await,
         Some(BadBody)
     );
 }

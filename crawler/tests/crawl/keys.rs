@@ -1,13 +1,14 @@
 //! The key sets that signatures name: asked for on the card's own origin, and nowhere else.
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
-use a2a_crawler::{FetchedKeySet, Slot, SourceTask, Verdict};
+use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, Canary, HOST, Reply, Request, Server, config, fetcher, fetcher_with, resolver,
+    Authority, Canary, HOST, Request, ScriptedReply, Server, config, fetcher, fetcher_with,
+    resolver,
 };
 
 const CARD: &str = "/card.json";
@@ -26,11 +27,14 @@ fn card(jkus: &[String]) -> String {
 
 /// A server whose card names key sets at `jkus`, which are made from its own address, and that answers
 /// every other path with `keys`.
-async fn server(jkus: impl Fn(&str) -> Vec<String> + Send + Sync + 'static, keys: Reply) -> Server {
+async fn server(
+    jkus: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
+    keys: ScriptedReply,
+) -> Server {
     Server::start(move |request: &Request| {
         if request.path == CARD {
             let host = request.header("host").unwrap_or_default();
-            Reply::json(card(&jkus(&format!("http://{host}"))))
+            ScriptedReply::json(card(&jkus(&format!("http://{host}"))))
         } else {
             keys.clone()
         }
@@ -47,7 +51,7 @@ async fn key_sets(server: &Server) -> Vec<FetchedKeySet> {
         validators: None,
     };
     match fetcher().fetch_source(&task).await.verdict {
-        Verdict::Fetched(card) => card.key_sets,
+        SourceVerdict::Fetched(card) => card.key_sets,
         other => panic!("{other:?}"),
     }
 }
@@ -59,7 +63,7 @@ async fn key_sets_of_the_cards_origin_are_fetched_once_each() {
         jkus.extend((0..MAX_KEY_SETS).map(|number| format!("{base}/keys/{number}")));
         jkus
     };
-    let server = server(named, Reply::json(r#"{"keys": []}"#)).await;
+    let server = server(named, ScriptedReply::json(r#"{"keys": []}"#)).await;
     let sets = key_sets(&server).await;
     assert_eq!(sets.len(), MAX_KEY_SETS);
     assert_eq!(sets[0].url, server.url("/keys").as_str());
@@ -74,14 +78,14 @@ async fn nothing_is_sent_where_else_a_signature_points() {
     let canary = Canary::new();
     let elsewhere = canary.url().to_string();
     let pointer = elsewhere.clone();
-    let server = server(move |_| vec![pointer.clone()], Reply::json("{}")).await;
+    let server = server(move |_| vec![pointer.clone()], ScriptedReply::json("{}")).await;
     let sets = key_sets(&server).await;
     canary.assert_untouched();
     assert_eq!(sets[0].url, elsewhere);
     let why = sets[0].answer.as_ref().unwrap_err();
     assert!(why.contains("leads away"), "{why}");
     for wrong in ["", "keys", "data:application/json,{}", "https://"] {
-        let server = self::server(move |_| vec![wrong.to_owned()], Reply::json("{}")).await;
+        let server = self::server(move |_| vec![wrong.to_owned()], ScriptedReply::json("{}")).await;
         assert!(key_sets(&server).await[0].answer.is_err(), "{wrong}");
         assert_eq!(server.requests().len(), 1, "{wrong}");
     }
@@ -92,11 +96,11 @@ async fn no_redirect_is_followed_and_no_huge_set_read() {
     let canary = Canary::new();
     let huge = "x".repeat(a2a_card::MAX_KEY_SET_BYTES + 1);
     for reply in [
-        Reply::redirect(canary.url().as_str()),
-        Reply::redirect("/other"),
-        Reply::json(huge),
-        Reply::new(404, "", ""),
-        Reply::new(500, "", ""),
+        ScriptedReply::redirect(canary.url().as_str()),
+        ScriptedReply::redirect("/other"),
+        ScriptedReply::json(huge),
+        ScriptedReply::new(404, "", ""),
+        ScriptedReply::new(500, "", ""),
     ] {
         let server = server(|base| vec![format!("{base}/keys")], reply).await;
         let sets = key_sets(&server).await;
@@ -105,7 +109,11 @@ async fn no_redirect_is_followed_and_no_huge_set_read() {
     }
     canary.assert_untouched();
     let most = "x".repeat(a2a_card::MAX_KEY_SET_BYTES);
-    let server = server(|base| vec![format!("{base}/keys")], Reply::json(&most)).await;
+    let server = server(
+        |base| vec![format!("{base}/keys")],
+        ScriptedReply::json(&most),
+    )
+    .await;
     assert_eq!(
         key_sets(&server).await[0].answer.as_deref(),
         Ok(most.as_bytes())
@@ -114,7 +122,7 @@ async fn no_redirect_is_followed_and_no_huge_set_read() {
 
 #[tokio::test]
 async fn an_unsigned_card_asks_for_nothing_more() {
-    let server = server(|_| Vec::new(), Reply::json("{}")).await;
+    let server = server(|_| Vec::new(), ScriptedReply::json("{}")).await;
     assert!(key_sets(&server).await.is_empty());
     assert_eq!(server.requests().len(), 1);
 }
@@ -150,11 +158,11 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         let jku = format!("https://{host}/keys");
         let body = card(std::slice::from_ref(&jku));
         let identity = authority.identity(HOST);
-        let server = Server::with_tls(&identity, Reply::json(body)).await;
+        let server = Server::with_tls(&identity, ScriptedReply::json(body)).await;
         let (_, verdict) = fetcher
             .fetch_card_with(&server.url(CARD), None, &rules)
             .await;
-        let Verdict::Fetched(card) = verdict else {
+        let SourceVerdict::Fetched(card) = verdict else {
             panic!("{verdict:?}")
         };
         // Where the rules admit the host, the guard has the next word: its address is refused.

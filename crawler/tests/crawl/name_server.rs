@@ -11,8 +11,8 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
 use crate::support::{
-    Canary, FORBIDDEN, NameServer, OPEN, Reply, Server, Zone, address, alias, config, fetcher_with,
-    text,
+    Canary, FORBIDDEN, NameServer, OPEN, ScriptedReply, Server, Zone, address, alias, config,
+    fetcher_with, text,
 };
 
 fn v4(last: u8) -> [u8; 4] {
@@ -168,7 +168,7 @@ async fn the_whole_way_from_name_server_to_answer() {
     let names = NameServer::start(zone).await;
     let resolver = Arc::new(names.resolver());
     let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
-    let server = Server::always(Reply::json("{}")).await;
+    let server = Server::always(ScriptedReply::json("{}")).await;
     let canary = Canary::new();
     let url = server.url_of("open.example.com", "/");
     let answer = fetcher

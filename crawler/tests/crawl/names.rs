@@ -10,7 +10,7 @@ use a2a_crawler::fetch::{FetchLimits, Fetcher, GetOptions};
 use async_trait::async_trait;
 
 use crate::support::{
-    Canary, FORBIDDEN, HOST, OPEN, Reply, Server, config, fetcher_with, short_limits,
+    Canary, FORBIDDEN, HOST, OPEN, ScriptedReply, Server, config, fetcher_with, short_limits,
 };
 
 fn fetcher(resolver: Arc<dyn Resolver>) -> Fetcher {
@@ -20,7 +20,7 @@ fn fetcher(resolver: Arc<dyn Resolver>) -> Fetcher {
 /// Inputs 85 to 87, 92, 94: one refused address refuses the answer, wherever in it.
 #[tokio::test]
 async fn one_forbidden_address_refuses_them_all() {
-    let server = Server::always(Reply::json("{}")).await;
+    let server = Server::always(ScriptedReply::json("{}")).await;
     let canary = Canary::new();
     let open = IpAddr::V4(OPEN);
     let forbidden = IpAddr::V4(FORBIDDEN);
@@ -59,7 +59,10 @@ async fn one_forbidden_address_refuses_them_all() {
 #[tokio::test]
 async fn a_name_that_changes_its_address_leads_nowhere() {
     let canary = Canary::new();
-    let server = Server::bind(OPEN.into(), None, |_| Reply::json("{}").then_close()).await;
+    let server = Server::bind(OPEN.into(), None, |_| {
+        ScriptedReply::json("{}").then_close()
+    })
+    .await;
     let resolver = Arc::new(StaticResolver::new());
     resolver.script(
         HOST,
@@ -141,7 +144,7 @@ impl Resolver for Slow {
 /// waiting for the answer.
 #[tokio::test]
 async fn looking_up_counts_as_neither_connecting_nor_waiting() {
-    let server = Server::always(Reply::json("{}")).await;
+    let server = Server::always(ScriptedReply::json("{}")).await;
     let limits = FetchLimits {
         dns: Duration::from_secs(5),
         connect: Duration::from_millis(400),

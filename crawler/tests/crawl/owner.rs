@@ -12,8 +12,8 @@ use hickory_resolver::proto::rr::RecordType;
 use ring::digest::{SHA256, digest};
 
 use crate::support::{
-    Authority, Canary, HOST, NameServer, Reply, Server, Zone, alias, config, fetcher, fetcher_with,
-    name_server, resolver,
+    Authority, Canary, HOST, NameServer, ScriptedReply, Server, Zone, alias, config, fetcher,
+    fetcher_with, name_server, resolver,
 };
 
 /// Answers by the zone.
@@ -75,7 +75,7 @@ async fn the_tls_key_is_the_digest_of_the_certificates_key() {
     for _ in 0..2 {
         let identity = authority.identity(HOST);
         // A body that never ends is none of its business.
-        let endless = Reply::json("{").then_hang();
+        let endless = ScriptedReply::json("{").then_hang();
         let server = Server::with_tls(&identity, endless).await;
         let key = fetcher.tls_key(&server.url("/elsewhere")).await.unwrap();
         let expected = digest(&SHA256, &identity.public_key());
@@ -89,12 +89,12 @@ async fn the_tls_key_is_the_digest_of_the_certificates_key() {
 #[tokio::test]
 async fn no_key_is_told_without_valid_tls_and_none_beyond_the_guard() {
     let stranger = Authority::new("a stranger to keys").identity(HOST);
-    let server = Server::with_tls(&stranger, Reply::json("{}")).await;
+    let server = Server::with_tls(&stranger, ScriptedReply::json("{}")).await;
     let error = fetcher().tls_key(&server.url("/")).await.unwrap_err();
     assert_eq!(error.outcome, TlsInvalid, "{error}");
     assert!(server.requests().is_empty());
 
-    let plain = Server::always(Reply::json("{}")).await;
+    let plain = Server::always(ScriptedReply::json("{}")).await;
     let error = fetcher().tls_key(&plain.url("/")).await.unwrap_err();
     assert_eq!(error.outcome, TlsInvalid, "{error}");
 

@@ -7,7 +7,7 @@ use a2a_crawler::AttemptOutcome::{self, BadBody, BadRedirect, Refused, Timeout, 
 use a2a_crawler::fetch::{Bearer, FetchLimits, Fetched, FetcherConfig, PostOptions};
 
 use crate::support::{
-    Authority, Canary, FORBIDDEN, HOST, OPEN, Reply, Server, config, fetcher, fetcher_with,
+    Authority, Canary, FORBIDDEN, HOST, OPEN, ScriptedReply, Server, config, fetcher, fetcher_with,
     hasty_fetcher, resolver,
 };
 
@@ -43,7 +43,7 @@ fn outcome(fetched: &Fetched) -> Option<AttemptOutcome> {
 
 #[tokio::test]
 async fn what_is_posted_arrives_as_it_is() {
-    let server = Server::always(Reply::json("[]")).await;
+    let server = Server::always(ScriptedReply::json("[]")).await;
     let (fetcher, bearer) = (fetcher(), Bearer::new(TOKEN).unwrap());
     let json = r#"{"a":"ä"}"#.as_bytes();
     for options in [options(&bearer), PostOptions::default()] {
@@ -76,7 +76,7 @@ async fn what_is_posted_arrives_as_it_is() {
 #[tokio::test]
 async fn tls_is_checked_as_ever() {
     let authority = Authority::new("post");
-    let server = Server::with_tls(&authority.identity(HOST), Reply::json("[]")).await;
+    let server = Server::with_tls(&authority.identity(HOST), ScriptedReply::json("[]")).await;
     let with = FetcherConfig {
         extra_ca: vec![authority.pem()],
         ..config(FetchLimits::default())
@@ -101,7 +101,7 @@ async fn no_redirect_is_followed() {
     for status in [300, 301, 302, 303, 304, 305, 307, 308, 399] {
         for location in [canary.url().as_str(), "/v2", "https://example.org/"] {
             let headers = format!("location: {location}\r\n");
-            let server = Server::always(Reply::new(status, &headers, "")).await;
+            let server = Server::always(ScriptedReply::new(status, &headers, "")).await;
             let fetched = post(&server).await;
             assert_eq!(outcome(&fetched), Some(BadRedirect), "{status}");
             assert_eq!(fetched.answer.unwrap_err().status, Some(status));
@@ -141,7 +141,7 @@ async fn nothing_is_sent_where_the_guard_is_against_it() {
 
 #[tokio::test]
 async fn no_more_is_sent_than_may_be() {
-    let server = Server::always(Reply::json("[]")).await;
+    let server = Server::always(ScriptedReply::json("[]")).await;
     let limits = FetchLimits {
         sent: 1000,
         ..FetchLimits::default()
@@ -169,9 +169,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_bound_of_an_answer_holds_to_the_byte() {
-    let zip =
-        |length: usize| Reply::new(200, "content-encoding: gzip\r\n", gzip(&vec![b'1'; length]));
-    let plain = |length: usize| Reply::json(vec![b'1'; length]);
+    let zip = |length: usize| {
+        ScriptedReply::new(200, "content-encoding: gzip\r\n", gzip(&vec![b'1'; length]))
+    };
+    let plain = |length: usize| ScriptedReply::json(vec![b'1'; length]);
     for (reply, expected) in [
         (plain(500), None),
         (plain(501), Some(BadBody)),
@@ -197,15 +198,15 @@ async fn the_bound_of_an_answer_holds_to_the_byte() {
 /// Who says no is heard out, within a bound; one that goes on and on has still said no.
 #[tokio::test]
 async fn the_reason_of_a_refusal_is_read_within_its_bound() {
-    let broken = Reply::raw("HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nno").then_close();
+    let broken = ScriptedReply::raw("HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nno").then_close();
     for (reply, expected) in [
-        (Reply::new(401, "", "no"), "no"),
+        (ScriptedReply::new(401, "", "no"), "no"),
         (
-            Reply::new(401, "", "n".repeat(REASON)),
+            ScriptedReply::new(401, "", "n".repeat(REASON)),
             &*"n".repeat(REASON),
         ),
-        (Reply::new(401, "", "n".repeat(REASON + 1)), ""),
-        (Reply::new(401, "content-encoding: x\r\n", "no"), ""),
+        (ScriptedReply::new(401, "", "n".repeat(REASON + 1)), ""),
+        (ScriptedReply::new(401, "content-encoding: x\r\n", "no"), ""),
         (broken, ""),
     ] {
         let server = Server::always(reply).await;
@@ -213,7 +214,7 @@ async fn the_reason_of_a_refusal_is_read_within_its_bound() {
         assert_eq!(answer.status, 401);
         assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
     }
-    let server = Server::always(Reply::new(401, "", "no")).await;
+    let server = Server::always(ScriptedReply::new(401, "", "no")).await;
     let unasked = fetcher()
         .post_json(&server.url("/"), Vec::new(), &PostOptions::default())
         .await;
@@ -223,18 +224,21 @@ async fn the_reason_of_a_refusal_is_read_within_its_bound() {
 #[tokio::test]
 async fn improper_servers_are_told_apart() {
     for (reply, expected) in [
-        (Reply::raw("").then_hang(), Timeout),
-        (Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(), Timeout),
+        (ScriptedReply::raw("").then_hang(), Timeout),
         (
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_hang(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(),
             Timeout,
         ),
         (
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_close(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_hang(),
+            Timeout,
+        ),
+        (
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1").then_close(),
             BadBody,
         ),
-        (Reply::raw("").then_close(), Unreachable),
-        (Reply::raw("hello\r\n\r\n").then_close(), BadBody),
+        (ScriptedReply::raw("").then_close(), Unreachable),
+        (ScriptedReply::raw("hello\r\n\r\n").then_close(), BadBody),
     ] {
         let server = Server::always(reply.clone()).await;
         let fetched = hasty_fetcher()

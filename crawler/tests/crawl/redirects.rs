@@ -6,10 +6,10 @@ use a2a_crawler::AttemptOutcome::{BadRedirect, Refused};
 use a2a_crawler::fetch::{FetchError, FetchLimits, GetOptions};
 
 use crate::support::{
-    Canary, FORBIDDEN, OPEN, Reply, Server, config, fetcher, fetcher_with, resolver,
+    Canary, FORBIDDEN, OPEN, ScriptedReply, Server, config, fetcher, fetcher_with, resolver,
 };
 
-async fn redirected(reply: Reply) -> FetchError {
+async fn redirected(reply: ScriptedReply) -> FetchError {
     let server = Server::always(reply).await;
     let fetched = fetcher()
         .get(&server.url("/"), &GetOptions::default())
@@ -25,9 +25,9 @@ async fn three_hops_are_followed_and_a_fourth_is_not() {
         let server = Server::start(move |request| {
             let at: usize = request.path[1..].parse().unwrap();
             if at == hops {
-                Reply::json("{}")
+                ScriptedReply::json("{}")
             } else {
-                Reply::redirect(&format!("/{}", at + 1))
+                ScriptedReply::redirect(&format!("/{}", at + 1))
             }
         })
         .await;
@@ -41,7 +41,7 @@ async fn three_hops_are_followed_and_a_fourth_is_not() {
 
 #[tokio::test]
 async fn a_purpose_may_follow_none() {
-    let server = Server::always(Reply::redirect("/other")).await;
+    let server = Server::always(ScriptedReply::redirect("/other")).await;
     let options = GetOptions {
         redirects: 0,
         ..GetOptions::default()
@@ -67,8 +67,8 @@ async fn every_following_status_is_followed_and_no_other() {
         (305, false),
     ] {
         let server = Server::start(move |request| match request.path.as_str() {
-            "/" => Reply::new(status, "location: /card\r\n", ""),
-            _ => Reply::json("{}"),
+            "/" => ScriptedReply::new(status, "location: /card\r\n", ""),
+            _ => ScriptedReply::json("{}"),
         })
         .await;
         let fetched = fetcher()
@@ -99,7 +99,7 @@ async fn redirects_to_forbidden_places_send_nothing_there() {
         ("/".to_owned(), BadRedirect),
         (String::new(), BadRedirect),
     ] {
-        let error = redirected(Reply::redirect(&location)).await;
+        let error = redirected(ScriptedReply::redirect(&location)).await;
         assert_eq!(error.outcome, outcome, "{location}: {error}");
         assert_eq!(error.status, Some(302));
     }
@@ -109,7 +109,9 @@ async fn redirects_to_forbidden_places_send_nothing_there() {
         "refresh: 0; url=/a\r\n",
     ] {
         assert_eq!(
-            redirected(Reply::new(302, headers, "")).await.outcome,
+            redirected(ScriptedReply::new(302, headers, ""))
+                .await
+                .outcome,
             BadRedirect
         );
     }
@@ -123,7 +125,7 @@ async fn the_second_hop_is_resolved_and_checked_like_the_first() {
     let resolver = resolver();
     resolver.set("internal.example.com", [IpAddr::V4(FORBIDDEN)]);
     let location = format!("http://internal.example.com:{}/", canary.at.port());
-    let server = Server::always(Reply::redirect(&location)).await;
+    let server = Server::always(ScriptedReply::redirect(&location)).await;
     let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
     let error = fetcher
         .get(&server.url("/"), &GetOptions::default())
@@ -138,9 +140,9 @@ async fn the_second_hop_is_resolved_and_checked_like_the_first() {
 async fn another_host_of_the_same_site_is_followed() {
     let resolver = resolver();
     resolver.set("cards.example.com", [IpAddr::V4(OPEN)]);
-    let target = Server::always(Reply::json("{}")).await;
+    let target = Server::always(ScriptedReply::json("{}")).await;
     let location = target.url_of("cards.example.com", "/card#top");
-    let server = Server::always(Reply::redirect(location.as_str())).await;
+    let server = Server::always(ScriptedReply::redirect(location.as_str())).await;
     let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
     let answer = fetcher
         .get(&server.url("/"), &GetOptions::default())
@@ -153,6 +155,6 @@ async fn another_host_of_the_same_site_is_followed() {
 #[tokio::test]
 async fn the_text_of_a_location_is_made_fit_to_read() {
     let location = format!("http://example.org/{}", "x".repeat(1500));
-    let error = redirected(Reply::redirect(&location)).await;
+    let error = redirected(ScriptedReply::redirect(&location)).await;
     assert!(error.detail.chars().count() <= 300, "{}", error.detail);
 }

@@ -4,9 +4,9 @@ use a2a_crawler::AttemptOutcome::{
     self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
     Throttled, Timeout,
 };
-use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, Validators, Verdict};
+use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 
-use crate::support::{Canary, HOST, Reply, Request, Server, fetcher, hasty_fetcher};
+use crate::support::{Canary, HOST, Request, ScriptedReply, Server, fetcher, hasty_fetcher};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -61,7 +61,7 @@ fn attempts(outcome: &SourceOutcome) -> Vec<(String, AttemptOutcome)> {
 
 fn failed(outcome: &SourceOutcome) -> (AttemptOutcome, Option<u32>) {
     match &outcome.verdict {
-        Verdict::Failed {
+        SourceVerdict::Failed {
             outcome,
             retry_after,
         } => (*outcome, *retry_after),
@@ -70,7 +70,7 @@ fn failed(outcome: &SourceOutcome) -> (AttemptOutcome, Option<u32>) {
 }
 
 /// A server with one answer for each well-known path.
-async fn pair(first: Reply, second: Reply) -> Server {
+async fn pair(first: ScriptedReply, second: ScriptedReply) -> Server {
     Server::start(move |request: &Request| match request.path.as_str() {
         CARD => first.clone(),
         OLD => second.clone(),
@@ -79,12 +79,12 @@ async fn pair(first: Reply, second: Reply) -> Server {
     .await
 }
 
-fn status(status: u16) -> Reply {
-    Reply::new(status, "", "")
+fn status(status: u16) -> ScriptedReply {
+    ScriptedReply::new(status, "", "")
 }
 
-fn html() -> Reply {
-    Reply::new(
+fn html() -> ScriptedReply {
+    ScriptedReply::new(
         200,
         "content-type: text/html; charset=utf-8\r\n",
         "<!doctype html><title>Shop</title>",
@@ -94,7 +94,7 @@ fn html() -> Reply {
 #[tokio::test]
 async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     let body = card("Flights");
-    let reply = Reply::new(
+    let reply = ScriptedReply::new(
         200,
         "etag: \"1\"\r\nlast-modified: Sun, 06 Nov 1994 08:49:37 GMT\r\ncache-control: max-age=60\r\n",
         &body,
@@ -104,7 +104,7 @@ async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     assert_eq!(attempts(&outcome), [(CARD.to_owned(), Card)]);
     assert_eq!(outcome.attempts[0].status, Some(200));
     assert_eq!(outcome.attempts[0].address, Some(server.at.ip()));
-    let Verdict::Fetched(fetched) = outcome.verdict else {
+    let SourceVerdict::Fetched(fetched) = outcome.verdict else {
         panic!()
     };
     assert_eq!(fetched.bytes, body.as_bytes());
@@ -123,15 +123,15 @@ async fn the_older_path_is_asked_after_404_410_and_no_card() {
         (status(404), NotFound),
         (status(410), Gone),
         (html(), NotACard),
-        (Reply::json("{}"), NotACard),
+        (ScriptedReply::json("{}"), NotACard),
     ] {
-        let server = pair(first, Reply::json(card("Flights"))).await;
+        let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(
             attempts(&found),
             [(CARD.to_owned(), outcome), (OLD.to_owned(), Card)]
         );
-        assert!(matches!(found.verdict, Verdict::Fetched(_)));
+        assert!(matches!(found.verdict, SourceVerdict::Fetched(_)));
     }
 }
 
@@ -143,7 +143,7 @@ async fn the_older_path_is_not_asked_after_other_failures() {
         (status(429), Throttled),
         (status(303), BadRedirect),
     ] {
-        let server = pair(first, Reply::json(card("Flights"))).await;
+        let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
         assert_eq!(failed(&found), (outcome, None));
@@ -172,8 +172,8 @@ async fn the_telling_answer_decides() {
 #[tokio::test]
 async fn a_card_that_is_what_it_was_is_not_sent_again() {
     let server = Server::start(|request| match request.header("if-none-match") {
-        Some("\"1\"") => Reply::new(304, "etag: \"2\"\r\ncache-control: max-age=9\r\n", ""),
-        _ => Reply::json(card("Flights")),
+        Some("\"1\"") => ScriptedReply::new(304, "etag: \"2\"\r\ncache-control: max-age=9\r\n", ""),
+        _ => ScriptedReply::json(card("Flights")),
     })
     .await;
     let sent = Validators {
@@ -185,7 +185,7 @@ async fn a_card_that_is_what_it_was_is_not_sent_again() {
         .fetch_source(&well_known(&server, Some(sent.clone())))
         .await;
     assert_eq!(attempts(&found), [(CARD.to_owned(), NotModified)]);
-    let Verdict::NotModified(freshness) = found.verdict else {
+    let SourceVerdict::NotModified(freshness) = found.verdict else {
         panic!()
     };
     let refreshed = Freshness {
@@ -206,8 +206,8 @@ async fn each_path_is_asked_with_its_own_validators() {
     let server =
         Server::start(
             |request| match (request.path.as_str(), request.header("if-none-match")) {
-                (CARD, None) => Reply::new(404, "", ""),
-                (OLD, Some("\"1\"")) => Reply::new(304, "", ""),
+                (CARD, None) => ScriptedReply::new(404, "", ""),
+                (OLD, Some("\"1\"")) => ScriptedReply::new(304, "", ""),
                 other => panic!("{other:?}"),
             },
         )
@@ -224,7 +224,7 @@ async fn each_path_is_asked_with_its_own_validators() {
         attempts(&found),
         [(CARD.to_owned(), NotFound), (OLD.to_owned(), NotModified)]
     );
-    let Verdict::NotModified(freshness) = found.verdict else {
+    let SourceVerdict::NotModified(freshness) = found.verdict else {
         panic!()
     };
     assert_eq!(freshness.validators, Some(sent));
@@ -243,8 +243,8 @@ async fn a_304_to_no_condition_is_an_error() {
 async fn a_page_in_place_of_a_card_is_named() {
     for reply in [
         html(),
-        Reply::json("\n <html>"),
-        Reply::new(200, "content-type: TEXT/HTML\r\n", "hello"),
+        ScriptedReply::json("\n <html>"),
+        ScriptedReply::new(200, "content-type: TEXT/HTML\r\n", "hello"),
     ] {
         let server = Server::always(reply).await;
         let found = fetcher()
@@ -257,7 +257,7 @@ async fn a_page_in_place_of_a_card_is_named() {
             found.attempts
         );
     }
-    let server = Server::always(Reply::json(" ")).await;
+    let server = Server::always(ScriptedReply::json(" ")).await;
     let found = fetcher()
         .fetch_source(&one_url(&server, "/card", None))
         .await;
@@ -291,7 +291,7 @@ async fn each_status_settles_something() {
             Some(7 * 24 * 60 * 60),
         ),
     ] {
-        let server = Server::always(Reply::raw(format!(
+        let server = Server::always(ScriptedReply::raw(format!(
             "HTTP/1.1 {status} X\r\n{headers}content-length: 0\r\n\r\n"
         )))
         .await;
@@ -307,8 +307,8 @@ async fn each_status_settles_something() {
 #[tokio::test]
 async fn a_moved_card_says_where_it_lies_and_keeps_its_validators() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/card" => Reply::redirect("/moved"),
-        _ => Reply::new(200, "etag: \"1\"\r\n", card("Flights")),
+        "/card" => ScriptedReply::redirect("/moved"),
+        _ => ScriptedReply::new(200, "etag: \"1\"\r\n", card("Flights")),
     })
     .await;
     let found = fetcher()
@@ -319,7 +319,7 @@ async fn a_moved_card_says_where_it_lies_and_keeps_its_validators() {
         "{:?}",
         found.attempts
     );
-    let Verdict::Fetched(fetched) = found.verdict else {
+    let SourceVerdict::Fetched(fetched) = found.verdict else {
         panic!()
     };
     assert_eq!(fetched.url, server.url("/moved").as_str());
@@ -353,7 +353,7 @@ async fn a_refused_target_is_an_attempt_without_a_packet() {
 /// Names of cards and words of servers are shown to owners; neither may command a terminal.
 #[tokio::test]
 async fn hostile_text_is_made_fit_to_read() {
-    let server = Server::always(Reply::json(card(
+    let server = Server::always(ScriptedReply::json(card(
         "\u{1b}]0;pwned\u{7}\u{202e}evil $(id) <script>",
     )))
     .await;
@@ -362,7 +362,7 @@ async fn hostile_text_is_made_fit_to_read() {
         .await;
     assert_eq!(attempts(&found)[0].1, Card);
     assert!(!found.attempts[0].detail.contains(['\u{202e}', '\u{1b}']));
-    let server = Server::always(Reply::json("\u{1b}[2J{{{")).await;
+    let server = Server::always(ScriptedReply::json("\u{1b}[2J{{{")).await;
     let found = fetcher()
         .fetch_source(&one_url(&server, "/card", None))
         .await;
@@ -372,7 +372,7 @@ async fn hostile_text_is_made_fit_to_read() {
 /// Many fetches share one fetcher and its connections, and each gets its own answer.
 #[tokio::test]
 async fn concurrent_fetches_do_not_mix() {
-    let server = Server::start(|request| Reply::json(card(&request.path))).await;
+    let server = Server::start(|request| ScriptedReply::json(card(&request.path))).await;
     let fetcher = fetcher();
     let fetches = (0..100).map(|n| {
         let task = one_url(&server, &format!("/{n}"), None);
@@ -384,7 +384,7 @@ async fn concurrent_fetches_do_not_mix() {
         .into_iter()
         .enumerate()
     {
-        let Verdict::Fetched(fetched) = found.verdict else {
+        let SourceVerdict::Fetched(fetched) = found.verdict else {
             panic!()
         };
         assert_eq!(fetched.parsed.card.name, format!("/{n}"));
@@ -395,7 +395,7 @@ async fn concurrent_fetches_do_not_mix() {
 /// Where http is asked too, a bare `host:port` whose server speaks no TLS is told how to be written.
 #[tokio::test]
 async fn a_port_without_tls_is_told_how_to_be_written() {
-    let server = Server::start(|_: &Request| Reply::json(card("Plain"))).await;
+    let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;
     let mut origin = server.url("/");
     origin.set_scheme("https").unwrap();
     let task = SourceTask {

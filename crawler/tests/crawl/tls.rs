@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::{Timeout, TlsInvalid};
-use a2a_crawler::fetch::{Answer, FetchError, FetchLimits, FetcherConfig, GetOptions};
+use a2a_crawler::fetch::{FetchError, FetchLimits, FetcherConfig, GetOptions, HttpResponse};
 use tokio::net::TcpListener;
 
 use crate::support::{
-    Authority, HOST, Identity, OPEN, Reply, Server, config, fetcher_with, resolver, short_limits,
+    Authority, HOST, Identity, OPEN, ScriptedReply, Server, config, fetcher_with, resolver,
+    short_limits,
 };
 
-async fn get(identity: &Identity, trusted: &[Vec<u8>]) -> Result<Answer, FetchError> {
-    let server = Server::with_tls(identity, Reply::json("{}")).await;
+async fn get(identity: &Identity, trusted: &[Vec<u8>]) -> Result<HttpResponse, FetchError> {
+    let server = Server::with_tls(identity, ScriptedReply::json("{}")).await;
     let config = FetcherConfig {
         extra_ca: trusted.to_vec(),
         ..config(FetchLimits::default())

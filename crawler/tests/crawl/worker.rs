@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::worker::{WorkerConfig, run};
-use a2a_crawler::{Frontier, Outcome, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit};
+use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
 use async_trait::async_trait;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Reply, Server, fetcher};
+use crate::support::{ScriptedReply, Server, fetcher};
 
 /// Waits for an event; where it never comes the test fails rather than hangs.
 async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(&T) -> bool) -> T {
@@ -106,14 +106,14 @@ impl Frontier for Queue {
 struct Store {
     kept: watch::Sender<Vec<Vec<i64>>>,
     refused_groups: Mutex<usize>,
-    refuses: fn(&[Outcome]) -> bool,
+    refuses: fn(&[VisitOutcome]) -> bool,
     /// Deliveries wait while it is shut.
     open: watch::Sender<bool>,
     entered: watch::Sender<usize>,
 }
 
 impl Store {
-    fn new(refuses: fn(&[Outcome]) -> bool) -> Self {
+    fn new(refuses: fn(&[VisitOutcome]) -> bool) -> Self {
         Self {
             kept: watch::Sender::new(Vec::new()),
             refused_groups: Mutex::new(0),
@@ -135,7 +135,7 @@ impl Store {
 
 #[async_trait]
 impl Sink for Store {
-    async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered> {
+    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered> {
         self.entered.send_modify(|count| *count += 1);
         let mut open = self.open.subscribe();
         open.wait_for(|open| *open).await.unwrap();
@@ -186,14 +186,14 @@ fn patient_config() -> WorkerConfig {
     }
 }
 
-struct Running {
+struct RunningWorker {
     frontier: Arc<Queue>,
     sink: Arc<Store>,
     cancel: CancellationToken,
     task: JoinHandle<()>,
 }
 
-fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> Running {
+fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> RunningWorker {
     let (frontier, sink, cancel) = (Arc::new(frontier), Arc::new(sink), CancellationToken::new());
     let task = tokio::spawn(run(
         frontier.clone(),
@@ -202,7 +202,7 @@ fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> Running {
         config,
         cancel.clone(),
     ));
-    Running {
+    RunningWorker {
         frontier,
         sink,
         cancel,
@@ -210,7 +210,7 @@ fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> Running {
     }
 }
 
-impl Running {
+impl RunningWorker {
     async fn stop(self) {
         self.cancel.cancel();
         self.task.await.unwrap();
@@ -225,7 +225,7 @@ fn sorted(groups: &[Vec<i64>]) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_single_outcome_is_delivered_at_once() {
-    let server = Server::always(Reply::new(404, "", "")).await;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let running = start(
         Queue::new(visits(&server, 1)),
         Store::new(|_| false),
@@ -248,7 +248,7 @@ async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
         let counted = Arc::clone(&requests);
         let server = Server::start(move |_| {
             *counted.lock().unwrap() += 1;
-            Reply::new(status, headers, "")
+            ScriptedReply::new(status, headers, "")
         })
         .await;
         let mut visit = visits(&server, 3).into_iter();
@@ -264,7 +264,7 @@ async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
 /// Company is waited for while it is on its way, up to the size of a group.
 #[tokio::test]
 async fn outcomes_gather_in_groups_of_the_allowed_size() {
-    let server = Server::always(Reply::new(404, "", "")).await;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let config = WorkerConfig {
         group_size: 8,
         ..patient_config()
@@ -285,8 +285,8 @@ async fn outcomes_gather_in_groups_of_the_allowed_size() {
 #[tokio::test]
 async fn an_outcome_waits_for_company_only_a_little() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/1" => Reply::new(404, "", ""),
-        _ => Reply::raw("").then_hang(),
+        "/1" => ScriptedReply::new(404, "", ""),
+        _ => ScriptedReply::raw("").then_hang(),
     })
     .await;
     let running = start(
@@ -300,7 +300,7 @@ async fn an_outcome_waits_for_company_only_a_little() {
 
 #[tokio::test]
 async fn a_failed_group_is_tried_one_by_one() {
-    let server = Server::always(Reply::new(404, "", "")).await;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
     // Groups fail, and so does one outcome in them, whatever it is tried with.
     let sink = Store::new(|group| group.len() > 1 || group[0].domain_key == 3);
     let running = start(Queue::new(visits(&server, 6)), sink, patient_config());
@@ -316,7 +316,7 @@ async fn a_failed_group_is_tried_one_by_one() {
 
 #[tokio::test]
 async fn no_more_visits_than_allowed_are_under_way() {
-    let server = Server::always(Reply::raw("").then_hang()).await;
+    let server = Server::always(ScriptedReply::raw("").then_hang()).await;
     let config = WorkerConfig {
         concurrency: 4,
         ..config()
@@ -340,8 +340,8 @@ async fn no_more_visits_than_allowed_are_under_way() {
 #[tokio::test]
 async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/1" | "/2" => Reply::new(404, "", ""),
-        _ => Reply::raw("").then_hang(),
+        "/1" | "/2" => ScriptedReply::new(404, "", ""),
+        _ => ScriptedReply::raw("").then_hang(),
     })
     .await;
     let sink = Store::new(|_| false);
@@ -366,7 +366,7 @@ async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
 /// A lease that is on its way when the worker is stopped is waited for, and its visits go back.
 #[tokio::test]
 async fn a_lease_on_its_way_is_not_lost() {
-    let server = Server::always(Reply::new(404, "", "")).await;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let gate = Arc::new(Notify::new());
     let mut frontier = Queue::new(visits(&server, 5));
     frontier.gate = Some(gate.clone());
@@ -388,7 +388,7 @@ async fn a_lease_on_its_way_is_not_lost() {
 
 #[tokio::test]
 async fn a_frontier_that_recovers_is_asked_again() {
-    let server = Server::always(Reply::new(404, "", "")).await;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let frontier = Queue::new(visits(&server, 3));
     *frontier.failing.lock().unwrap() = 5;
     let running = start(frontier, Store::new(|_| false), config());

@@ -7,12 +7,12 @@ use super::TalkError;
 use super::choice::{Dialect, Route};
 use super::error::shorten;
 
-/// At most so many artifacts are summarised; the rest is in [`Answer::raw`].
+/// At most so many artifacts are summarised; the rest is in [`AgentAnswer::raw`].
 const ARTIFACT_LIMIT: usize = 100;
 
 /// An agent's answer. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct AgentAnswer {
     /// The answer in words: a message's text parts, or a task's artifacts' text, or what its status or
     /// last message says. A task that did not complete leads with its status, which says why. Empty
     /// where the agent gave no text.
@@ -51,7 +51,7 @@ pub struct ArtifactSummary {
     pub other_parts: Vec<String>,
 }
 
-impl Answer {
+impl AgentAnswer {
     /// Whether the agent is still at work, so that asking again can bring more.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self.state.as_deref(), Some("submitted" | "working"))
@@ -59,7 +59,7 @@ impl Answer {
 }
 
 /// Reads the result of a send: a task or a message, wrapped (`{"task": …}`, 1.0) or told by `kind`.
-pub(super) fn read(raw: Value, route: &Route) -> Result<Answer, TalkError> {
+pub(super) fn read(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     let kind = raw.get("kind").and_then(Value::as_str);
     if let Some(task) = raw.get("task").filter(|task| task.is_object()) {
         return task_answer(task.clone(), route);
@@ -78,7 +78,7 @@ pub(super) fn read(raw: Value, route: &Route) -> Result<Answer, TalkError> {
 }
 
 /// Reads the result of asking for a task.
-pub(super) fn read_task(raw: Value, route: &Route) -> Result<Answer, TalkError> {
+pub(super) fn read_task(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     match raw.get("task").filter(|task| task.is_object()) {
         Some(task) => task_answer(task.clone(), route),
         None => task_answer(raw, route),
@@ -91,9 +91,9 @@ fn no_answer(raw: &Value) -> TalkError {
     }
 }
 
-fn message_answer(message: Value, route: &Route) -> Answer {
+fn message_answer(message: Value, route: &Route) -> AgentAnswer {
     let parts = read_parts(&message);
-    Answer {
+    AgentAnswer {
         text: parts.text,
         state: None,
         task_id: member(&message, "taskId"),
@@ -107,7 +107,7 @@ fn message_answer(message: Value, route: &Route) -> Answer {
     }
 }
 
-fn task_answer(task: Value, route: &Route) -> Result<Answer, TalkError> {
+fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     let Some(state) = task.pointer("/status/state").and_then(Value::as_str) else {
         return Err(no_answer(&task));
     };
@@ -134,7 +134,7 @@ fn task_answer(task: Value, route: &Route) -> Result<Answer, TalkError> {
         true if status.text.is_empty() => last_said(&task),
         true => status.text.clone(),
     };
-    Ok(Answer {
+    Ok(AgentAnswer {
         text,
         task_id: member(&task, "id"),
         context_id: member(&task, "contextId"),

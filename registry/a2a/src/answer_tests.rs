@@ -17,7 +17,7 @@ fn route() -> Route {
     }
 }
 
-fn answer(raw: Value) -> Answer {
+fn answer(raw: Value) -> AgentAnswer {
     read(raw, &route()).unwrap()
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Exchange {
 }
 
 /// An answer, read whole.
-pub(super) struct Reply {
+pub(super) struct HttpReply {
     /// The status: never 401, 403 or a redirect, which are errors of their own.
     pub status: StatusCode,
     url: String,
@@ -83,7 +83,7 @@ impl Exchange {
         url: &Url,
         version: Option<&str>,
         body: Option<&Value>,
-    ) -> Result<Reply, TalkError> {
+    ) -> Result<HttpReply, TalkError> {
         let shown = shown(url);
         let mut url = url.clone();
         if !self.query.is_empty() {
@@ -118,7 +118,7 @@ impl Exchange {
             })?
     }
 
-    async fn receive(&self, mut response: Response, shown: &str) -> Result<Reply, TalkError> {
+    async fn receive(&self, mut response: Response, shown: &str) -> Result<HttpReply, TalkError> {
         let status = response.status();
         let header = |name| {
             response
@@ -151,7 +151,7 @@ impl Exchange {
             }
             body.extend_from_slice(&chunk);
         }
-        let reply = Reply {
+        let reply = HttpReply {
             status,
             url: shown.to_owned(),
             content_type,
@@ -170,7 +170,7 @@ impl Exchange {
     }
 }
 
-impl Reply {
+impl HttpReply {
     /// The body as JSON.
     pub fn json(&self) -> Result<Value, TalkError> {
         serde_json::from_slice(&self.body).map_err(|_| TalkError::NotJson {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::TalkError;
 use super::choice::{Dialect, Route};
 use super::error::{hint_for, shorten};
-use super::exchange::{Exchange, Reply};
+use super::exchange::{Exchange, HttpReply};
 
 /// Calls `method` and gives its `result`. The content type is `application/json` in every version.
 ///
@@ -42,7 +42,7 @@ pub(super) async fn call(
     }
 }
 
-fn protocol_error(error: &Value, reply: &Reply) -> TalkError {
+fn protocol_error(error: &Value, reply: &HttpReply) -> TalkError {
     let Some(code) = error.get("code").and_then(Value::as_i64) else {
         return reply.http_error();
     };

@@ -20,7 +20,7 @@ use a2a_card::AgentCard;
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use answer::{Answer, ArtifactSummary};
+pub use answer::{AgentAnswer, ArtifactSummary};
 pub use choice::Dialect;
 pub use error::TalkError;
 pub use exchange::BODY_LIMIT;
@@ -90,7 +90,7 @@ impl std::fmt::Debug for SendOptions {
 /// client speaks. The next one is tried only where the message cannot have been taken up: no connection
 /// came about, or the agent said that it does not know the method or the version. A task that is still
 /// being worked on is asked for until it rests, [`POLL_LIMIT`] times at most; when the time is over
-/// first, the answer says so in [`Answer::unfinished`].
+/// first, the answer says so in [`AgentAnswer::unfinished`].
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub async fn send_text(
     card: &AgentCard,
     text: &str,
     options: &SendOptions,
-) -> Result<Answer, TalkError> {
+) -> Result<AgentAnswer, TalkError> {
     let routes = choice::routes(card)?;
     let credentials = credentials::for_card(card, options)?;
     let deadline = Instant::now() + options.timeout.min(DAY);
@@ -122,7 +122,7 @@ async fn speak(
     route: &Route,
     text: &str,
     options: &SendOptions,
-) -> Result<Answer, TalkError> {
+) -> Result<AgentAnswer, TalkError> {
     let raw = match route.dialect {
         Dialect::V1Rest => rest::send(exchange, route, text, &options.message_id).await?,
         Dialect::V1JsonRpc => {
@@ -143,9 +143,9 @@ async fn speak(
 async fn wait(
     exchange: &Exchange,
     route: &Route,
-    mut answer: Answer,
+    mut answer: AgentAnswer,
     options: &SendOptions,
-) -> Answer {
+) -> AgentAnswer {
     let mut pause = options.poll_interval.min(DAY);
     let longest = pause.max(Duration::from_secs(2));
     let mut asked = 0;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::choice::Route;
 use super::error::{hint_for, shorten};
-use super::exchange::{Exchange, Reply};
+use super::exchange::{Exchange, HttpReply};
 use super::jsonrpc::reason;
 use super::{TalkError, v1};
 
@@ -42,7 +42,7 @@ pub(super) async fn get_task(
     )
 }
 
-fn read(reply: Reply) -> Result<Value, TalkError> {
+fn read(reply: HttpReply) -> Result<Value, TalkError> {
     if reply.status.is_success() {
         return reply.json();
     }

@@ -369,8 +369,8 @@ pub struct Change {
     pub reason: String,
 }
 
-impl From<&a2a_card::Change> for Change {
-    fn from(change: &a2a_card::Change) -> Self {
+impl From<&a2a_card::CardChange> for Change {
+    fn from(change: &a2a_card::CardChange) -> Self {
         Self {
             pointer: change.pointer.clone(),
             before: change.before.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::MAX_CARD_BYTES;
-use a2a_client::{Answer, SendOptions, send_text};
+use a2a_client::{AgentAnswer, SendOptions, send_text};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::Agent;
@@ -216,7 +216,7 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
     }
 }
 
-fn print(arguments: &SendArgs, answer: &Answer, console: &Console) -> Result<(), Failure> {
+fn print(arguments: &SendArgs, answer: &AgentAnswer, console: &Console) -> Result<(), Failure> {
     if console.json {
         return console.json(&answer.raw);
     }
@@ -249,7 +249,7 @@ fn print(arguments: &SendArgs, answer: &Answer, console: &Console) -> Result<(),
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.
-fn outcome(answer: &Answer) -> Outcome {
+fn outcome(answer: &AgentAnswer) -> Outcome {
     match answer.state.as_deref() {
         _ if answer.unfinished.is_some() => Outcome::No,
         None | Some("completed" | "input-required") => Outcome::Done,

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    CanonicalForm, Concern, KeySet, MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey, Verdict,
-    uncovered, verify,
+    CanonicalForm, Concern, KeySet, MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey,
+    VerificationResult, uncovered, verify,
 };
 use clap::Args;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -103,7 +103,7 @@ fn proved(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
     let keys = KeySet::from_jwks(jwks).ok()?;
     let parsed = a2a_card::parse(signed).ok()?;
     match verify(&parsed, signed, &keys).pop()?.verdict {
-        Verdict::Valid { form, .. } => Some(form),
+        VerificationResult::Valid { form, .. } => Some(form),
         _ => None,
     }
 }

@@ -25,13 +25,13 @@ pub(super) struct Pool<I, O> {
 }
 
 struct Shared<I, O> {
-    state: Mutex<State<I, O>>,
+    state: Mutex<PoolState<I, O>>,
     news: Condvar,
     /// The most jobs that wait.
     waiting: usize,
 }
 
-struct State<I, O> {
+struct PoolState<I, O> {
     jobs: VecDeque<Job<I, O>>,
     stopping: bool,
 }
@@ -54,7 +54,7 @@ impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
         work: impl Fn(I, &dyn Fn() -> bool) -> Result<O, EmbedError> + Send + Sync + 'static,
     ) -> Result<Self, ModelError> {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(PoolState {
                 jobs: VecDeque::new(),
                 stopping: false,
             }),
@@ -104,7 +104,7 @@ impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
 
 impl<I, O> Shared<I, O> {
     /// The queue. Nothing panics while it is held, so one that is called poisoned is whole.
-    fn state(&self) -> MutexGuard<'_, State<I, O>> {
+    fn state(&self) -> MutexGuard<'_, PoolState<I, O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Read as _;
 
-use super::{Answer, Request};
+use super::{ObservedResponse, Request};
 
 /// How the body of a message ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct Conversation {
     up: Direction,
     down: Direction,
     asked: VecDeque<Request>,
-    answer: Option<Answer>,
+    answer: Option<ObservedResponse>,
     unreadable: bool,
 }
 
@@ -148,7 +148,7 @@ impl Conversation {
     }
 
     /// Reads along with what the registry sends, and gives what is complete with it.
-    pub fn down(&mut self, bytes: &[u8]) -> Vec<(Request, Answer)> {
+    pub fn down(&mut self, bytes: &[u8]) -> Vec<(Request, ObservedResponse)> {
         if self.unreadable {
             return Vec::new();
         }
@@ -158,7 +158,7 @@ impl Conversation {
         complete
     }
 
-    fn answers(&mut self, complete: &mut Vec<(Request, Answer)>) -> Result<(), ()> {
+    fn answers(&mut self, complete: &mut Vec<(Request, ObservedResponse)>) -> Result<(), ()> {
         loop {
             if let Some(mut answer) = self.answer.take() {
                 let Some(body) = self.down.body()? else {
@@ -180,7 +180,7 @@ impl Conversation {
             else {
                 return Ok(());
             };
-            let answer = Answer {
+            let answer = ObservedResponse {
                 status: head.code.unwrap_or_default(),
                 headers: headers(head.headers),
                 body: None,
@@ -206,7 +206,7 @@ impl Conversation {
     }
 
     /// The connection has ended: an answer that ends with it is complete.
-    pub fn closed(&mut self) -> Option<(Request, Answer)> {
+    pub fn closed(&mut self) -> Option<(Request, ObservedResponse)> {
         let mut answer = self.answer.take()?;
         if self.unreadable || self.down.under_way != Some(Framing::Close) {
             return None;
@@ -217,7 +217,7 @@ impl Conversation {
 }
 
 /// A body without its content coding.
-fn decoded(answer: &Answer, body: Vec<u8>) -> Result<Vec<u8>, ()> {
+fn decoded(answer: &ObservedResponse, body: Vec<u8>) -> Result<Vec<u8>, ()> {
     let mut plain = Vec::new();
     let read = match answer.header("content-encoding") {
         _ if body.is_empty() => return Ok(body),

@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::schemas::{Form, Schemas};
-use super::{Answer, Request};
+use super::{ObservedResponse, Request};
 
 /// What is refused although its schema allows it: the operation (`*`: any), the place, and why no schema says it.
 const BEYOND: &[(&str, &str, &str)] = &[
@@ -171,7 +171,7 @@ impl Document {
     }
 
     /// Holds an exchange against the document.
-    pub fn judge(&self, request: &Request, answer: &Answer) -> Judgement {
+    pub fn judge(&self, request: &Request, answer: &ObservedResponse) -> Judgement {
         let (path, query) = request
             .target
             .split_once('?')
@@ -221,7 +221,7 @@ impl Document {
 }
 
 impl Judgement {
-    fn about(mut self, request: &Request, answer: &Answer) -> Self {
+    fn about(mut self, request: &Request, answer: &ObservedResponse) -> Self {
         let text = |body: &Option<Vec<u8>>| {
             let text = String::from_utf8_lossy(body.as_deref().unwrap_or_default()).into_owned();
             text.chars().take(600).collect::<String>()
@@ -298,7 +298,7 @@ impl Operation {
         }
     }
 
-    fn judge_answer(&self, request: &Request, answer: &Answer, wrong: &mut Vec<String>) {
+    fn judge_answer(&self, request: &Request, answer: &ObservedResponse, wrong: &mut Vec<String>) {
         let Some(documented) = self.answers.get(&answer.status) else {
             wrong.push(format!("{} documents no such status", self.id));
             return;
@@ -384,7 +384,7 @@ impl Operation {
     }
 
     /// What a request was refused for as not understood, where the document allows it.
-    fn refused_for_nothing(&self, answer: &Answer) -> Option<String> {
+    fn refused_for_nothing(&self, answer: &ObservedResponse) -> Option<String> {
         let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
         let problem: Value = serde_json::from_slice(body).ok()?;
         let places: Vec<&str> = problem["errors"]

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::conversation::Conversation;
 use super::document::Document;
 use super::tally::{self, Tally};
-use super::{Answer, Request};
+use super::{ObservedResponse, Request};
 
 /// What hands bytes on runs apart from the tests, which may block their own threads.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn judge(&self, request: &Request, answer: &Answer) {
+    fn judge(&self, request: &Request, answer: &ObservedResponse) {
         let judgement = Document::of_this_build().judge(request, answer);
         if let Some(operation) = &judgement.operation {
             tally::count(&self.tally, operation, answer.status);

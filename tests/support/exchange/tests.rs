@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Document, Request, Tap};
+use super::{Document, ObservedResponse, Request, Tap};
 use crate::support::http;
-use crate::support::origin::{Origin, Reply};
+use crate::support::origin::{Origin, OriginReply};
 
 #[test]
 fn what_is_not_as_documented_is_found() {
@@ -17,7 +17,7 @@ fn what_is_not_as_documented_is_found() {
         headers: Vec::new(),
         body: Some(body.as_bytes().to_vec()),
     };
-    let answer = |status: u16, media_type: &str, body: &Value| Answer {
+    let answer = |status: u16, media_type: &str, body: &Value| ObservedResponse {
         status,
         headers: vec![("content-type".to_owned(), media_type.to_owned())],
         body: Some(body.to_string().into_bytes()),
@@ -124,7 +124,7 @@ async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document()
         ("/crawler", "{}", true),
     ] {
         let origin = Origin::start();
-        origin.answer(path, Reply::json(body));
+        origin.answer(path, OriginReply::json(body));
         let tap = Tap::new().await;
         assert!(tap.lead_to(&origin.url("")));
         let asked = http().get(format!("{}{path}?q=a", tap.url()));

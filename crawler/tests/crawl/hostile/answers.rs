@@ -9,17 +9,17 @@ use a2a_crawler::fetch::FetchLimits;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-use super::world::World;
+use super::world::FetchSetup;
 use super::{HOME, config, serve_beside_canary, short};
-use crate::support::{NameServer, Reply, Zone, alias};
+use crate::support::{NameServer, ScriptedReply, Zone, alias};
 
 /// Asked for the name's type, and how often it was asked before.
-type Script = fn(&str, RecordType, usize) -> Option<Zone>;
+type LookupScript = fn(&str, RecordType, usize) -> Option<Zone>;
 
-pub struct Case {
+pub struct DnsCase {
     pub number: u8,
     pub name: &'static str,
-    pub script: Script,
+    pub script: LookupScript,
     /// The path that is asked; `/hop` leads to `/card` on the same host, over a new connection.
     path: &'static str,
     /// What comes of the first fetch, and of the second.
@@ -38,8 +38,8 @@ fn rebinding(_: &str, kind: RecordType, before: usize) -> Option<Zone> {
     only(kind, &[now.into()])
 }
 
-pub fn cases() -> Vec<Case> {
-    let case = |number, name, script: Script, outcomes| Case {
+pub fn cases() -> Vec<DnsCase> {
+    let case = |number, name, script: LookupScript, outcomes| DnsCase {
         number,
         name,
         script,
@@ -77,7 +77,7 @@ pub fn cases() -> Vec<Case> {
             rebinding,
             &[Card, Refused],
         ),
-        Case {
+        DnsCase {
             path: "/hop",
             ..case(
                 89,
@@ -166,14 +166,14 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn host(case: &Case) -> &'static str {
+fn host(case: &DnsCase) -> &'static str {
     match case.number {
         94 => "127.0.0.1.nip.example.com",
         _ => "names.example.com",
     }
 }
 
-async fn name_server(case: &Case) -> NameServer {
+async fn name_server(case: &DnsCase) -> NameServer {
     let script = case.script;
     let asked = AtomicUsize::new(0);
     NameServer::start(move |name, kind| {
@@ -189,8 +189,8 @@ async fn name_server(case: &Case) -> NameServer {
 #[tokio::test]
 async fn no_answer_leads_to_a_forbidden_address() {
     let (server, canary) = serve_beside_canary(|request| match request.path.as_str() {
-        "/hop" => Reply::redirect("/card").then_close(),
-        _ => Reply::json(r#"{"name": "x", "url": "https://a.example/"}"#).then_close(),
+        "/hop" => ScriptedReply::redirect("/card").then_close(),
+        _ => ScriptedReply::json(r#"{"name": "x", "url": "https://a.example/"}"#).then_close(),
     })
     .await;
     for case in cases() {
@@ -203,7 +203,7 @@ async fn no_answer_leads_to_a_forbidden_address() {
             },
             _ => FetchLimits::default(),
         };
-        let world = World::new(names, config(limits));
+        let world = FetchSetup::new(names, config(limits));
         let url = server.url_of(host(&case), case.path);
         for (turn, expected) in case.outcomes.iter().enumerate() {
             let (attempt, _) = world.ask(&url, case.name).await;

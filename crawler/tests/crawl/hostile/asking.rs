@@ -8,14 +8,14 @@ use a2a_crawler::guard::{Guard, GuardConfig};
 use url::{Host, Url};
 
 use super::mutation::Seed;
-use super::urls::{Case, cases};
-use super::world::World;
+use super::urls::{UrlCase, cases};
+use super::world::FetchSetup;
 use super::{FEW, HOME, MANY, canary, config, serve};
-use crate::support::{HOST, NameServer, Reply, Zone};
+use crate::support::{HOST, NameServer, ScriptedReply, Zone};
 
 /// Asks for a text in every way in which texts of others are asked: as the target of a registration, and
 /// as a URL that somebody read already.
-async fn try_text(text: &str, world: &World) {
+async fn try_text(text: &str, world: &FetchSetup) {
     let read = [world.guard().check_url(text).ok(), Url::parse(text).ok()];
     // A mutation may well name the one address that is open.
     let open = |url: &Url| url.host() == Some(Host::Ipv4(HOME)) || url.domain() == Some(HOST);
@@ -30,7 +30,7 @@ async fn try_text(text: &str, world: &World) {
 #[tokio::test]
 async fn nothing_is_sent_to_any_of_them() {
     let canary = canary();
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     for case in cases() {
         try_text(&case.at(canary.at.port()), &world).await;
     }
@@ -42,11 +42,11 @@ async fn nothing_is_sent_to_any_of_them() {
 #[tokio::test]
 async fn nothing_is_sent_where_a_server_points() {
     let canary = canary();
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     for case in cases() {
         let text = case.at(canary.at.port());
         let location = text.clone();
-        let server = serve(move |_| Reply::redirect(&location)).await;
+        let server = serve(move |_| ScriptedReply::redirect(&location)).await;
         let (attempt, _) = world.ask(&server.url_of(HOST, "/"), &text).await;
         assert!(
             matches!(
@@ -62,7 +62,7 @@ async fn nothing_is_sent_where_a_server_points() {
 
 /// The addresses of inputs 1 to 43. A record has no room for the zone of input 35.
 fn addresses() -> Vec<(u8, IpAddr)> {
-    let address = |case: &Case| match case.number {
+    let address = |case: &UrlCase| match case.number {
         35 => "fe80::1".parse().ok(),
         _ => case.address(),
     };
@@ -83,7 +83,7 @@ async fn no_name_leads_to_any_of_the_addresses() {
         Some(Zone::now(kind, &[told.get(index)?.1]))
     })
     .await;
-    let world = World::new(names, config(FetchLimits::default()));
+    let world = FetchSetup::new(names, config(FetchLimits::default()));
     for (index, (number, address)) in addresses().into_iter().enumerate() {
         let what = format!("input {number}, {address}");
         let url = format!("http://n{index}.example.com:{}/", canary.at.port());
@@ -99,7 +99,7 @@ async fn no_name_leads_to_any_of_the_addresses() {
 
 async fn mutated(rounds: usize) {
     let canary = canary();
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     let port = canary.at.port();
     let guard = Guard::new(GuardConfig::default());
     for case in cases() {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use a2a_crawler::fetch::FetchLimits;
-use a2a_crawler::{FetchedKeySet, Slot, SourceTask, Verdict};
+use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use url::Url;
 
 use super::mutation::Seed;
-use super::world::World;
+use super::world::FetchSetup;
 use super::{
     HOME, MANY, answers, canary, config, in_time, redirects, serve, serve_beside_canary, short,
     urls,
 };
-use crate::support::{HOST, NameServer, Reply, Request, Server, Zone};
+use crate::support::{HOST, NameServer, Request, ScriptedReply, Server, Zone};
 
 /// The input that is made of all the others.
 pub const NUMBER: u8 = 131;
@@ -51,11 +51,11 @@ fn carried(port: u16) -> impl Iterator<Item = (u8, String)> {
         .map(move |case| (case.number, case.at(port)))
 }
 
-async fn carries(world: &World, number: u8, url: &str) {
+async fn carries(world: &FetchSetup, number: u8, url: &str) {
     let body = carrier(url);
-    let server = serve(move |_| Reply::json(&body).then_close()).await;
+    let server = serve(move |_| ScriptedReply::json(&body).then_close()).await;
     let (attempt, verdict) = world.ask(&server.url_of(HOST, "/card"), url).await;
-    let Verdict::Fetched(card) = verdict else {
+    let SourceVerdict::Fetched(card) = verdict else {
         panic!("input {number}: {attempt:?}");
     };
     for set in &card.key_sets {
@@ -68,7 +68,7 @@ async fn carries(world: &World, number: u8, url: &str) {
 #[tokio::test]
 async fn urls_inside_a_card_are_not_asked() {
     let canary = canary();
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     for (number, url) in carried(canary.at.port()) {
         carries(&world, number, &url).await;
     }
@@ -77,11 +77,11 @@ async fn urls_inside_a_card_are_not_asked() {
 
 /// Serves at `/card` a card with a key set on its own origin, and anywhere else what the set's URL gives, with the
 /// port of the server.
-async fn with_key_set(key_set: impl Fn(u16) -> Reply + Send + Sync + 'static) -> Server {
+async fn with_key_set(key_set: impl Fn(u16) -> ScriptedReply + Send + Sync + 'static) -> Server {
     serve(move |request: &Request| {
         let host = request.header("host").unwrap();
         match request.path.as_str() {
-            "/card" => Reply::json(carrier(&format!("http://{host}/keys"))),
+            "/card" => ScriptedReply::json(carrier(&format!("http://{host}/keys"))),
             _ => key_set(host.rsplit(':').next().unwrap().parse().unwrap()),
         }
         // So that the key set takes a look-up of its own.
@@ -91,14 +91,14 @@ async fn with_key_set(key_set: impl Fn(u16) -> Reply + Send + Sync + 'static) ->
 }
 
 /// Reads the card at this URL, and gives its one key set.
-async fn key_set(world: &World, url: Url, what: &str) -> FetchedKeySet {
+async fn key_set(world: &FetchSetup, url: Url, what: &str) -> FetchedKeySet {
     let task = SourceTask {
         source_key: 1,
         slot: Slot::Url { url },
         validators: None,
     };
     let visit = in_time(what, world.fetcher.fetch_source(&task)).await;
-    let Verdict::Fetched(mut card) = visit.verdict else {
+    let SourceVerdict::Fetched(mut card) = visit.verdict else {
         panic!("{what}: no card");
     };
     assert_eq!(card.key_sets.len(), 1, "{what}");
@@ -110,8 +110,8 @@ async fn key_set(world: &World, url: Url, what: &str) -> FetchedKeySet {
 async fn a_key_set_leads_nowhere() {
     let canary = canary();
     for (number, url) in carried(canary.at.port()) {
-        let server = with_key_set(move |_| Reply::redirect(&url)).await;
-        let world = World::trap().await;
+        let server = with_key_set(move |_| ScriptedReply::redirect(&url)).await;
+        let world = FetchSetup::trap().await;
         let what = format!("input {number}");
         let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
         assert!(set.answer.is_err(), "{what}: {set:?}");
@@ -128,8 +128,8 @@ async fn no_redirect_of_a_key_set_is_followed() {
         // A page that refreshes itself is what the URL gives, and no keys to whoever reads it.
         let page = case.number == 105;
         let at = Arc::clone(&canary);
-        let server = with_key_set(move |port| Reply::raw(case.bytes(&at, port))).await;
-        let world = World::trap().await;
+        let server = with_key_set(move |port| ScriptedReply::raw(case.bytes(&at, port))).await;
+        let world = FetchSetup::trap().await;
         let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
         assert!(set.answer.is_err() || page, "{what}: {set:?}");
         assert_eq!(server.requests().len(), 2, "{what}");
@@ -156,7 +156,7 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
         let (server, canary) = serve_beside_canary(move |request| {
             lying.store(true, Ordering::Relaxed);
             let host = request.header("host").unwrap();
-            Reply::json(carrier(&format!("http://{host}/keys"))).then_close()
+            ScriptedReply::json(carrier(&format!("http://{host}/keys"))).then_close()
         })
         .await;
         // Silence is waited for, and the first answer has time enough.
@@ -164,7 +164,7 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
             dns: 10 * short().dns,
             ..FetchLimits::default()
         };
-        let world = World::new(names, config(limits));
+        let world = FetchSetup::new(names, config(limits));
         let set = key_set(&world, server.url_of("names.example.com", "/card"), &what).await;
         assert!(set.answer.is_err(), "{what}: {set:?}");
         assert_eq!(server.requests().len(), 1, "{what}");
@@ -174,7 +174,7 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
 
 async fn mutated(rounds: usize) {
     let canary = canary();
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     for (number, url) in carried(canary.at.port()) {
         for round in 0..rounds {
             let url = Seed::new(number, round).mutate_text(&url);

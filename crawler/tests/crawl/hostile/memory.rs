@@ -18,7 +18,7 @@ use super::transport::limits;
 use super::wire::Wire;
 use super::world::{attempt, trap};
 use super::{config, payload, transport};
-use crate::support::{Authority, NameServer, Reply, fetcher_with, resolver_at};
+use crate::support::{Authority, NameServer, ScriptedReply, fetcher_with, resolver_at};
 
 /// The test that the second process runs, as libtest calls it.
 const TEST: &str = "hostile::memory::no_input_takes_much_memory";
@@ -120,7 +120,7 @@ async fn have_fetched(wires: Vec<(String, bool, Wire)>) {
 }
 
 fn usual_card() -> (String, bool, Wire) {
-    let card = Reply::json(r#"{"name": "x", "url": "https://a.example/"}"#);
+    let card = ScriptedReply::json(r#"{"name": "x", "url": "https://a.example/"}"#);
     ("a usual card".to_owned(), false, Wire::Plain(card))
 }
 
@@ -142,7 +142,7 @@ async fn no_input_takes_much_memory() {
 /// A part of input 118 of its own: the decoder knows windows of up to a gibibyte, and fills them.
 #[tokio::test]
 async fn a_window_that_is_none_takes_no_memory() {
-    let bomb = Reply::new(200, "content-encoding: br\r\n", brotli_bomb(30, 64));
+    let bomb = ScriptedReply::new(200, "content-encoding: br\r\n", brotli_bomb(30, 64));
     let what = "a br bomb with a window that is none".to_owned();
     have_fetched(vec![usual_card(), (what, false, Wire::Plain(bomb))]).await;
 }

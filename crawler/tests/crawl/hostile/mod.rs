@@ -34,8 +34,8 @@ use a2a_crawler::AttemptOutcome;
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
-use crate::support::{Canary, Reply, Request, Server};
-use world::World;
+use crate::support::{Canary, Request, ScriptedReply, Server};
+use world::FetchSetup;
 
 /// The one address that the guard opens here; 127.0.0.1 is as forbidden as any.
 const HOME: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
@@ -88,14 +88,14 @@ fn canary() -> Canary {
     }
 }
 
-async fn serve(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
+async fn serve(handler: impl Fn(&Request) -> ScriptedReply + Send + Sync + 'static) -> Server {
     Server::bind(HOME.into(), None, handler).await
 }
 
 /// A server, and a canary at its port on an address that is forbidden: whoever dials another address than the open one
 /// is seen. Where somebody else on this machine has that port there, it is another server.
 async fn serve_beside_canary(
-    handler: impl Fn(&Request) -> Reply + Clone + Send + Sync + 'static,
+    handler: impl Fn(&Request) -> ScriptedReply + Clone + Send + Sync + 'static,
 ) -> (Server, Canary) {
     for _ in 0..20 {
         let server = serve(handler.clone()).await;
@@ -118,7 +118,7 @@ async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
 #[tokio::test]
 async fn a_packet_to_a_forbidden_address_would_be_seen() {
     let canary = canary();
-    let world = World::trap_for(FetcherConfig {
+    let world = FetchSetup::trap_for(FetcherConfig {
         guard: Guard::new(GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,

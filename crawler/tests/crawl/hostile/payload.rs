@@ -1,14 +1,14 @@
 //! Inputs 123 to 130: what is served as a card. Through the fetch and the reader of cards.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, NotACard};
-use a2a_crawler::Verdict;
+use a2a_crawler::SourceVerdict;
 
 use super::mutation::Seed;
-use super::world::World;
+use super::world::FetchSetup;
 use super::{FEW, MANY, MOST_BYTES, serve};
-use crate::support::{HOST, Reply};
+use crate::support::{HOST, ScriptedReply};
 
-pub struct Case {
+pub struct PayloadCase {
     pub number: u8,
     name: &'static str,
     content_type: &'static str,
@@ -25,8 +25,8 @@ fn utf16(text: &str) -> Vec<u8> {
     units.flat_map(u16::to_le_bytes).collect()
 }
 
-pub fn cases() -> Vec<Case> {
-    let case = |number, name, body: Vec<u8>, outcome| Case {
+pub fn cases() -> Vec<PayloadCase> {
+    let case = |number, name, body: Vec<u8>, outcome| PayloadCase {
         number,
         name,
         content_type: "application/json",
@@ -43,7 +43,7 @@ pub fn cases() -> Vec<Case> {
     let skills = vec!["{}"; 100_000].join(",");
     let with_bom = [b"\xef\xbb\xbf".as_slice(), &card(r#""x": 1"#)].concat();
     vec![
-        Case {
+        PayloadCase {
             content_type: "text/html",
             ..case(
                 123,
@@ -114,27 +114,27 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-impl Case {
+impl PayloadCase {
     pub fn what(&self) -> String {
         format!("input {}, {}", self.number, self.name)
     }
 
     /// With its own body.
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> ScriptedReply {
         self.reply_with(&self.body)
     }
 
-    fn reply_with(&self, body: &[u8]) -> Reply {
+    fn reply_with(&self, body: &[u8]) -> ScriptedReply {
         let headers = format!("content-type: {}\r\n", self.content_type);
-        Reply::new(200, &headers, body)
+        ScriptedReply::new(200, &headers, body)
     }
 }
 
-async fn fetch(case: &Case, reply: Reply) -> AttemptOutcome {
-    let world = World::trap().await;
+async fn fetch(case: &PayloadCase, reply: ScriptedReply) -> AttemptOutcome {
+    let world = FetchSetup::trap().await;
     let server = serve(move |_| reply.clone()).await;
     let (attempt, verdict) = world.ask(&server.url_of(HOST, "/"), case.name).await;
-    if let Verdict::Fetched(card) = verdict {
+    if let SourceVerdict::Fetched(card) = verdict {
         assert!(card.parsed.findings.len() < 100_000, "{}", case.name);
     }
     assert!(server.written() < MOST_BYTES);

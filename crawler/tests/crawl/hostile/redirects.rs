@@ -11,24 +11,24 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 use super::mutation::Seed;
-use super::world::World;
+use super::world::FetchSetup;
 use super::{FEW, HOME, MANY, canary, config, serve, short};
-use crate::support::{Authority, Canary, HOST, Reply, Request, Server};
+use crate::support::{Authority, Canary, HOST, Request, ScriptedReply, Server};
 
-pub struct Case {
+pub struct RedirectCase {
     pub number: u8,
     name: &'static str,
     /// The answer to `/`; `PORT` in its bytes is the canary's, `OPEN` the server's own. Every other path
     /// has a card.
-    reply: Reply,
+    reply: ScriptedReply,
     outcome: AttemptOutcome,
     requests: usize,
 }
 
 const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
 
-pub fn cases() -> Vec<Case> {
-    let case = |number, name, reply: Reply, outcome, requests| Case {
+pub fn cases() -> Vec<RedirectCase> {
+    let case = |number, name, reply: ScriptedReply, outcome, requests| RedirectCase {
         number,
         name,
         reply,
@@ -36,9 +36,15 @@ pub fn cases() -> Vec<Case> {
         requests,
     };
     let to = |number, location: &'static str, outcome| {
-        case(number, location, Reply::redirect(location), outcome, 1)
+        case(
+            number,
+            location,
+            ScriptedReply::redirect(location),
+            outcome,
+            1,
+        )
     };
-    let hop = |status, headers: &str| Reply::new(status, headers, "");
+    let hop = |status, headers: &str| ScriptedReply::new(status, headers, "");
     vec![
         to(95, "http://127.0.0.1:PORT/", Refused),
         to(95, "http://10.0.0.1/", Refused),
@@ -51,7 +57,13 @@ pub fn cases() -> Vec<Case> {
         to(99, "http://user:pw@agents.example.com:OPEN/card", Refused),
         to(100, "/", BadRedirect),
         to(100, "http://agents.example.com:OPEN/#again", BadRedirect),
-        case(101, "four hops", Reply::redirect("/hop/1"), BadRedirect, 4),
+        case(
+            101,
+            "four hops",
+            ScriptedReply::redirect("/hop/1"),
+            BadRedirect,
+            4,
+        ),
         case(102, "303", hop(303, "location: /card\r\n"), BadRedirect, 1),
         case(102, "300", hop(300, "location: /card\r\n"), BadRedirect, 1),
         case(
@@ -89,14 +101,14 @@ pub fn cases() -> Vec<Case> {
         case(
             105,
             "Refresh",
-            Reply::new(404, "refresh: 0; url=http://127.0.0.1:PORT/\r\n", ""),
+            ScriptedReply::new(404, "refresh: 0; url=http://127.0.0.1:PORT/\r\n", ""),
             NotFound,
             1,
         ),
         case(
             105,
             "meta refresh",
-            Reply::new(
+            ScriptedReply::new(
                 200,
                 "content-type: text/html\r\n",
                 "<meta http-equiv=refresh content='0; url=http://127.0.0.1:PORT/'>",
@@ -127,18 +139,18 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn answer(request: &Request, first: &[u8]) -> Reply {
+fn answer(request: &Request, first: &[u8]) -> ScriptedReply {
     match request.path.as_str() {
-        "/" => Reply::raw(first),
+        "/" => ScriptedReply::raw(first),
         hop if hop.starts_with("/hop/") => {
             let step: usize = hop["/hop/".len()..].parse().unwrap_or(0);
-            Reply::redirect(&format!("/hop/{}", step + 1))
+            ScriptedReply::redirect(&format!("/hop/{}", step + 1))
         }
-        _ => Reply::json(A_CARD),
+        _ => ScriptedReply::json(A_CARD),
     }
 }
 
-impl Case {
+impl RedirectCase {
     /// The bytes of its answer, with the ports in them.
     pub fn bytes(&self, canary: &Canary, server: u16) -> Vec<u8> {
         // The lengths of these bodies do not count: the fetch is over before, or the body has no port.
@@ -162,7 +174,7 @@ async fn server(make: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Server
 #[tokio::test]
 async fn no_redirect_leads_to_a_forbidden_place() {
     let canary = Arc::new(canary());
-    let world = World::trap().await;
+    let world = FetchSetup::trap().await;
     for case in cases().into_iter().map(Arc::new) {
         let (at, made) = (Arc::clone(&canary), Arc::clone(&case));
         let server = server(move |port| made.bytes(&at, port)).await;
@@ -192,7 +204,7 @@ async fn a_redirect_takes_no_protection_away() {
     ] {
         let acceptor = authority.identity(HOST).acceptor(None);
         let server = Server::bind(HOME.into(), Some(acceptor), move |_| {
-            Reply::redirect(&location)
+            ScriptedReply::redirect(&location)
         })
         .await;
         let port = server.at.port();
@@ -200,7 +212,7 @@ async fn a_redirect_takes_no_protection_away() {
             Refused => AllowPorts::List(vec![port]),
             _ => AllowPorts::Any,
         };
-        let world = World::trap_for(FetcherConfig {
+        let world = FetchSetup::trap_for(FetcherConfig {
             guard: Guard::new(GuardConfig {
                 allow_networks: vec![IpAddr::V4(HOME).into()],
                 allow_http: true,
@@ -235,7 +247,7 @@ async fn mutated(rounds: usize) {
             allow_ports: AllowPorts::List(vec![server.at.port(), canary.at.port()]),
             ..GuardConfig::default()
         });
-        let world = World::trap_for(FetcherConfig {
+        let world = FetchSetup::trap_for(FetcherConfig {
             guard,
             ..config(short())
         })

@@ -7,11 +7,11 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 
 use super::bombs::{brotli_bomb, gzip, gzip_bomb};
 use super::wire::{Wire, frame};
-use super::world::World;
+use super::world::FetchSetup;
 use super::{MOST_BYTES, canary, config, in_time, short};
-use crate::support::{Authority, HOST, Reply};
+use crate::support::{Authority, HOST, ScriptedReply};
 
-pub struct Case {
+pub struct TransportCase {
     pub number: u8,
     name: &'static str,
     pub wire: Wire,
@@ -20,7 +20,7 @@ pub struct Case {
     outcomes: &'static [AttemptOutcome],
 }
 
-impl Case {
+impl TransportCase {
     pub fn what(&self) -> String {
         format!("input {}, {}", self.number, self.name)
     }
@@ -45,8 +45,8 @@ const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
 const TLS_1_0: &[u8] = b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01\
     0123456789abcdef0123456789abcdef\x00\x00\x2f\x00";
 
-pub fn cases() -> Vec<Case> {
-    let case = |number, name, wire, slow, outcomes| Case {
+pub fn cases() -> Vec<TransportCase> {
+    let case = |number, name, wire, slow, outcomes| TransportCase {
         number,
         name,
         wire,
@@ -58,7 +58,7 @@ pub fn cases() -> Vec<Case> {
     let slow =
         |number, name, reply, outcomes| case(number, name, Wire::Plain(reply), true, outcomes);
     let encoded = |encoding: &str, body: &[u8]| {
-        Reply::new(200, &format!("content-encoding: {encoding}\r\n"), body)
+        ScriptedReply::new(200, &format!("content-encoding: {encoding}\r\n"), body)
     };
     let ok = "HTTP/1.1 200 OK\r\n";
     let drip = Duration::from_millis(20);
@@ -107,44 +107,49 @@ pub fn cases() -> Vec<Case> {
         slow(
             110,
             "a head of one byte at a time",
-            Reply::raw(ok).then_repeat("x", drip),
+            ScriptedReply::raw(ok).then_repeat("x", drip),
             &[Timeout],
         ),
         slow(
             111,
             "a body of one byte at a time",
-            Reply::raw(format!("{ok}content-length: 1000\r\n\r\n")).then_repeat("x", drip),
+            ScriptedReply::raw(format!("{ok}content-length: 1000\r\n\r\n")).then_repeat("x", drip),
             &[Timeout],
         ),
         plain(
             112,
             "a field of a mebibyte",
-            Reply::raw(format!("{ok}x: {}\r\n\r\n", "y".repeat(1024 * 1024))),
+            ScriptedReply::raw(format!("{ok}x: {}\r\n\r\n", "y".repeat(1024 * 1024))),
             &[BadBody, Unreachable],
         ),
         plain(
             112,
             "ten thousand fields",
-            Reply::raw(format!("{ok}{fields}\r\n")),
+            ScriptedReply::raw(format!("{ok}{fields}\r\n")),
             &[BadBody, Unreachable],
         ),
         slow(
             113,
             "endless interim answers",
-            Reply::raw("").then_repeat("HTTP/1.1 100 Continue\r\n\r\n", no_pause),
+            ScriptedReply::raw("").then_repeat("HTTP/1.1 100 Continue\r\n\r\n", no_pause),
             &[Timeout],
         ),
-        plain(114, "HTTP/0.9", Reply::raw(A_CARD).then_close(), &[BadBody]),
+        plain(
+            114,
+            "HTTP/0.9",
+            ScriptedReply::raw(A_CARD).then_close(),
+            &[BadBody],
+        ),
         plain(
             114,
             "a garbled status line",
-            Reply::raw("HTTP/1.1 2OO OK\r\n\r\n").then_close(),
+            ScriptedReply::raw("HTTP/1.1 2OO OK\r\n\r\n").then_close(),
             &[BadBody],
         ),
         plain(
             114,
             "a status of four digits",
-            Reply::raw("HTTP/1.1 2000 OK\r\n\r\n").then_close(),
+            ScriptedReply::raw("HTTP/1.1 2000 OK\r\n\r\n").then_close(),
             &[BadBody],
         ),
         case(
@@ -178,20 +183,20 @@ pub fn cases() -> Vec<Case> {
         plain(
             116,
             "endless chunks",
-            Reply::raw(format!("{ok}transfer-encoding: chunked\r\n\r\n"))
+            ScriptedReply::raw(format!("{ok}transfer-encoding: chunked\r\n\r\n"))
                 .then_repeat(format!("10000\r\n{}\r\n", "y".repeat(65536)), no_pause),
             &[BadBody],
         ),
         plain(
             117,
             "fewer bytes than announced",
-            Reply::raw(format!("{ok}content-length: 1000\r\n\r\n{A_CARD}")).then_close(),
+            ScriptedReply::raw(format!("{ok}content-length: 1000\r\n\r\n{A_CARD}")).then_close(),
             &[BadBody],
         ),
         plain(
             117,
             "more bytes than announced",
-            Reply::raw(format!(
+            ScriptedReply::raw(format!(
                 "{ok}content-length: {}\r\n\r\n{A_CARD}{A_CARD}",
                 A_CARD.len()
             )),
@@ -200,7 +205,7 @@ pub fn cases() -> Vec<Case> {
         plain(
             117,
             "two lengths",
-            Reply::raw(format!(
+            ScriptedReply::raw(format!(
                 "{ok}content-length: 2\r\ncontent-length: {}\r\n\r\n{A_CARD}",
                 A_CARD.len()
             )),
@@ -209,7 +214,8 @@ pub fn cases() -> Vec<Case> {
         plain(
             117,
             "a length beyond all bounds",
-            Reply::raw(format!("{ok}content-length: 18446744073709551615\r\n\r\n")).then_hang(),
+            ScriptedReply::raw(format!("{ok}content-length: 18446744073709551615\r\n\r\n"))
+                .then_hang(),
             &[BadBody],
         ),
         plain(
@@ -257,13 +263,14 @@ pub fn cases() -> Vec<Case> {
         plain(
             121,
             "a body that breaks off",
-            Reply::raw(format!("{ok}transfer-encoding: chunked\r\n\r\n2a\r\n{{")).then_close(),
+            ScriptedReply::raw(format!("{ok}transfer-encoding: chunked\r\n\r\n2a\r\n{{"))
+                .then_close(),
             &[BadBody],
         ),
         plain(
             122,
             "Alt-Svc",
-            Reply::new(
+            ScriptedReply::new(
                 200,
                 "alt-svc: h2=\"127.0.0.1:PORT\"; persist=1, h3=\"127.0.0.1:PORT\"\r\n",
                 A_CARD,
@@ -278,7 +285,7 @@ async fn every_trick_ends_in_a_typed_outcome() {
     let authority = Authority::new("transport");
     let canary = canary();
     for case in cases() {
-        let world = World::trap_for(FetcherConfig {
+        let world = FetchSetup::trap_for(FetcherConfig {
             extra_ca: vec![authority.pem()],
             ..config(limits(case.slow))
         })

@@ -8,7 +8,7 @@ use url::{Host, Url};
 /// What the default guard says to a text that it lets through, which then goes the way of every name.
 const PASSES: &str = "passes";
 
-pub struct Case {
+pub struct UrlCase {
     pub number: u8,
     /// With `SCHEME` and `PORT` where a test puts in its own.
     text: String,
@@ -16,7 +16,7 @@ pub struct Case {
     expected: &'static [&'static str],
 }
 
-impl Case {
+impl UrlCase {
     /// As it may be asked for at a canary's port.
     pub fn at(&self, port: u16) -> String {
         self.text
@@ -48,7 +48,7 @@ fn own_address() -> String {
         .map_or("127.0.0.1".to_owned(), |at| at.ip().to_string())
 }
 
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<UrlCase> {
     const LITERAL: &[&str] = &["ip_literal"];
     const SPECIAL: &[&str] = &["special_name"];
     const BROKEN: &[&str] = &["bad_host", "not_a_url"];
@@ -143,10 +143,10 @@ pub fn cases() -> Vec<Case> {
         // Other names than they look like, and public ones.
         (73, &["ıstanbul.com", "straße.de", "STRAẞE.de"], &[PASSES]),
     ];
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<UrlCase> = Vec::new();
     for (number, hosts, expected) in hosts {
         for host in hosts {
-            cases.push(Case {
+            cases.push(UrlCase {
                 number,
                 text: format!("SCHEME://{host}:PORT/card.json"),
                 expected,
@@ -186,7 +186,7 @@ pub fn cases() -> Vec<Case> {
         (84, "https:/127.0.0.1:PORT/", NO_URL),
         (84, "https:127.0.0.1:PORT/", NO_URL),
     ];
-    cases.extend(shapes.into_iter().map(|(number, text, expected)| Case {
+    cases.extend(shapes.into_iter().map(|(number, text, expected)| UrlCase {
         number,
         text: text.to_owned(),
         expected,

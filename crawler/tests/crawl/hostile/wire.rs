@@ -6,12 +6,12 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use super::{HOME, MOST_BYTES, serve};
-use crate::support::{Authority, HOST, Identity, Reply, Request, Server};
+use crate::support::{Authority, HOST, Identity, Request, ScriptedReply, Server};
 
 /// What the server does.
 pub enum Wire {
     /// Answers in HTTP/1, in the clear.
-    Plain(Reply),
+    Plain(ScriptedReply),
     /// Answers over TLS with an identity made by this.
     Tls(fn(&Authority) -> Identity),
     /// Reads a little, writes these bytes whole, where the client believes in TLS, and says no more.
@@ -32,12 +32,12 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 const STATUS_200: u8 = 0x88;
 
 /// A server at work, until it is dropped.
-pub struct Running {
+pub struct WireServer {
     pub url: Url,
-    work: Work,
+    work: ConnectionTask,
 }
 
-enum Work {
+enum ConnectionTask {
     Serving(Server),
     /// Ends when the client goes away, with the number of bytes that it was sent.
     Writing(JoinHandle<usize>),
@@ -45,14 +45,14 @@ enum Work {
 
 impl Wire {
     /// `PORT` in an answer is the canary's.
-    pub async fn start(&self, authority: &Authority, canary: u16) -> Running {
-        let written_by = |(port, task)| Running {
+    pub async fn start(&self, authority: &Authority, canary: u16) -> WireServer {
+        let written_by = |(port, task)| WireServer {
             url: format!("https://{HOST}:{port}/").parse().unwrap(),
-            work: Work::Writing(task),
+            work: ConnectionTask::Writing(task),
         };
-        let served_by = |server: Server| Running {
+        let served_by = |server: Server| WireServer {
             url: server.url_of(HOST, "/"),
-            work: Work::Serving(server),
+            work: ConnectionTask::Serving(server),
         };
         match self {
             Self::Plain(reply) => {
@@ -61,7 +61,7 @@ impl Wire {
             }
             Self::Tls(identity) => {
                 let acceptor = identity(authority).acceptor(None);
-                let card = Reply::json(r#"{"name": "x", "url": "https://a.example/"}"#);
+                let card = ScriptedReply::json(r#"{"name": "x", "url": "https://a.example/"}"#);
                 let answer = move |_: &Request| card.clone();
                 served_by(Server::bind(HOME.into(), Some(acceptor), answer).await)
             }
@@ -71,20 +71,20 @@ impl Wire {
     }
 }
 
-impl Running {
+impl WireServer {
     /// How many requests could be read.
     pub fn requests(&self) -> usize {
         match &self.work {
-            Work::Serving(server) => server.requests().len(),
-            Work::Writing(_) => 0,
+            ConnectionTask::Serving(server) => server.requests().len(),
+            ConnectionTask::Writing(_) => 0,
         }
     }
 
     /// How many bytes the client, which is gone, or the system's buffers on the way to it have taken.
     pub async fn written(self) -> usize {
         match self.work {
-            Work::Serving(server) => server.written(),
-            Work::Writing(task) => task.await.unwrap(),
+            ConnectionTask::Serving(server) => server.written(),
+            ConnectionTask::Writing(task) => task.await.unwrap(),
         }
     }
 }

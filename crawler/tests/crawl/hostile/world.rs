@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use a2a_crawler::fetch::{FetchLimits, Fetched, Fetcher, FetcherConfig, GetOptions};
 use a2a_crawler::guard::Guard;
-use a2a_crawler::{Attempt, AttemptOutcome, Verdict};
+use a2a_crawler::{Attempt, AttemptOutcome, SourceVerdict};
 use hickory_resolver::proto::rr::RecordType;
 use url::Url;
 
 use super::{HOME, config, in_time};
 use crate::support::{HOST, NameServer, Zone, fetcher_with};
 
-pub struct World {
+pub struct FetchSetup {
     pub fetcher: Fetcher,
     names: NameServer,
 }
@@ -28,7 +28,7 @@ pub fn trap(name: &str, kind: RecordType) -> Option<Zone> {
     Some(Zone::now(kind, &[IpAddr::V4(address)]))
 }
 
-impl World {
+impl FetchSetup {
     /// Where all names are a [`trap`].
     pub async fn trap() -> Self {
         Self::trap_for(config(FetchLimits::default())).await
@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Asks for a card over a new connection, for which the name is looked up at the name server.
-    pub async fn ask(&self, url: &Url, what: &str) -> (Attempt, Verdict) {
+    pub async fn ask(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
         let before = self.look_ups();
         let answer = self.ask_again(url, what).await;
         assert!(self.look_ups() > before, "{what}: no name was looked up");
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Asks for a card, over whatever connection is open.
-    pub async fn ask_again(&self, url: &Url, what: &str) -> (Attempt, Verdict) {
+    pub async fn ask_again(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
         attempt(&self.fetcher, url, what).await
     }
 
@@ -74,7 +74,7 @@ impl World {
 }
 
 /// Asks for a card, and holds the attempt against what every attempt promises.
-pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, Verdict) {
+pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
     let (attempt, verdict) = in_time(what, fetcher.fetch_card(url, None)).await;
     assert!(attempt.detail.chars().count() <= 300, "{what}: {attempt:?}");
     assert!(
@@ -82,6 +82,10 @@ pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, Verd
         "{what}: {attempt:?}"
     );
     let went_well = attempt.outcome == AttemptOutcome::Card;
-    assert_eq!(matches!(verdict, Verdict::Fetched(_)), went_well, "{what}");
+    assert_eq!(
+        matches!(verdict, SourceVerdict::Fetched(_)),
+        went_well,
+        "{what}"
+    );
     (attempt, verdict)
 }

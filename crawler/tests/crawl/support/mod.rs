@@ -16,7 +16,7 @@ use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 pub use canary::Canary;
 pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text};
-pub use server::{Reply, Request, Server};
+pub use server::{Request, ScriptedReply, Server};
 pub use trust::{Authority, Identity};
 
 /// The address that the guard of these tests opens; every other loopback address stays forbidden.

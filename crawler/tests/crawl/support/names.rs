@@ -75,7 +75,7 @@ pub fn text(strings: &[&str]) -> RData {
 }
 
 /// Asked for a name without its root dot, in lower case, and a type; `None` is silence.
-type Script = dyn Fn(&str, RecordType) -> Option<Zone> + Send + Sync;
+type ZoneScript = dyn Fn(&str, RecordType) -> Option<Zone> + Send + Sync;
 
 /// Stops when dropped.
 pub struct NameServer {
@@ -110,7 +110,7 @@ impl NameServer {
         let at = socket.local_addr().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
-        let script: Box<Script> = Box::new(script);
+        let script: Box<ZoneScript> = Box::new(script);
         let task = tokio::spawn(async move {
             let mut buffer = [0; 4096];
             loop {
@@ -158,7 +158,7 @@ pub fn resolver_at(name_server: SocketAddr, timeout: Duration) -> HickoryResolve
     HickoryResolver::from_servers(vec![server], timeout).unwrap()
 }
 
-fn respond(request: &Message, script: &Script) -> Option<Message> {
+fn respond(request: &Message, script: &ZoneScript) -> Option<Message> {
     let query = request.queries.first()?.clone();
     let name = query.name().to_ascii().to_ascii_lowercase();
     let zone = script(name.trim_end_matches('.'), query.query_type())?;

@@ -57,7 +57,7 @@ impl Request {
 
 /// What is written, and what happens then.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct ScriptedReply {
     bytes: Vec<u8>,
     then: Then,
 }
@@ -71,7 +71,7 @@ enum Then {
     Repeat(Vec<u8>, Duration),
 }
 
-impl Reply {
+impl ScriptedReply {
     /// Exactly these bytes, and the connection stays open.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl Reply {
     }
 }
 
-type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
+type Handler = dyn Fn(&Request) -> ScriptedReply + Send + Sync;
 
 /// A running server. Stops when dropped.
 pub struct Server {
@@ -151,15 +151,17 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub async fn start(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        handler: impl Fn(&Request) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         Self::bind(OPEN.into(), None, handler).await
     }
 
-    pub async fn always(reply: Reply) -> Self {
+    pub async fn always(reply: ScriptedReply) -> Self {
         Self::start(move |_| reply.clone()).await
     }
 
-    pub async fn with_tls(identity: &Identity, reply: Reply) -> Self {
+    pub async fn with_tls(identity: &Identity, reply: ScriptedReply) -> Self {
         Self::bind(OPEN.into(), Some(identity.acceptor(None)), move |_| {
             reply.clone()
         })
@@ -169,7 +171,7 @@ impl Server {
     pub async fn bind(
         address: IpAddr,
         tls: Option<TlsAcceptor>,
-        handler: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+        handler: impl Fn(&Request) -> ScriptedReply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((address, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();

@@ -5,7 +5,7 @@ use a2a_client::{SendOptions, TalkError, send_text};
 use serde_json::json;
 
 use super::card;
-use super::scripted::{Answer, Scripted, Seen};
+use super::scripted::{ReceivedRequest, Scripted, ScriptedAnswer};
 
 fn secured(url: &str, schemes: &[(&str, SchemeKind)], alternatives: &[&[&str]]) -> AgentCard {
     let mut card = card(url, "JSONRPC", Some("1.0"));
@@ -54,8 +54,8 @@ async fn sent(
     schemes: &[(&str, SchemeKind)],
     alternatives: &[&[&str]],
     options: &SendOptions,
-) -> Seen {
-    let server = Scripted::start([Answer::json(
+) -> ReceivedRequest {
+    let server = Scripted::start([ScriptedAnswer::json(
         &json!({"result": {"message": {"parts": [{"text": "hi"}]}}}),
     )])
     .await;
@@ -227,12 +227,12 @@ fn no_debug_output_shows_a_credential() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_says_whether_credentials_are_missing_or_wrong() {
-    let unauthorized = Answer::new(401, "application/json", r#"{"error":"invalid_token"}"#)
+    let unauthorized = ScriptedAnswer::new(401, "application/json", r#"{"error":"invalid_token"}"#)
         .with("www-authenticate", "Bearer realm=\"agents\"");
     let server = Scripted::start([
         unauthorized.clone(),
         unauthorized,
-        Answer::new(403, "text/plain", "not you"),
+        ScriptedAnswer::new(403, "text/plain", "not you"),
     ])
     .await;
     let spoken = card(&server.base, "JSONRPC", Some("1.0"));

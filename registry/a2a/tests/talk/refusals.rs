@@ -4,10 +4,10 @@ use a2a_client::{BODY_LIMIT, SendOptions, TalkError, send_text};
 use serde_json::json;
 
 use super::card;
-use super::scripted::{Answer, Scripted};
+use super::scripted::{Scripted, ScriptedAnswer};
 
 /// What the client makes of one answer, over 1.0 JSON-RPC and over 1.0 HTTP+JSON.
-async fn refused(answer: Answer) -> [TalkError; 2] {
+async fn refused(answer: ScriptedAnswer) -> [TalkError; 2] {
     let mut errors = Vec::new();
     for binding in ["JSONRPC", "HTTP+JSON"] {
         let server = Scripted::start([answer.clone()]).await;
@@ -24,7 +24,7 @@ async fn refused(answer: Answer) -> [TalkError; 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_protocol_error_is_told_with_its_code() {
-    let answer = Answer::json(&json!({"jsonrpc": "2.0", "id": 1, "error": {
+    let answer = ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": 1, "error": {
         "code": -32005, "message": "no \u{1b}[31mtext", "data": [{"reason": "CONTENT_TYPE_NOT_SUPPORTED"}]}}));
     let [error, _] = refused(answer).await;
     let TalkError::Protocol {
@@ -45,7 +45,12 @@ async fn a_protocol_error_is_told_with_its_code() {
 
     let status = json!({"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "later",
         "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "EXTENSION_SUPPORT_REQUIRED"}]}});
-    let [_, error] = refused(Answer::new(400, "application/a2a+json", status.to_string())).await;
+    let [_, error] = refused(ScriptedAnswer::new(
+        400,
+        "application/a2a+json",
+        status.to_string(),
+    ))
+    .await;
     let TalkError::Protocol {
         code, reason, hint, ..
     } = &error
@@ -70,7 +75,7 @@ async fn an_http_error_is_told_with_what_it_says() {
         ("text/plain", "back at noon", ": back at noon"),
         ("text/html", "<h1>oops</h1>", ""),
     ] {
-        for error in refused(Answer::new(503, content_type, body)).await {
+        for error in refused(ScriptedAnswer::new(503, content_type, body)).await {
             let TalkError::Http { status, detail, .. } = &error else {
                 panic!("{error:?}")
             };
@@ -81,7 +86,7 @@ async fn an_http_error_is_told_with_what_it_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_instead_of_json_is_recognised() {
-    for error in refused(Answer::new(
+    for error in refused(ScriptedAnswer::new(
         200,
         "text/html; charset=utf-8",
         "<!doctype html>\n<title>Hi</title>",
@@ -99,11 +104,17 @@ async fn a_page_instead_of_json_is_recognised() {
         assert_eq!(content_type, "text/html; charset=utf-8");
         assert_eq!(beginning, "<!doctype html> <title>Hi</title>");
     }
-    for error in refused(Answer::new(200, "application/json", "")).await {
+    for error in refused(ScriptedAnswer::new(200, "application/json", "")).await {
         assert!(error.to_string().contains("an empty body"), "{error}");
     }
     // Deeper than the reader goes; it must not overflow the stack.
-    for error in refused(Answer::new(200, "application/json", "[".repeat(100_000))).await {
+    for error in refused(ScriptedAnswer::new(
+        200,
+        "application/json",
+        "[".repeat(100_000),
+    ))
+    .await
+    {
         assert!(matches!(error, TalkError::NotJson { .. }), "{error:?}");
         assert!(error.to_string().chars().count() < 400);
     }
@@ -116,7 +127,7 @@ async fn json_that_is_no_answer_is_recognised() {
         json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": true}}),
         json!([]),
     ] {
-        for error in refused(Answer::json(&document)).await {
+        for error in refused(ScriptedAnswer::json(&document)).await {
             assert!(
                 matches!(error, TalkError::NotAnAnswer { .. }),
                 "{document}: {error:?}"
@@ -130,7 +141,7 @@ async fn an_answer_is_read_up_to_the_bound_and_no_further() {
     let padded = |length: usize| {
         let mut body = json!({"result": {"message": {"parts": [{"text": "hi"}]}}, "message": {"parts": [{"text": "hi"}]}}).to_string();
         body.push_str(&" ".repeat(length - body.len()));
-        Answer::new(200, "application/json", body)
+        ScriptedAnswer::new(200, "application/json", body)
     };
     let server = Scripted::start([padded(BODY_LIMIT)]).await;
     let answer = send_text(
@@ -159,8 +170,8 @@ async fn an_answer_is_read_up_to_the_bound_and_no_further() {
 async fn redirects_are_followed_at_home_with_the_message_and_nowhere_else() {
     let message = json!({"result": {"message": {"parts": [{"text": "moved"}]}}});
     let server = Scripted::start([
-        Answer::new(307, "text/plain", "").with("location", "/new?x=1"),
-        Answer::json(&message),
+        ScriptedAnswer::new(307, "text/plain", "").with("location", "/new?x=1"),
+        ScriptedAnswer::json(&message),
     ])
     .await;
     let answer = send_text(
@@ -177,13 +188,13 @@ async fn redirects_are_followed_at_home_with_the_message_and_nowhere_else() {
     );
     assert_eq!(seen[0].body, seen[1].body);
 
-    let elsewhere = Scripted::start([Answer::json(&message)]).await;
+    let elsewhere = Scripted::start([ScriptedAnswer::json(&message)]).await;
     for (status, location) in [
         (307, format!("{}/", elsewhere.base)),
         (302, "/new".to_owned()),
     ] {
         for error in
-            refused(Answer::new(status, "text/plain", "").with("location", &location)).await
+            refused(ScriptedAnswer::new(status, "text/plain", "").with("location", &location)).await
         {
             let TalkError::Redirected { to, .. } = &error else {
                 panic!("{error:?}")
@@ -197,7 +208,8 @@ async fn redirects_are_followed_at_home_with_the_message_and_nowhere_else() {
     );
 
     let server = Scripted::start(vec![
-        Answer::new(308, "text/plain", "").with("location", "/");
+        ScriptedAnswer::new(308, "text/plain", "")
+            .with("location", "/");
         9
     ])
     .await;
@@ -243,7 +255,7 @@ async fn a_server_that_hangs_up_or_never_answers_is_told_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_boundless_timeout_is_no_overflow() {
-    let answer = Answer::json(&json!({"result": {"message": {"parts": [{"text": "hi"}]}}}));
+    let answer = ScriptedAnswer::json(&json!({"result": {"message": {"parts": [{"text": "hi"}]}}}));
     let server = Scripted::start([answer]).await;
     let mut options = SendOptions::new("m");
     options.timeout = std::time::Duration::MAX;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2a_card::{AgentCard, Family};
-use a2a_client::{Answer, Dialect, SendOptions, TalkError, send_text};
+use a2a_client::{AgentAnswer, Dialect, SendOptions, TalkError, send_text};
 use a2a_crawler::SystemClock;
 use a2a_registry_demo::{SampleAgents, start_agents};
 use serde_json::Value;
@@ -14,7 +14,7 @@ async fn agents() -> SampleAgents {
     start_agents(Arc::new(SystemClock)).await.unwrap()
 }
 
-async fn ask(card: &AgentCard, text: &str) -> Answer {
+async fn ask(card: &AgentCard, text: &str) -> AgentAnswer {
     send_text(card, text, &SendOptions::new("message-1"))
         .await
         .unwrap()

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: web::Bytes,
 }
 
-impl Answer {
+impl ScriptedAnswer {
     pub fn json(document: &Value) -> Self {
         Self::new(200, "application/json", document.to_string())
     }
@@ -37,14 +37,14 @@ impl Answer {
 
 /// What a request was.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: String,
     pub path_and_query: String,
     pub headers: Vec<(String, String)>,
     pub body: Value,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -54,22 +54,22 @@ impl Seen {
 }
 
 #[derive(Default)]
-struct Script {
-    answers: Mutex<VecDeque<Answer>>,
-    seen: Mutex<Vec<Seen>>,
+struct ServerScript {
+    answers: Mutex<VecDeque<ScriptedAnswer>>,
+    seen: Mutex<Vec<ReceivedRequest>>,
 }
 
 /// The running server.
 pub struct Scripted {
     pub base: String,
-    script: Arc<Script>,
+    script: Arc<ServerScript>,
     handle: ServerHandle,
 }
 
 impl Scripted {
     /// Starts a server that gives these answers in order, and 500 once they are used up.
-    pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let script = Arc::new(Script {
+    pub async fn start(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
+        let script = Arc::new(ServerScript {
             answers: Mutex::new(answers.into_iter().collect()),
             seen: Mutex::default(),
         });
@@ -95,14 +95,18 @@ impl Scripted {
     }
 
     /// What was asked, once the server has stopped.
-    pub async fn stop(self) -> Vec<Seen> {
+    pub async fn stop(self) -> Vec<ReceivedRequest> {
         self.handle.stop(false).await;
         self.script.seen.lock().unwrap().clone()
     }
 }
 
-async fn answer(script: web::Data<Script>, request: HttpRequest, body: web::Bytes) -> HttpResponse {
-    script.seen.lock().unwrap().push(Seen {
+async fn answer(
+    script: web::Data<ServerScript>,
+    request: HttpRequest,
+    body: web::Bytes,
+) -> HttpResponse {
+    script.seen.lock().unwrap().push(ReceivedRequest {
         method: request.method().to_string(),
         path_and_query: request.uri().to_string(),
         headers: request

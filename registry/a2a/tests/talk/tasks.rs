@@ -6,7 +6,7 @@ use a2a_client::{POLL_LIMIT, SendOptions, send_text};
 use serde_json::{Value, json};
 
 use super::card;
-use super::scripted::{Answer, Scripted};
+use super::scripted::{Scripted, ScriptedAnswer};
 
 fn quick() -> SendOptions {
     let mut options = SendOptions::new("message-1");
@@ -14,8 +14,8 @@ fn quick() -> SendOptions {
     options
 }
 
-fn rpc(result: &Value) -> Answer {
-    Answer::json(&json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+fn rpc(result: &Value) -> ScriptedAnswer {
+    ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": 1, "result": result}))
 }
 
 fn old_task(state: &str, text: &str) -> Value {
@@ -103,8 +103,8 @@ async fn a_1_0_task_is_asked_for_with_the_tenant_on_both_bindings() {
     );
 
     let server = Scripted::start([
-        Answer::json(&json!({"task": new_task("TASK_STATE_WORKING", "wait")})),
-        Answer::json(&new_task("TASK_STATE_COMPLETED", "all done")),
+        ScriptedAnswer::json(&json!({"task": new_task("TASK_STATE_WORKING", "wait")})),
+        ScriptedAnswer::json(&new_task("TASK_STATE_COMPLETED", "all done")),
     ])
     .await;
     let mut spoken = card(
@@ -158,7 +158,7 @@ async fn a_task_that_waits_for_the_user_is_not_asked_for() {
 async fn what_is_known_stands_when_asking_fails() {
     let server = Scripted::start([
         rpc(&old_task("working", "half done")),
-        Answer::json(&json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no tasks/get"}})),
+        ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no tasks/get"}})),
     ])
     .await;
     let answer = send_text(

@@ -22,14 +22,14 @@ pub(in super::super) struct Planner {
 }
 
 /// What a message brought about.
-pub(super) enum Outcome {
+pub(super) enum OperationOutcome {
     /// A trip that was planned, as a completed task.
     Task { task: Value, pieces: Vec<Piece> },
     /// What the planner needs to know, as a message.
     Message(Value),
 }
 
-impl Outcome {
+impl OperationOutcome {
     /// What a call that waits for it is answered with.
     pub(super) fn into_result(self) -> Value {
         match self {
@@ -49,7 +49,7 @@ impl Planner {
     }
 
     /// Does what a message asks.
-    pub(super) fn send(&self, params: &Map<String, Value>) -> Result<Outcome, Fault> {
+    pub(super) fn send(&self, params: &Map<String, Value>) -> Result<OperationOutcome, Fault> {
         let incoming = incoming::read(params, "ROLE_USER")?;
         if let Some(id) = &incoming.task_id {
             // Every task is completed when it is first seen, so none takes a further message.
@@ -67,7 +67,7 @@ impl Planner {
                 let id = self.tasks.number("trip-message");
                 let mut message = v1::message("ROLE_AGENT", &id, &missing);
                 message["contextId"] = context.into();
-                return Ok(Outcome::Message(message));
+                return Ok(OperationOutcome::Message(message));
             }
         };
         let pieces = planner::plan(&asked);
@@ -82,7 +82,7 @@ impl Planner {
             "artifacts": artifacts,
         });
         self.tasks.keep(task.clone());
-        Ok(Outcome::Task { task, pieces })
+        Ok(OperationOutcome::Task { task, pieces })
     }
 
     /// A status of this moment.

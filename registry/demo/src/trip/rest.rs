@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
 use super::super::fault::Fault;
-use super::operations::{Outcome, Planner};
+use super::operations::{OperationOutcome, Planner};
 use super::{check_version, stream};
 
 /// The media type of 1.0's answers.
@@ -29,7 +29,7 @@ async fn send(planner: web::Data<Planner>, request: HttpRequest, body: web::Byte
         check_version(&request)
             .and_then(|()| read(&body))
             .and_then(|params| planner.send(&params))
-            .map(Outcome::into_result),
+            .map(OperationOutcome::into_result),
     )
 }
 

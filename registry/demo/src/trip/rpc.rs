@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::fault::Fault;
 use super::super::jsonrpc::{self, Call};
-use super::operations::{Outcome, Planner};
+use super::operations::{OperationOutcome, Planner};
 use super::{check_version, stream};
 
 /// Answers one request, which may ask for a stream.
@@ -40,7 +40,7 @@ fn streamed(planner: &Planner, call: &Call) -> Result<HttpResponse, Fault> {
 fn call_once(planner: &Planner, call: &Call) -> Result<Value, Fault> {
     let params = &call.params;
     match call.method.as_str() {
-        v1::SEND => planner.send(params).map(Outcome::into_result),
+        v1::SEND => planner.send(params).map(OperationOutcome::into_result),
         v1::GET => planner.get(id(params)?),
         "ListTasks" => planner.list(params),
         "CancelTask" => planner.cancel(id(params)?),

@@ -4,15 +4,15 @@ use actix_web::{HttpResponse, web};
 use futures::stream;
 use serde_json::{Value, json};
 
-use super::operations::{Outcome, Planner};
+use super::operations::{OperationOutcome, Planner};
 use super::planner::Piece;
 
 /// The events of an outcome: one message; or the submitted task, its work, its artifacts part by part,
 /// and its completion, after which the stream closes.
-pub(super) fn events(planner: &Planner, outcome: &Outcome) -> Vec<Value> {
+pub(super) fn events(planner: &Planner, outcome: &OperationOutcome) -> Vec<Value> {
     let (task, pieces) = match outcome {
-        Outcome::Message(message) => return vec![json!({"message": message})],
-        Outcome::Task { task, pieces } => (task, pieces),
+        OperationOutcome::Message(message) => return vec![json!({"message": message})],
+        OperationOutcome::Task { task, pieces } => (task, pieces),
     };
     let (id, context) = (&task["id"], &task["contextId"]);
     let submitted = planner.status("TASK_STATE_SUBMITTED");

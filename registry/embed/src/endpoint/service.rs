@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use a2a_crawler::fetch::{Answer, Bearer, FetchError, Fetcher, PostOptions, retry_after, visible};
+use a2a_crawler::fetch::{
+    Bearer, FetchError, Fetcher, HttpResponse, PostOptions, retry_after, visible,
+};
 use a2a_crawler::{AttemptOutcome, Clock};
 use time::{Duration, OffsetDateTime};
 use url::Url;
@@ -84,7 +86,7 @@ impl Service {
     }
 
     /// What an answer without vectors means.
-    fn refusal(&self, answer: &Answer) -> EmbedError {
+    fn refusal(&self, answer: &HttpResponse) -> EmbedError {
         let status = answer.status;
         let busy = matches!(status, 429 | 500..=599);
         let now = self.clock.now();

@@ -22,7 +22,7 @@ use a2a_crawler::SystemClock;
 use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::guard::AllowPorts;
 use serde_json::Value;
-use server::{Reply, Request, Server};
+use server::{Request, ScriptedReply, Server};
 use trust::{Authority, Identity};
 
 use super::*;
@@ -76,14 +76,14 @@ fn texts(request: &Request) -> Vec<String> {
 }
 
 /// What an honest server answers: for each text a vector that tells how many characters it has, by [`turned`].
-fn honest(request: &Request) -> Reply {
+fn honest(request: &Request) -> ScriptedReply {
     let texts = texts(request);
     let vectors = texts.iter().enumerate().map(|(index, text)| {
         let length = text.chars().count();
         json!({"object": "embedding", "index": index, "embedding": [length, 1, 0]})
     });
     let data: Vec<Value> = vectors.collect();
-    Reply::json(json!({"object": "list", "data": data, "model": "small-2"}).to_string())
+    ScriptedReply::json(json!({"object": "list", "data": data, "model": "small-2"}).to_string())
 }
 
 /// The vector for a text of so many characters.

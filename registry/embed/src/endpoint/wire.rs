@@ -11,7 +11,7 @@ pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
 /// What is posted.
 #[derive(Debug, Serialize)]
-struct Question<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [String],
     encoding_format: &'static str,
@@ -21,7 +21,7 @@ struct Question<'a> {
 
 /// What is read of the answer.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct EmbeddingResponse {
     data: Vec<Item>,
 }
 
@@ -40,7 +40,7 @@ pub fn question(
     texts: &[String],
     dimensions: Option<usize>,
 ) -> Result<Vec<u8>, String> {
-    let question = Question {
+    let question = EmbeddingRequest {
         model,
         input: texts,
         encoding_format: "float",
@@ -59,7 +59,7 @@ pub fn vectors(
     texts: usize,
     dimensions: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, String> {
-    let answer: Answer = serde_json::from_slice(body)
+    let answer: EmbeddingResponse = serde_json::from_slice(body)
         .map_err(|error| format!("its answer is not in the shape of embeddings: {error}"))?;
     if answer.data.len() != texts {
         return Err(format!(

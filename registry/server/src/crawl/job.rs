@@ -6,8 +6,8 @@ use std::time::Duration;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
-    AttemptOutcome, Frontier, MAX_SOURCES_PER_VISIT, Outcome, OwnerError, Sink, Slot, SourceTask,
-    Undelivered, Validators, Visit,
+    AttemptOutcome, Frontier, MAX_SOURCES_PER_VISIT, OwnerError, Sink, Slot, SourceTask,
+    Undelivered, Validators, Visit, VisitOutcome,
 };
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -174,7 +174,7 @@ struct Outcomes {
 
 #[async_trait]
 impl Sink for Outcomes {
-    async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered> {
+    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered> {
         match ingest(&self.context, &group).await {
             Ok(()) => {
                 for attempt in group

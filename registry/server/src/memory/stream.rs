@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2a_crawler::brake::{Brake, Look, Turn};
+use a2a_crawler::circuit_breaker::{CircuitBreaker, FetchReport, StateChange};
 use a2a_crawler::pace::Pace;
 use a2a_crawler::planned::Planned;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) planned: Mutex<Planned>,
     /// When the plans were last counted; the least number before the first time.
     pub(crate) counted_at: AtomicI64,
-    pub(crate) brake: Mutex<Brake>,
+    pub(crate) brake: Mutex<CircuitBreaker>,
     /// The outage of ours that the database knows of, as far as this process has heard.
     pub(crate) outage: Mutex<Option<Outage>>,
 }
@@ -45,7 +45,7 @@ impl Stream {
     }
 
     pub(crate) fn hold_brake(&self, since: OffsetDateTime) {
-        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = Brake::held(since);
+        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = CircuitBreaker::opened(since);
     }
 
     pub(crate) fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
@@ -53,27 +53,27 @@ impl Stream {
     }
 
     /// Notes a look; says whether verdicts are frozen from now on.
-    pub(crate) fn note_look(&self, look: Look, now: Timestamp) -> bool {
+    pub(crate) fn note_look(&self, look: FetchReport, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         match brake.note(look, now.into()) {
-            Some(Turn::Braked { failed, looks }) => {
+            Some(StateChange::Opened { failed, fetches }) => {
                 tracing::warn!(
                     failed,
-                    looks,
+                    looks = fetches,
                     "so many fetches fail at once that the fault is likely ours; verdicts are frozen"
                 );
             }
-            Some(Turn::Released { since }) => {
+            Some(StateChange::Closed { since }) => {
                 tracing::warn!(%since, "fetches succeed again; verdicts are given again");
             }
             None => {}
         }
-        brake.held_since().is_some()
+        brake.open_since().is_some()
     }
 
     /// Since when verdicts are frozen.
     pub(crate) fn breaker_open_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
-        brake.held_since()
+        brake.open_since()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use a2a_crawler::challenge::{Check, Expected, Format, Nonce, Reach, Verdict};
+use a2a_crawler::challenge::{Check, CheckVerdict, Expected, Format, Nonce, Reach};
 use a2a_crawler::fetch::{Fetcher, visible};
 use a2a_registry_domain::ownership::{Method, ProofOutcome};
 use time::OffsetDateTime;
@@ -101,11 +101,11 @@ async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut Ch
 }
 
 /// Whether a host has opted out; `None` if the check failed.
-pub(crate) fn opted_out(verdict: Verdict) -> Option<bool> {
+pub(crate) fn opted_out(verdict: CheckVerdict) -> Option<bool> {
     match verdict {
-        Verdict::OptedOut => Some(true),
-        Verdict::Failed | Verdict::Bogus | Verdict::Refused => None,
-        Verdict::Proved { .. } | Verdict::Absent | Verdict::Wrong => Some(false),
+        CheckVerdict::OptedOut => Some(true),
+        CheckVerdict::Failed | CheckVerdict::Bogus | CheckVerdict::Refused => None,
+        CheckVerdict::Proved { .. } | CheckVerdict::Absent | CheckVerdict::Wrong => Some(false),
     }
 }
 
@@ -132,7 +132,7 @@ async fn check_claimant(
             .await;
         let covers = covers_subdomains(&check);
         // A parent without a record says nothing about the host; only a record with `policy=subdomains` does.
-        let decides = covers || matches!(check.verdict, Verdict::Failed | Verdict::Bogus);
+        let decides = covers || matches!(check.verdict, CheckVerdict::Failed | CheckVerdict::Bogus);
         let mut one = judged(Method::DnsParent, check);
         one.zone = covers.then_some(parent);
         if !decides {
@@ -170,7 +170,7 @@ async fn check_claimant(
 fn covers_subdomains(check: &Check) -> bool {
     matches!(
         check.verdict,
-        Verdict::Proved {
+        CheckVerdict::Proved {
             reach: Reach::Subdomains,
             ..
         }
@@ -195,8 +195,8 @@ fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
 const MAX_WANTED: usize = 255;
 
 fn proof_result(claimant: &Claimant, method: Method, check: Check) -> ProofResult {
-    let is_missing = matches!(check.verdict, Verdict::Wrong | Verdict::Absent);
-    let other = matches!(check.verdict, Verdict::Wrong | Verdict::OptedOut);
+    let is_missing = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::Absent);
+    let other = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::OptedOut);
     // The detail of a file check quotes its content already.
     let quotes = other && check.format != Format::HttpsFile;
     ProofResult {
@@ -206,11 +206,11 @@ fn proof_result(claimant: &Claimant, method: Method, check: Check) -> ProofResul
         nonce: None,
         zone: None,
         outcome: match check.verdict {
-            Verdict::Proved { .. } => ProofOutcome::Held,
-            Verdict::OptedOut | Verdict::Wrong => ProofOutcome::Wrong,
-            Verdict::Absent => ProofOutcome::Absent,
-            Verdict::Failed | Verdict::Refused => ProofOutcome::Unknown,
-            Verdict::Bogus => ProofOutcome::Bogus,
+            CheckVerdict::Proved { .. } => ProofOutcome::Held,
+            CheckVerdict::OptedOut | CheckVerdict::Wrong => ProofOutcome::Wrong,
+            CheckVerdict::Absent => ProofOutcome::Absent,
+            CheckVerdict::Failed | CheckVerdict::Refused => ProofOutcome::Unknown,
+            CheckVerdict::Bogus => ProofOutcome::Bogus,
         },
         wanted: is_missing.then(|| visible(&check.wanted, MAX_WANTED)),
         found: if quotes { check.found } else { Vec::new() },
@@ -228,7 +228,7 @@ mod tests {
     const WANTED: &str =
         "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
 
-    fn checked(format: Format, verdict: Verdict, texts: &[&str]) -> ProofResult {
+    fn checked(format: Format, verdict: CheckVerdict, texts: &[&str]) -> ProofResult {
         let claimant = Claimant {
             account: Uuid::nil(),
             uri: String::new(),
@@ -250,26 +250,26 @@ mod tests {
     #[test]
     fn a_wrong_record_is_shown_beside_the_expected_one() {
         let texts = ["v=spf1 -all", "hello"];
-        let wrong = checked(Format::DnsStanding, Verdict::Wrong, &texts);
+        let wrong = checked(Format::DnsStanding, CheckVerdict::Wrong, &texts);
         assert_eq!(wrong.found, texts);
         assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
-        let absent = checked(Format::DnsOneOff, Verdict::Absent, &[]);
+        let absent = checked(Format::DnsOneOff, CheckVerdict::Absent, &[]);
         assert_eq!(absent.wanted.as_deref(), Some(WANTED));
         assert_eq!(absent.found, [""; 0]);
     }
 
     #[test]
     fn a_proof_found_and_a_failed_check_show_no_values() {
-        let held = Verdict::Proved {
+        let held = CheckVerdict::Proved {
             reach: Reach::Exact,
             until: None,
         };
-        for verdict in [held, Verdict::Failed, Verdict::Bogus, Verdict::Refused] {
+        for verdict in [held, CheckVerdict::Failed, CheckVerdict::Bogus, CheckVerdict::Refused] {
             let one = checked(Format::DnsStanding, verdict, &["v=spf1 -all"]);
             assert_eq!((one.wanted, one.found.len()), (None, 0), "{verdict:?}");
         }
         // The detail of a file check quotes its content already.
-        let file = checked(Format::HttpsFile, Verdict::Wrong, &["hello"]);
+        let file = checked(Format::HttpsFile, CheckVerdict::Wrong, &["hello"]);
         assert_eq!(file.found, [""; 0]);
         assert!(file.wanted.is_some());
     }

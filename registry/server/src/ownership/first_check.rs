@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2a_crawler::challenge::Verdict;
+use a2a_crawler::challenge::CheckVerdict;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
 use a2a_registry_store::StoreError;
@@ -99,12 +99,12 @@ async fn check_first(context: &Context, (row, due): &Leased) -> FirstCheckResult
     let outcome = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
     let verdict = tokio::time::timeout(LOOKUP, outcome)
         .await
-        .map_or(Verdict::Failed, |check| check.verdict);
+        .map_or(CheckVerdict::Failed, |check| check.verdict);
     match opted_out(verdict) {
         Some(true) => FirstCheckResult::OptedOut,
         Some(false) => FirstCheckResult::Free,
         // The guard refuses this lookup, now and later.
-        None if verdict == Verdict::Refused => FirstCheckResult::Free,
+        None if verdict == CheckVerdict::Refused => FirstCheckResult::Free,
         None if is_patience_over(row, context.now()) => FirstCheckResult::Free,
         None => FirstCheckResult::Unknown,
     }

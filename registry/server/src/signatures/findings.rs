@@ -1,8 +1,8 @@
 //! What is to be said about the signatures of a card and the keys they name.
 
 use a2a_card::{
-    Finding, Reason, Severity, SignatureEntry, SignatureState, Verdict, uncovered_findings,
-    verified_state,
+    Finding, Severity, SignatureEntry, SignatureFault, SignatureState, VerificationResult,
+    uncovered_findings, verified_state,
 };
 
 use crate::signatures::{KeptKeySet, Signatures, verdict};
@@ -26,13 +26,13 @@ impl Signatures {
         state: SignatureState,
     ) -> Option<Finding> {
         let (rule, severity, hint) = match &entry.verdict {
-            Verdict::Valid { .. }
-            | Verdict::Malformed {
-                reason: Reason::NotJws,
+            VerificationResult::Valid { .. }
+            | VerificationResult::Malformed {
+                reason: SignatureFault::NotJws,
             } => return None,
-            Verdict::Invalid { reason }
-            | Verdict::Malformed { reason }
-            | Verdict::Refused { reason } => {
+            VerificationResult::Invalid { reason }
+            | VerificationResult::Malformed { reason }
+            | VerificationResult::Refused { reason } => {
                 // Another signature that verifies covers the whole card as well.
                 let severity = match state {
                     SignatureState::Invalid => Severity::Error,
@@ -40,7 +40,7 @@ impl Signatures {
                 };
                 ("signature.invalid", severity, reason.explanation().into())
             }
-            Verdict::KeyUnknown => {
+            VerificationResult::KeyUnknown => {
                 let named = |set: &&KeptKeySet| Some(&set.url) == entry.jku.as_ref();
                 // A set that is away or lies in another house has a finding of its own.
                 self.key_sets

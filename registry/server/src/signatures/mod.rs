@@ -5,7 +5,9 @@ pub mod verdict;
 
 use std::collections::BTreeSet;
 
-use a2a_card::{KeySet, Parsed, SignatureEntry, Verdict, verified_state, verified_summary, verify};
+use a2a_card::{
+    KeySet, Parsed, SignatureEntry, VerificationResult, verified_state, verified_summary, verify,
+};
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::enrolled_key;
@@ -169,7 +171,7 @@ impl Signatures {
             .entries
             .iter()
             .filter_map(|entry| match &entry.verdict {
-                Verdict::Valid { thumbprint, .. } => Some(thumbprint.as_str()),
+                VerificationResult::Valid { thumbprint, .. } => Some(thumbprint.as_str()),
                 _ => None,
             });
         let each: BTreeSet<&str> = valid.collect();
@@ -197,7 +199,8 @@ impl Signatures {
             .entries
             .iter()
             .filter(|entry| entry.jku.as_ref() == Some(&set.url));
-        let mut verify = named.map(|entry| matches!(entry.verdict, Verdict::Valid { .. }));
+        let mut verify =
+            named.map(|entry| matches!(entry.verdict, VerificationResult::Valid { .. }));
         // One that no signature names has not verified either.
         verify.next() == Some(true) && verify.all(|valid| valid)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_card::{SignatureEntry, Verdict, verified_state};
+use a2a_card::{SignatureEntry, VerificationResult, verified_state};
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::signature::SignatureState;
@@ -38,11 +38,11 @@ impl KeptVerdict {
     pub(crate) fn of(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> Self {
         let state = verified_state(std::slice::from_ref(entry), |_| false);
         let key = match &entry.verdict {
-            Verdict::Valid { thumbprint, .. } => {
+            VerificationResult::Valid { thumbprint, .. } => {
                 let has = |set: &&KeptKeySet| set.read().thumbprints().any(|one| one == thumbprint);
                 Some((thumbprint.clone(), key_sets.iter().find(has)))
             }
-            Verdict::KeyUnknown => None,
+            VerificationResult::KeyUnknown => None,
             _ => entry.kid.as_deref().and_then(|kid| {
                 key_sets.iter().find_map(|set| {
                     let thumbprint = set.read().thumbprint_of(kid)?.to_owned();
@@ -219,14 +219,14 @@ impl KeyBinding {
 fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
     let name = entry.kid.as_deref().map(shortened);
     match &entry.verdict {
-        Verdict::Valid { .. } => match name {
+        VerificationResult::Valid { .. } => match name {
             Some(name) => format!("The signature verifies with the key `{name}`."),
             None => "The signature verifies.".to_owned(),
         },
-        Verdict::Invalid { reason }
-        | Verdict::Malformed { reason }
-        | Verdict::Refused { reason } => reason.explanation().to_owned(),
-        Verdict::KeyUnknown => format!("{}.", missing_key(entry, key_sets)),
+        VerificationResult::Invalid { reason }
+        | VerificationResult::Malformed { reason }
+        | VerificationResult::Refused { reason } => reason.explanation().to_owned(),
+        VerificationResult::KeyUnknown => format!("{}.", missing_key(entry, key_sets)),
     }
 }
 

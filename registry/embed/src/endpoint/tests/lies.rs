@@ -9,7 +9,7 @@ use super::canary::Canary;
 use super::*;
 
 /// Asks a server that always says this for the vector of one text.
-async fn asked(reply: Reply) -> EmbedError {
+async fn asked(reply: ScriptedReply) -> EmbedError {
     let server = Server::start(move |_| reply.clone()).await;
     let endpoint = open(&config(&server)).await.unwrap();
     let asked = endpoint.embed(owned(&["x"]), TextKind::Query).await;
@@ -21,8 +21,8 @@ async fn asked(reply: Reply) -> EmbedError {
     error
 }
 
-fn data(embedding: &str) -> Reply {
-    Reply::json(format!(
+fn data(embedding: &str) -> ScriptedReply {
+    ScriptedReply::json(format!(
         r#"{{"data":[{{"index":0,"embedding":{embedding}}}]}}"#
     ))
 }
@@ -31,8 +31,8 @@ fn data(embedding: &str) -> Reply {
 async fn odd_answers_are_failures() {
     let twice = r#"{"data":[{"index":0,"embedding":[1,2,3]},{"index":0,"embedding":[1,2,3]}]}"#;
     for (reply, word) in [
-        (Reply::json(r#"{"data":[]}"#), "0 vectors"),
-        (Reply::json(twice), "2 vectors"),
+        (ScriptedReply::json(r#"{"data":[]}"#), "0 vectors"),
+        (ScriptedReply::json(twice), "2 vectors"),
         (data("[1,2]"), "2 numbers"),
         (data("[1,2,3,4]"), "4 numbers"),
         (data("[0,0,0]"), "nowhere"),
@@ -44,21 +44,26 @@ async fn odd_answers_are_failures() {
             data(&format!("[1,2,\"\u{1b}[31m{}\"]", "x".repeat(5000))),
             "shape",
         ),
-        (Reply::json("<html>"), "shape"),
-        (Reply::json(""), "shape"),
-        (Reply::new(201, "", r#"{"data":[]}"#), "201"),
-        (Reply::new(204, "", ""), "204"),
-        (Reply::new(404, "", "<h1>no</h1>"), "404: <h1>no</h1>"),
+        (ScriptedReply::json("<html>"), "shape"),
+        (ScriptedReply::json(""), "shape"),
+        (ScriptedReply::new(201, "", r#"{"data":[]}"#), "201"),
+        (ScriptedReply::new(204, "", ""), "204"),
         (
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\":[").then_close(),
+            ScriptedReply::new(404, "", "<h1>no</h1>"),
+            "404: <h1>no</h1>",
+        ),
+        (
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\":[")
+                .then_close(),
             "ended before",
         ),
         (
-            Reply::json(vec![b' '; 2 * wire::VECTOR_BYTES + 1]),
+            ScriptedReply::json(vec![b' '; 2 * wire::VECTOR_BYTES + 1]),
             "larger",
         ),
         (
-            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n").then_hang(),
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n")
+                .then_hang(),
             "larger",
         ),
     ] {
@@ -79,7 +84,7 @@ async fn vectors_are_put_in_the_order_of_their_texts() {
             .map(|(index, text)| json!({"index": index, "embedding": [text.len(), 1, 0]}))
             .collect();
         data.rotate_left(1);
-        Reply::json(json!({ "data": data }).to_string())
+        ScriptedReply::json(json!({ "data": data }).to_string())
     })
     .await;
     let endpoint = open(&config(&server)).await.unwrap();
@@ -94,7 +99,7 @@ async fn each_text_is_answered_once() {
     for indexes in [[0, 0], [1, 1], [1, 2]] {
         let server = Server::start(move |_| {
             let data = indexes.map(|index| json!({"index": index, "embedding": [1, 2, 3]}));
-            Reply::json(json!({ "data": data }).to_string())
+            ScriptedReply::json(json!({ "data": data }).to_string())
         })
         .await;
         let endpoint = open(&config(&server)).await.unwrap();
@@ -126,7 +131,7 @@ async fn a_model_that_changes_its_length_is_not_believed() {
 async fn who_is_overloaded_or_broken_is_away_and_who_refuses_has_failed() {
     let said = json!({"error": {"message": "it is\u{1b}[31m\nlike that".repeat(50)}}).to_string();
     for status in [400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 529] {
-        let error = asked(Reply::new(status, "", &said)).await;
+        let error = asked(ScriptedReply::new(status, "", &said)).await;
         let text = match (&error, status) {
             (EmbedError::Away(text), 429 | 500..) => text,
             (EmbedError::Failed(text), ..429) => text,
@@ -143,7 +148,7 @@ async fn no_redirect_is_followed() {
     for status in [301, 302, 303, 307, 308] {
         for location in [canary.url().as_str(), "/v2/embeddings"] {
             let headers = format!("location: {location}\r\n");
-            let error = asked(Reply::new(status, &headers, "")).await;
+            let error = asked(ScriptedReply::new(status, &headers, "")).await;
             assert!(matches!(error, EmbedError::Failed(_)), "{error:?}");
         }
     }
@@ -203,9 +208,9 @@ async fn who_does_not_answer_in_time_is_away() {
         card: Duration::from_millis(200),
     };
     for reply in [
-        Reply::raw("").then_hang(),
-        Reply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(),
-        Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{").then_hang(),
+        ScriptedReply::raw("").then_hang(),
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\nx: ").then_hang(),
+        ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{").then_hang(),
     ] {
         let server = Server::start(move |_| reply.clone()).await;
         let (clock, resolver) = (Arc::new(SystemClock), resolver());
@@ -228,7 +233,7 @@ async fn who_cannot_be_reached_is_away() {
         ..closed.clone()
     };
     drop(server);
-    let hanging_up = Server::start(|_| Reply::raw("").then_close()).await;
+    let hanging_up = Server::start(|_| ScriptedReply::raw("").then_close()).await;
     for config in [closed, unknown, config(&hanging_up)] {
         let endpoint = open(&config).await.unwrap();
         let asked = endpoint.embed(owned(&["x"]), TextKind::Query).await;
@@ -267,7 +272,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
         (401, "retry-after: 30\r\n", 0),
     ] {
         let server = Server::start(move |request| match texts(request)[0].as_str() {
-            "x" => Reply::new(status, header, ""),
+            "x" => ScriptedReply::new(status, header, ""),
             _ => honest(request),
         })
         .await;
@@ -300,7 +305,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
 #[tokio::test]
 async fn a_clock_that_is_set_back_prolongs_nothing() {
     let server = Server::start(|request| match texts(request)[0].as_str() {
-        "x" => Reply::new(429, "retry-after: 30\r\n", ""),
+        "x" => ScriptedReply::new(429, "retry-after: 30\r\n", ""),
         _ => honest(request),
     })
     .await;

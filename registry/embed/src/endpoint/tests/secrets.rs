@@ -43,22 +43,22 @@ async fn the_key_is_sent_and_never_shown() {
         move |request: &Request| {
             let sent = request.header("authorization").unwrap();
             let said = json!({"error": {"message": format!("no account for {sent}, {sent}")}});
-            Reply::new(status, &format!("x: {sent}\r\n"), said.to_string())
+            ScriptedReply::new(status, &format!("x: {sent}\r\n"), said.to_string())
         }
     };
     let in_a_vector = |request: &Request| {
         let sent = request.header("authorization").unwrap();
-        Reply::json(format!(
+        ScriptedReply::json(format!(
             r#"{{"data":[{{"index":0,"embedding":"{sent}"}}]}}"#
         ))
     };
     let redirecting = |request: &Request| {
         let sent = request.header("authorization").unwrap();
-        Reply::redirect(&format!("/{}", sent.replace(' ', "/")))
+        ScriptedReply::redirect(&format!("/{}", sent.replace(' ', "/")))
     };
     let broken = |request: &Request| {
         let sent = request.header("authorization").unwrap();
-        Reply::raw(format!("HTTP/1.1 {sent}\r\n\r\n")).then_close()
+        ScriptedReply::raw(format!("HTTP/1.1 {sent}\r\n\r\n")).then_close()
     };
     for server in [
         Server::start(quoting(401)).await,

@@ -8,9 +8,9 @@ use super::*;
 type Asking = JoinHandle<Result<Vec<Vec<f32>>, EmbedError>>;
 
 /// Never answers a text that is to wait.
-fn patient(request: &Request) -> Reply {
+fn patient(request: &Request) -> ScriptedReply {
     match texts(request)[0].as_str() {
-        "wait" => Reply::raw("").then_hang(),
+        "wait" => ScriptedReply::raw("").then_hang(),
         _ => honest(request),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogEntry;
-use a2a_crawler::liveness::{NOT_FOUND_LOOKS, NOT_FOUND_PERIOD};
+use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::SourceKind;
@@ -247,7 +247,7 @@ async fn miss(
         }
         let lasted = Duration::microseconds(now.0.saturating_sub(since));
         let looks = u32::try_from(row.unlisted_looks).unwrap_or(0);
-        if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_LOOKS {
+        if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_FETCHES {
             row.ended_at = Some(now.0);
             let (agent, url) = (row.agent_id, row.url.clone());
             write.source_end(id, now.0).await?;

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use a2a_crawler::brake::{Look, Party};
+use a2a_crawler::circuit_breaker::{FetchReport, Party};
 use a2a_crawler::guard::Guard;
 use a2a_crawler::network::block_of;
-use a2a_crawler::{Outcome, SourceOutcome, Verdict};
+use a2a_crawler::{SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, source};
@@ -21,7 +21,7 @@ use crate::visits::outage::breaker_open_since;
 pub(crate) fn note_looks(
     context: &Context,
     group: &Group,
-    outcomes: &[Outcome],
+    outcomes: &[VisitOutcome],
     now: Timestamp,
 ) -> bool {
     let mut breaker_open = breaker_open_since(context).is_some();
@@ -40,9 +40,14 @@ pub(crate) fn note_looks(
     breaker_open
 }
 
-fn evidence(context: &Context, group: &Group, row: &source::Model, result: &SourceOutcome) -> Look {
-    Look {
-        failed: matches!(result.verdict, Verdict::Failed { .. }),
+fn evidence(
+    context: &Context,
+    group: &Group,
+    row: &source::Model,
+    result: &SourceOutcome,
+) -> FetchReport {
+    FetchReport {
+        failed: matches!(result.verdict, SourceVerdict::Failed { .. }),
         was_failing: row.failures > 0,
         has_succeeded: row.last_success_at.is_some(),
         parties: parties(context, group, row),

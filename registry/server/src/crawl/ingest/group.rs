@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
-use a2a_crawler::{Attempt, Freshness, Outcome, SourceOutcome, Verdict};
+use a2a_crawler::{Attempt, Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::coverage::Standing;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -72,7 +72,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Loads all of it: eight queries, whatever the group's size; four where every card is what it was.
-    pub(crate) async fn load(write: &Write, outcomes: &[Outcome]) -> Result<Self, AppError> {
+    pub(crate) async fn load(write: &Write, outcomes: &[VisitOutcome]) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
         for row in write.leased_domains(&keys).await? {
@@ -95,7 +95,7 @@ impl Group {
             }
             group.sources.insert(row.id, row);
         }
-        let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+        let quiet = |one: &SourceOutcome| matches!(one.verdict, SourceVerdict::NotModified(_));
         if !outcomes
             .iter()
             .flat_map(|outcome| &outcome.sources)
@@ -134,12 +134,13 @@ impl Group {
     async fn load_around_agents(
         &mut self,
         write: &Write,
-        outcomes: &[Outcome],
+        outcomes: &[VisitOutcome],
     ) -> Result<(), AppError> {
         let eventful: BTreeSet<i64> = outcomes
             .iter()
             .filter(|outcome| {
-                let quiet = |one: &SourceOutcome| matches!(one.verdict, Verdict::NotModified(_));
+                let quiet =
+                    |one: &SourceOutcome| matches!(one.verdict, SourceVerdict::NotModified(_));
                 !outcome.sources.iter().all(quiet)
             })
             .map(|outcome| outcome.domain_key)
@@ -186,7 +187,7 @@ impl Group {
     }
 
     /// Whether the outcome's visit is still this crawler's.
-    pub(crate) fn holds_lease(&self, outcome: &Outcome) -> bool {
+    pub(crate) fn holds_lease(&self, outcome: &VisitOutcome) -> bool {
         self.domains
             .get(&outcome.domain_key)
             .is_some_and(|row| row.lease == Some(outcome.lease))
@@ -299,7 +300,7 @@ impl Group {
     /// ours, or somebody had it made: who asks again and again neither mends nor spoils what the plan finds.
     pub(crate) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
-        let good = !matches!(result.verdict, Verdict::Failed { .. });
+        let good = !matches!(result.verdict, SourceVerdict::Failed { .. });
         // A catalog that never was there cannot be missed.
         let row = self.sources.get(&result.source_key);
         let can_be_missed =
@@ -438,7 +439,7 @@ impl Group {
 fn told(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
     let one = |attempt: &Attempt| attempt.detail.clone();
     match (result.attempts.as_slice(), &result.verdict) {
-        ([first, good], Verdict::Fetched(_) | Verdict::NotModified(_)) => {
+        ([first, good], SourceVerdict::Fetched(_) | SourceVerdict::NotModified(_)) => {
             let path = AGENT_CARD_PATH;
             let detail = format!("{}; at {path}: {}", good.detail, first.detail);
             vec![(good, bounded(&detail, MAX_DETAIL))]
@@ -452,12 +453,12 @@ const MAX_VARY: usize = 255;
 
 /// Keeps what a good answer says about its own keeping, for its owner to see. A 304 that names no `Vary` changes
 /// nothing about it.
-fn keep_freshness(row: &mut source::Model, verdict: &Verdict) {
+fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
     let (freshness, whole): (&Freshness, bool) = match verdict {
-        Verdict::Fetched(card) => (&card.freshness, true),
-        Verdict::Catalog(catalog) => (&catalog.freshness, true),
-        Verdict::NotModified(freshness) => (freshness, false),
-        Verdict::Failed { .. } => return,
+        SourceVerdict::Fetched(card) => (&card.freshness, true),
+        SourceVerdict::Catalog(catalog) => (&catalog.freshness, true),
+        SourceVerdict::NotModified(freshness) => (freshness, false),
+        SourceVerdict::Failed { .. } => return,
     };
     row.max_age = freshness.max_age.map(i64::from);
     if whole || freshness.vary.is_some() {
@@ -487,7 +488,7 @@ mod tests {
                 vary: vary.map(str::to_owned),
                 ..Freshness::default()
             };
-            keep_freshness(&mut row, &Verdict::NotModified(freshness));
+            keep_freshness(&mut row, &SourceVerdict::NotModified(freshness));
             (row.vary.clone(), row.max_age)
         };
         let accept = Some("accept".to_owned());

@@ -18,7 +18,7 @@ pub mod version;
 use std::collections::BTreeSet;
 
 use a2a_crawler::network::block_of;
-use a2a_crawler::{AttemptOutcome, Outcome, SourceOutcome, Verdict};
+use a2a_crawler::{AttemptOutcome, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::LivenessState;
@@ -47,7 +47,7 @@ use crate::visits::outage::{keep_outage, remember_outage};
 ///
 /// # Errors
 /// Where the database fails; nothing of the group is kept then.
-pub async fn ingest(context: &Context, group: &[Outcome]) -> Result<(), AppError> {
+pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), AppError> {
     let now = context.now();
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
@@ -99,7 +99,7 @@ async fn ingest_visit(
     write: &Write,
     group: &mut Group,
     ledger: &mut Ledger<'_>,
-    outcome: &Outcome,
+    outcome: &VisitOutcome,
 ) -> Result<(), AppError> {
     let now = ledger.now();
     let mut fed = BTreeSet::new();
@@ -135,21 +135,21 @@ async fn ingest_source(
     let now = ledger.now();
     group.record_attempts(result, now);
     match &result.verdict {
-        Verdict::Fetched(fetched) => {
+        SourceVerdict::Fetched(fetched) => {
             let changed =
                 ingest_card(context, write, group, ledger, result.source_key, fetched).await?;
             let success = Success::of_whole(changed);
             let freshness = &fetched.freshness;
             group.succeeded(result.source_key, freshness, success, now, placement);
         }
-        Verdict::Catalog(fetched) => {
+        SourceVerdict::Catalog(fetched) => {
             let changed =
                 ingest_catalog(context, write, group, ledger, result.source_key, fetched).await?;
             let success = Success::of_whole(changed);
             let freshness = &fetched.freshness;
             group.succeeded(result.source_key, freshness, success, now, placement);
         }
-        Verdict::NotModified(freshness) => {
+        SourceVerdict::NotModified(freshness) => {
             catalog_is_the_same(write, group, ledger, result.source_key).await?;
             group.succeeded(
                 result.source_key,
@@ -159,14 +159,14 @@ async fn ingest_source(
                 placement,
             );
         }
-        Verdict::Failed {
+        SourceVerdict::Failed {
             outcome,
             retry_after,
         } if group.is_catalog(result.source_key) => {
             let source = result.source_key;
             group.catalog_failed(source, *outcome, *retry_after, now, placement);
         }
-        Verdict::Failed {
+        SourceVerdict::Failed {
             outcome,
             retry_after,
         } => {
@@ -210,7 +210,7 @@ fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid
 }
 
 /// How the host of a visit is to be treated from now on.
-fn manners(context: &Context, group: &Group, outcome: &Outcome) -> Manners {
+fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> Manners {
     let asked_for = outcome
         .sources
         .iter()
@@ -232,7 +232,7 @@ fn manners(context: &Context, group: &Group, outcome: &Outcome) -> Manners {
     }
 }
 
-fn visit_is_exempt(context: &Context, group: &Group, outcome: &Outcome) -> bool {
+fn visit_is_exempt(context: &Context, group: &Group, outcome: &VisitOutcome) -> bool {
     let addressed = outcome
         .sources
         .iter()
@@ -246,7 +246,7 @@ fn visit_is_exempt(context: &Context, group: &Group, outcome: &Outcome) -> bool 
 
 /// Holds the domains that have answered for others of a group, and the group's own, in the one order: whose they are is
 /// part of what is decided on what they gave, and whoever changes that holds them too.
-async fn hold_answering(write: &Write, group: &[Outcome]) -> Result<(), AppError> {
+async fn hold_answering(write: &Write, group: &[VisitOutcome]) -> Result<(), AppError> {
     let results = group.iter().flat_map(|outcome| &outcome.sources);
     let origins: BTreeSet<String> = results.filter_map(answered_elsewhere).collect();
     if origins.is_empty() {
@@ -265,9 +265,9 @@ async fn hold_answering(write: &Write, group: &[Outcome]) -> Result<(), AppError
 /// The origin that has answered, where it is another one than was asked.
 fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
     let answered = match &result.verdict {
-        Verdict::Fetched(fetched) => origin_of(&fetched.url),
-        Verdict::Catalog(fetched) => origin_of(&fetched.url),
-        Verdict::NotModified(_) | Verdict::Failed { .. } => return None,
+        SourceVerdict::Fetched(fetched) => origin_of(&fetched.url),
+        SourceVerdict::Catalog(fetched) => origin_of(&fetched.url),
+        SourceVerdict::NotModified(_) | SourceVerdict::Failed { .. } => return None,
     };
     let asked = &result.attempts.first()?.url;
     Some(answered).filter(|answered| *answered != origin_of(asked))

@@ -1,7 +1,7 @@
 //! How a source fares: freshness, failures, when it is asked next.
 
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
-use a2a_crawler::schedule::{self, Look};
+use a2a_crawler::schedule::{self, FetchResult};
 use a2a_crawler::{AttemptOutcome, Freshness};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
@@ -89,10 +89,10 @@ impl Group {
             _ if row.last_success_at.is_none() => {
                 let domain = self.domains.get(&row.domain_id);
                 let phase = domain.map_or(0, |domain| schedule::phase(&domain.name));
-                Look::First { phase }
+                FetchResult::First { phase }
             }
-            Success::Changed => Look::Changed,
-            Success::Same | Success::NotModified => Look::Unchanged,
+            Success::Changed => FetchResult::Changed,
+            Success::Same | Success::NotModified => FetchResult::Unchanged,
         };
         if let Some(validators) = &freshness.validators {
             row.validator_url = Some(validators.url.clone());
@@ -132,10 +132,10 @@ impl Group {
         if !breaker_open {
             conclude(row, outcome, now);
         }
-        let look = Look::Failed {
+        let look = FetchResult::Failed {
             failures: u32::try_from(row.failures).unwrap_or(1),
             retry_after,
-            braked: breaker_open,
+            breaker_open,
         };
         plan(row, look, None, now, placement);
     }
@@ -232,7 +232,7 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
 /// place of none that was planned: that one is made as well.
 fn plan(
     row: &mut source::Model,
-    look: Look,
+    look: FetchResult,
     max_age: Option<u32>,
     now: Timestamp,
     placement: &mut Placement<'_>,
@@ -257,7 +257,7 @@ fn history_of(row: &source::Model) -> History {
             outcome,
             since: moment(since),
             latest: moment(latest),
-            looks: u32::try_from(row.cause_looks).unwrap_or(0),
+            fetches: u32::try_from(row.cause_looks).unwrap_or(0),
         }),
         _ => None,
     };
@@ -276,5 +276,5 @@ fn remember(row: &mut source::Model, history: History, failures: i32) {
     row.cause_latest = history.cause.map(|cause| micros(cause.latest));
     row.cause_looks = history
         .cause
-        .map_or(0, |cause| i32::try_from(cause.looks).unwrap_or(i32::MAX));
+        .map_or(0, |cause| i32::try_from(cause.fetches).unwrap_or(i32::MAX));
 }

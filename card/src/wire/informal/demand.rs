@@ -38,7 +38,7 @@ const MAX_LABEL_CHARS: usize = 64;
 
 /// What a member says of credentials.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct CredentialDemand {
     /// The schemes that could be read, of which any one will do. Each name once.
     schemes: Vec<SecurityScheme>,
     /// Their names.
@@ -49,12 +49,12 @@ pub(crate) struct Told {
     vague: bool,
 }
 
-impl Told {
+impl CredentialDemand {
     /// What the value of a member that says which credentials are asked for comes to.
     pub(crate) fn by(value: &Value) -> Self {
-        let mut told = Told::default();
-        told.read(value);
-        told
+        let mut demand = CredentialDemand::default();
+        demand.read(value);
+        demand
     }
 
     /// Whether credentials are asked for, as far as this says: outright, by naming schemes that all ask for
@@ -77,7 +77,7 @@ impl Told {
     /// The schemes and the alternatives that they are; without any where nothing could be read, or where
     /// schemes that ask for nothing stand beside a demand.
     pub(crate) fn into_schemes(self) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
-        let Told {
+        let CredentialDemand {
             mut schemes,
             required,
             ..
@@ -98,7 +98,7 @@ impl Told {
     }
 
     /// Adds what another member of the same card says.
-    pub(super) fn join(&mut self, other: Told) {
+    pub(super) fn join(&mut self, other: CredentialDemand) {
         for scheme in other.schemes {
             self.add(&scheme.name, scheme.kind, scheme.description);
         }

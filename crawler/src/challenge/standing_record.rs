@@ -30,7 +30,7 @@ impl Policy {
 
 /// A standing record as it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct StandingRecord {
     /// For which registry it is: a host, lower-case, with `:port` where it has one.
     pub registry: String,
     /// The account's URI, byte for byte. A record of `policy=none` needs none.
@@ -69,7 +69,7 @@ pub enum Malformed {
 
 /// Reads a record. Tags are told apart without regard to case; unknown ones are passed over, and each may
 /// stand there once.
-pub fn parse(text: &str) -> Result<Standing, Malformed> {
+pub fn parse(text: &str) -> Result<StandingRecord, Malformed> {
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
     let registry = registry(parts.next().unwrap_or_default());
     if registry.is_empty() || registry.contains(['=', ' ', '\t']) {
@@ -110,7 +110,7 @@ pub fn parse(text: &str) -> Result<Standing, Malformed> {
     if account.is_none() && policy != Policy::None {
         return Err(Malformed::NoAccount);
     }
-    Ok(Standing {
+    Ok(StandingRecord {
         registry,
         account,
         policy,
@@ -131,7 +131,7 @@ fn moment(text: &str) -> Option<OffsetDateTime> {
 
 /// What one record says to a registry that asks for an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum RecordVerdict {
     /// It is the proof.
     Proves {
         /// What it covers.
@@ -149,7 +149,12 @@ pub enum Word {
 
 /// Judges one record. `registry` is our host, with `:port` where it has one; `account` is compared byte for
 /// byte, and `None` asks for an opt-out only. An opt-out binds until its end, as a proof does.
-pub fn judge(text: &str, registry: &str, account: Option<&str>, now: OffsetDateTime) -> Word {
+pub fn judge(
+    text: &str,
+    registry: &str,
+    account: Option<&str>,
+    now: OffsetDateTime,
+) -> RecordVerdict {
     let registry = self::registry(registry);
     let record = match parse(text) {
         Ok(record) => record,
@@ -158,34 +163,34 @@ pub fn judge(text: &str, registry: &str, account: Option<&str>, now: OffsetDateT
             let begins = text.split(';').next().unwrap_or_default();
             let begins = self::registry(begins.trim_matches([' ', '\t']));
             return if begins == registry {
-                Word::Fails(error.to_string())
+                RecordVerdict::Fails(error.to_string())
             } else {
-                Word::OfOthers
+                RecordVerdict::OfOthers
             };
         }
     };
     if record.registry != registry {
-        return Word::OfOthers;
+        return RecordVerdict::OfOthers;
     }
     if let Some(until) = record.until
         && now > until
     {
-        return Word::Fails(format!("it held until {}", until.date()));
+        return RecordVerdict::Fails(format!("it held until {}", until.date()));
     }
     let reach = match record.policy {
-        Policy::None => return Word::OptsOut,
+        Policy::None => return RecordVerdict::OptsOut,
         Policy::Exact => Reach::Exact,
         Policy::Subdomains => Reach::Subdomains,
     };
     if account.is_none() || record.account.as_deref() != account {
-        return Word::Fails("it names another account".to_owned());
+        return RecordVerdict::Fails("it names another account".to_owned());
     }
-    Word::Proves {
+    RecordVerdict::Proves {
         reach,
         until: record.until,
     }
 }
 
 #[cfg(test)]
-#[path = "standing_tests.rs"]
+#[path = "standing_record_tests.rs"]
 mod tests;

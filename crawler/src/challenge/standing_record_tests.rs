@@ -10,12 +10,12 @@ use crate::challenge::standing_record;
 const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
 const A: &str = "https://registry.example.com/accounts/Acme";
 
-fn word(text: &str) -> Word {
+fn word(text: &str) -> RecordVerdict {
     judge(text, "Registry.example.com", Some(A), NOW)
 }
 
-fn proves(reach: Reach, until: Option<i64>) -> Word {
-    Word::Proves {
+fn proves(reach: Reach, until: Option<i64>) -> RecordVerdict {
+    RecordVerdict::Proves {
         reach,
         until: until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap()),
     }
@@ -30,7 +30,7 @@ fn a_record_proves_what_it_says() {
         ("; Policy=SubDomains", proves(Reach::Subdomains, None)),
         ("; policy = subdomains", proves(Reach::Subdomains, None)),
         ("; future=thing; policy=exact", proves(Reach::Exact, None)),
-        ("; policy=none", Word::OptsOut),
+        ("; policy=none", RecordVerdict::OptsOut),
         (
             &format!(";persistUntil={until}"),
             proves(Reach::Exact, Some(until)),
@@ -40,14 +40,17 @@ fn a_record_proves_what_it_says() {
         assert_eq!(word(&record), expected, "{record}");
     }
     // Whoever opts out need not have an account here.
-    assert_eq!(word("registry.example.com; policy=none"), Word::OptsOut);
+    assert_eq!(
+        word("registry.example.com; policy=none"),
+        RecordVerdict::OptsOut
+    );
     let nobody = judge(
         &format!("registry.example.com; accounturi={A}"),
         "registry.example.com",
         None,
         NOW,
     );
-    assert!(matches!(nobody, Word::Fails(_)));
+    assert!(matches!(nobody, RecordVerdict::Fails(_)));
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn malformed_and_foreign_records_prove_nothing() {
         ),
     ] {
         match word(&record) {
-            Word::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
+            RecordVerdict::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
             other => panic!("{record}: {other:?}"),
         }
     }
@@ -153,14 +156,14 @@ fn malformed_and_foreign_records_prove_nothing() {
         String::new(),
         ";".to_owned(),
     ] {
-        assert_eq!(word(&record), Word::OfOthers, "{record}");
+        assert_eq!(word(&record), RecordVerdict::OfOthers, "{record}");
     }
 }
 
 proptest::proptest! {
     #[test]
     fn no_text_is_a_panic(text in "\\PC*|[\\x00-\\x{ffff}]*|registry.example.com(; ?(accounturi|policy|persistuntil|x)=?[a-z0-9]*)*;?") {
-        let Word::Proves { .. } = word(&text) else { return Ok(()) };
+        let RecordVerdict::Proves { .. } = word(&text) else { return Ok(()) };
         proptest::prop_assert!(text.contains(A));
     }
 

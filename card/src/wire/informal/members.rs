@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::demand::CredentialDemand;
 use super::names::{is_about_credentials, is_demand};
-use super::told::Told;
-use crate::member::{self, MAX_LIST};
+use crate::member::{MAX_LIST, is_spelling};
 use crate::wire::members::NESTS;
 
 /// Members of a card in which its publisher may speak of credentials, beside those of [`NESTS`].
@@ -16,7 +16,7 @@ const HOLDERS: [&str; 4] = [
 ];
 
 /// A member that speaks of credentials, among those of a card that no version knows or nobody could read.
-pub(crate) struct Place<'a> {
+pub(crate) struct CredentialMember<'a> {
     /// The member of the card in which it stands, where it is none itself.
     pub(crate) holder: Option<&'a str>,
     /// Its name.
@@ -25,36 +25,36 @@ pub(crate) struct Place<'a> {
     pub(crate) value: &'a Value,
 }
 
-impl Place<'_> {
+impl CredentialMember<'_> {
     /// What it comes to.
-    pub(crate) fn told(&self) -> Told {
-        let mut told = Told::default();
+    pub(crate) fn demand(&self) -> CredentialDemand {
+        let mut demand = CredentialDemand::default();
         if is_demand(self.name) {
-            told.demand(self.value);
+            demand.demand(self.value);
         } else {
-            told.read(self.value);
+            demand.read(self.value);
         }
-        told
+        demand
     }
 }
 
 /// Whether a member of that name asks callers for anything.
 pub(crate) fn asks(name: &str, value: &Value) -> bool {
     let holder = None;
-    let place = Place {
+    let member = CredentialMember {
         holder,
         name,
         value,
     };
-    place.told().asks()
+    member.demand().asks()
 }
 
 /// Every such member, in the card's order.
-pub(crate) fn places(unknown: &Map<String, Value>) -> Vec<Place<'_>> {
-    let mut places = Vec::new();
+pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>> {
+    let mut found = Vec::new();
     for (name, value) in unknown {
         if is_about_credentials(name) {
-            places.push(Place {
+            found.push(CredentialMember {
                 holder: None,
                 name,
                 value,
@@ -68,27 +68,27 @@ pub(crate) fn places(unknown: &Map<String, Value>) -> Vec<Place<'_>> {
                 .filter_map(Value::as_object)
                 .flatten();
             let about = members.filter(|(name, _)| is_about_credentials(name));
-            places.extend(about.map(|(inner, value)| Place {
+            found.extend(about.map(|(inner, value)| CredentialMember {
                 holder: Some(name),
                 name: inner,
                 value,
             }));
         }
     }
-    places
+    found
 }
 
 /// Whether a publisher may speak of credentials inside this member of a card.
 fn is_holder(name: &str) -> bool {
-    let spelt = |holder: &&str| member::is_spelling(name, holder);
+    let spelt = |holder: &&str| is_spelling(name, holder);
     HOLDERS.iter().any(spelt) || NESTS.iter().any(spelt)
 }
 
 /// What all of them say together.
-pub(crate) fn told(unknown: &Map<String, Value>) -> Told {
-    let mut all = Told::default();
-    for place in places(unknown) {
-        all.join(place.told());
+pub(crate) fn demand_of(unknown: &Map<String, Value>) -> CredentialDemand {
+    let mut all = CredentialDemand::default();
+    for member in members(unknown) {
+        all.join(member.demand());
     }
     all
 }

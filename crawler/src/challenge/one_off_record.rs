@@ -8,7 +8,7 @@ use crate::fetch::visible;
 
 /// A one-off record as it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OneOff {
+pub struct OneOffRecord {
     /// What is to be the expected token.
     pub token: String,
     /// The moment after which the record says nothing.
@@ -36,7 +36,7 @@ pub enum Malformed {
 }
 
 /// Reads a record. Pairs of other keys are passed over, each key at most once.
-pub fn parse(text: &str) -> Result<OneOff, Malformed> {
+pub fn parse(text: &str) -> Result<OneOffRecord, Malformed> {
     if !text.starts_with("token=") {
         return Err(Malformed::NoToken);
     }
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<OneOff, Malformed> {
             _ => {}
         }
     }
-    Ok(OneOff {
+    Ok(OneOffRecord {
         token: token.to_owned(),
         expiry: expiry.ok_or(Malformed::NoExpiry)?,
     })
@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> Result<OneOff, Malformed> {
 
 /// Whether a record is the expected one at this moment, or what is wrong with it. The moment of its expiry
 /// still counts. How far off that may lie is the caller's to bound.
-pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOff, String> {
+pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOffRecord, String> {
     let record = parse(text).map_err(|error| error.to_string())?;
     if record.token != token {
         return Err("its token is another".to_owned());
@@ -154,7 +154,7 @@ mod tests {
             let expiry = OffsetDateTime::from_unix_timestamp(seconds).expect("in range");
             let record = expected.one_off_record(expiry);
             let read = judge(&record, &expected.dns_token(), expiry);
-            proptest::prop_assert_eq!(read, Ok(OneOff { token: expected.dns_token(), expiry }));
+            proptest::prop_assert_eq!(read, Ok(OneOffRecord { token: expected.dns_token(), expiry }));
             let later = expiry + time::Duration::seconds(1);
             proptest::prop_assert!(judge(&record, &expected.dns_token(), later).is_err());
         }

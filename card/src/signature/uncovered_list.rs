@@ -29,15 +29,15 @@ pub struct Uncovered {
 
 /// Collects what falls away while a card is reduced to a form.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct UncoveredList {
     list: Vec<Uncovered>,
     room: usize,
 }
 
-impl Left {
+impl UncoveredList {
     /// Collects nothing.
     pub(super) fn none() -> Self {
-        Left {
+        UncoveredList {
             list: Vec::new(),
             room: 0,
         }
@@ -45,13 +45,13 @@ impl Left {
 
     /// Collects up to [`MAX_UNCOVERED`].
     pub(super) fn bounded() -> Self {
-        Left {
+        UncoveredList {
             list: Vec::new(),
             room: MAX_UNCOVERED,
         }
     }
 
-    /// How much has been collected, for [`Left::whole`].
+    /// How much has been collected, for [`UncoveredList::whole`].
     pub(super) fn mark(&self) -> usize {
         self.list.len()
     }

@@ -5,71 +5,71 @@ use serde_json::Value;
 use crate::text::is_hidden;
 use crate::{
     AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
-    ParseError, Parsed, Verdict, all_findings, all_findings_in, auth_labels, capability_labels,
-    content_digest, convert, diff, digest, parse, rules, sarif, security_sentences,
-    signature_state, signing_summary, tags, verify,
+    ParseError, Parsed, VerificationResult, all_findings, all_findings_in, auth_labels,
+    capability_labels, content_digest, convert, diff, digest, parse, rules, sarif,
+    security_sentences, signature_state, signing_summary, tags, verify,
 };
 
-/// Tries a claim: with the bytes and what reading them gave. An error says what is wrong.
-pub type Trial = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
+/// Tries a property: with the bytes and what reading them gave. An error says what is wrong.
+pub type PropertyCheck = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
 
 /// Something that holds for any bytes.
-pub struct Claim {
+pub struct Property {
     /// What is claimed, in a few words.
     pub name: &'static str,
     /// Tries it.
-    pub holds: Trial,
+    pub holds: PropertyCheck,
 }
 
 /// A claim that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{claim}: {what}")]
-pub struct Broken {
-    /// The claim.
-    pub claim: &'static str,
+#[error("{property}: {what}")]
+pub struct BrokenProperty {
+    /// The property.
+    pub property: &'static str,
     /// What is wrong.
     pub what: String,
 }
 
 /// Everything that is claimed.
-pub const CLAIMS: &[Claim] = &[
-    Claim {
+pub const PROPERTIES: &[Property] = &[
+    Property {
         name: "a card has a name, and its family one too",
         holds: named,
     },
-    Claim {
+    Property {
         name: "the model survives storage",
         holds: stored,
     },
-    Claim {
+    Property {
         name: "findings are bounded, listed and visible",
         holds: findings,
     },
-    Claim {
+    Property {
         name: "a context only adds findings",
         holds: context,
     },
-    Claim {
+    Property {
         name: "digests name bytes and content",
         holds: digests,
     },
-    Claim {
+    Property {
         name: "labels and sentences can be made of any card",
         holds: words,
     },
-    Claim {
+    Property {
         name: "every finding is a result with a rule and a place, and nothing hidden in it",
         holds: results,
     },
-    Claim {
+    Property {
         name: "a card can be converted to every version, and again",
         holds: conversions,
     },
-    Claim {
+    Property {
         name: "a card does not differ from itself, and differs from another by something",
         holds: differences,
     },
-    Claim {
+    Property {
         name: "no signature of a card is valid without keys",
         holds: signatures,
     },
@@ -212,6 +212,6 @@ fn signatures(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(),
     let entries = verify(parsed, bytes, &KeySet::default());
     let valid = entries
         .iter()
-        .any(|entry| matches!(entry.verdict, Verdict::Valid { .. }));
+        .any(|entry| matches!(entry.verdict, VerificationResult::Valid { .. }));
     ensure(!valid, || format!("{entries:?}"))
 }
