@@ -86,7 +86,7 @@ pub(crate) async fn may_keep_agent<'a>(
     agent: &agent::Model,
 ) -> Result<&'a Account, AppError> {
     let row = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
-    let row = row.first().ok_or_else(|| AppError::not_found("agent"))?;
+    let row = row.first().ok_or_else(|| AppError::no_agent(agent.id))?;
     match &caller.account {
         // Its card proves an agent where its domain is nobody's, disputed ones apart.
         Some(account)

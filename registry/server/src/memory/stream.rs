@@ -52,7 +52,7 @@ impl Stream {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a look; says whether verdicts are frozen from now on.
+    /// Counts the result of a fetch, and logs when the circuit breaker opens or closes.
     pub(crate) fn note_look(&self, look: Look, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         match brake.note(look, now.into()) {
@@ -60,18 +60,18 @@ impl Stream {
                 tracing::warn!(
                     failed,
                     looks,
-                    "so many fetches fail at once that the fault is likely ours; verdicts are frozen"
+                    "many fetches are failing, probably because of our own network; agents keep their state until it recovers"
                 );
             }
             Some(Turn::Released { since }) => {
-                tracing::warn!(%since, "fetches succeed again; verdicts are given again");
+                tracing::warn!(%since, "fetches succeed again; states of agents are updated again");
             }
             None => {}
         }
         brake.held_since().is_some()
     }
 
-    /// Since when verdicts are frozen.
+    /// Since when the circuit breaker is open.
     pub(crate) fn braked_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         brake.held_since()

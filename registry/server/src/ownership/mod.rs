@@ -77,7 +77,7 @@ pub(crate) struct Looked {
     pub(crate) retry_after: u32,
     /// Whether its host was to be asked for something and had to rest; it is asked soon.
     pub(crate) host_rested: bool,
-    /// Whether so many fetches failed at once that the fault was likely ours: then what is missing is no verdict.
+    /// Whether the circuit breaker was open: then a missing proof does not count as missing.
     pub(crate) braked: bool,
 }
 

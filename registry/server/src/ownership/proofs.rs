@@ -165,7 +165,7 @@ fn check(
     let mut detail = found.detail.clone();
     if braked && found.look != Look::Held {
         detail.push_str(
-            "; so many fetches of this registry fail at once that the fault is likely its own, so nothing follows",
+            "; many fetches are failing, probably because of the registry's own network, so proofs keep their state",
         );
     }
     proof_check::Model {
