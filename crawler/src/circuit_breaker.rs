@@ -1,4 +1,4 @@
-//! Whether so many fetches fail at once that the fault is likely ours. Pure.
+//! Circuit breaker for failures of our own network: it opens while many fetches fail at once. Pure.
 //!
 //! What counts is news: a source that fails for the first time, and any source that answers; and only of sources
 //! that have answered before. One that never did, or has been failing for long, says nothing about our network, and
@@ -75,7 +75,7 @@ pub struct CircuitBreaker {
 /// What a look has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateChange {
-    /// From now on verdicts are frozen: so many of so many looks have failed.
+    /// The circuit breaker opens: so many of so many fetches have failed.
     Opened {
         /// Failures in the window.
         failed: usize,
@@ -127,7 +127,7 @@ impl CircuitBreaker {
         })
     }
 
-    /// Since when verdicts are frozen; `None` where they are not.
+    /// Since when the circuit breaker is open; `None` while it is closed.
     pub const fn open_since(&self) -> Option<OffsetDateTime> {
         self.since
     }

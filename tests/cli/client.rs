@@ -125,7 +125,7 @@ async fn a_card_goes_from_registered_to_retired() {
     let shown = served.run(&["show", &id]).await;
     done(
         &shown,
-        "use the new one; not to be counted on from 2099-01-31T00:00:00Z",
+        "use the new one; may stop working after 2099-01-31T00:00:00Z",
     );
     let found = Program::run(served.anonymous(&["search", "repeat"])).await;
     done(&found, "deprecated: use the new one");

@@ -87,7 +87,7 @@ async fn each_takes_back_what_they_have_registered() {
     approve("count").await;
     refused(
         &by_first(remove("/b.json")).await,
-        "feeds the approved agent",
+        "the source of the approved agent",
     );
     approve("draw").await;
     let whole = ["domain", "rm", &domain, "--yes"];

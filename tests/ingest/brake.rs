@@ -1,4 +1,4 @@
-//! While so many fetches fail at once that the fault is likely ours, failures conclude nothing.
+//! While the circuit breaker is open because many fetches are failing, failures change no state.
 
 use std::collections::BTreeSet;
 

@@ -434,7 +434,7 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
     }
 }
 
-/// A domain has as many agents as it may, and its catalog says that there are more.
+/// A domain has reached its limit of agents, and its catalog says that there are more.
 async fn what_a_catalog_names_is_bounded(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();

@@ -152,7 +152,7 @@ async fn sources_join_and_part(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A domain has as many agents as it may; what comes beyond them makes no agent, breaks nothing, and says why. What an
+/// A domain has reached its limit of agents; what comes beyond them makes no agent, breaks nothing, and says why. What an
 /// admin has registered is bounded by nothing.
 async fn agents_of_a_domain_are_bounded(url: &str) {
     let stage = Stage::with(url, |config| {

@@ -1,4 +1,4 @@
-//! While so many fetches fail at once that the fault is likely ours, no proof ends for being missed.
+//! While the circuit breaker is open because many fetches are failing, no proof ends for being missed.
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;

@@ -17,10 +17,10 @@ use super::limits;
 /// One agent in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Hit {
-    /// What the index keeps ready.
+    /// Summary of the agent.
     #[serde(flatten)]
     pub summary: Summary,
-    /// How it matched.
+    /// How it matched the search.
     #[serde(flatten)]
     pub matched: Match,
 }
@@ -28,119 +28,119 @@ pub struct Hit {
 /// How an agent matched a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Match {
-    /// Relevance, where a text was searched for. It says nothing about trust.
+    /// Relevance, if the search has a text. It is not a measure of trust.
     #[serde(default)]
     pub score: Option<f32>,
-    /// Pieces of text that matched.
+    /// Excerpts in which something matched.
     #[serde(default)]
     pub highlights: Vec<HighlightView>,
     /// Ids of the skills that matched.
     #[serde(default)]
     pub matched_skills: Vec<String>,
-    /// The parts of the score, where asked for.
+    /// The components of the score, with `explain=true`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub explain: Option<Value>,
 }
 
-/// A piece of text in which something matched.
+/// An excerpt in which something matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HighlightView {
-    /// The field it is from.
+    /// Name of the field.
     pub field: String,
-    /// The skill it is from, by id.
+    /// Id of the skill, if the field belongs to one.
     pub skill: Option<String>,
-    /// The text in order, matching and other pieces in turn.
+    /// The excerpt, split into matching and other pieces.
     pub fragments: Vec<Fragment>,
 }
 
-/// A piece of a highlighted text, as the card writes it: escape it before showing it.
+/// A piece of an excerpt, verbatim from the card: escape it before display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fragment {
-    /// The piece.
+    /// The text of the piece.
     pub text: String,
-    /// Whether it matched.
+    /// True if it matched.
     pub matched: bool,
 }
 
-/// What every list shows of an agent.
+/// Summary of an agent, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
-    /// The registry's identifier.
+    /// Id of the agent in this registry.
     pub id: Uuid,
-    /// The agent's URN, once its domain was proved.
+    /// URN of the agent; null until its domain is proved.
     pub urn: Option<String>,
-    /// The card's name.
+    /// Name from the card.
     pub name: String,
-    /// The card's description.
+    /// Description from the card.
     pub description: Option<String>,
-    /// The agent's own version.
+    /// Version of the agent, from the card.
     pub version: Option<String>,
-    /// Who runs it.
+    /// Organisation that runs it.
     pub provider: Option<Provider>,
     /// The domain that publishes the card.
     pub domain: String,
-    /// Where it can be reached, in the order to try.
+    /// Addresses of the agent, in the order to try.
     pub interfaces: Vec<Interface>,
-    /// What it says it can do.
+    /// Capabilities that the card declares.
     pub capabilities: Capabilities,
-    /// Its skills.
+    /// Skills of the agent.
     pub skills: Vec<HitSkill>,
-    /// The tags of all skills.
+    /// Tags of all its skills.
     pub tags: Vec<String>,
-    /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or the card's own text; `unknown`
-    /// where the card asks for something in a form that is not understood.
+    /// Authentication that the agent requires: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`,
+    /// `mutualTLS`, or the card's own text; `unknown` if the registry cannot read the card's requirement.
     pub auth: Vec<String>,
-    /// Set by curators, never by the card.
+    /// Labels set by curators, never by the card.
     pub labels: BTreeMap<String, String>,
-    /// What is known about the card's origin.
+    /// How well the card's origin is proved.
     pub trust: Trust,
-    /// Where the agent stands.
+    /// Lifecycle state of the agent, `suspended` while it is on hold.
     pub lifecycle: ShownLifecycle,
-    /// What was said when it was marked as on its way out; only while it is.
+    /// Deprecation notice; only while the agent is deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
-    /// Who may find it.
+    /// Who can find it.
     pub visibility: Visibility,
-    /// Whether the card could be reached lately, as of the last change of this entry.
+    /// Whether the last fetches of the card succeeded, as of the last change of this entry.
     pub liveness: Liveness,
-    /// SHA-256 of the card served.
+    /// SHA-256 of the served card.
     #[schema(value_type = limits::Digest)]
     pub card_digest: String,
-    /// Where to go on.
+    /// Related URLs.
     pub links: Links,
 }
 
-/// The organisation behind an agent, as its card names it.
+/// Organisation behind an agent, from its card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Provider {
-    /// The organisation.
+    /// Name of the organisation.
     pub organization: Option<String>,
-    /// Its site.
+    /// Website of the organisation.
     pub url: Option<String>,
 }
 
 /// One address at which an agent speaks one protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Interface {
-    /// The address as the card writes it.
+    /// URL, verbatim from the card.
     pub url: String,
     /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text.
     pub binding: String,
-    /// `Major.Minor`; null when nothing dates it.
+    /// `Major.Minor`; null if the card does not name a version.
     pub protocol_version: Option<String>,
-    /// Copied by clients into every request.
+    /// Tenant, which clients copy into every request.
     pub tenant: Option<String>,
 }
 
-/// What an agent says it can do beyond answering.
+/// Optional protocol features that an agent declares.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Capabilities {
-    /// Streams answers.
+    /// Streaming responses.
     pub streaming: bool,
-    /// Pushes task updates.
+    /// Push notifications of task updates.
     pub push_notifications: bool,
-    /// Gives a fuller card to authenticated callers.
+    /// An extended card for authenticated callers.
     pub extended_agent_card: bool,
     /// URIs of protocol extensions.
     pub extensions: Vec<String>,
@@ -149,169 +149,168 @@ pub struct Capabilities {
 /// A skill in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HitSkill {
-    /// Its id inside the card.
+    /// Id of the skill within its card.
     pub id: String,
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
-    /// What it does.
+    /// Description of the skill.
     pub description: Option<String>,
-    /// Its keywords.
+    /// Tags of the skill.
     pub tags: Vec<String>,
 }
 
 /// How well a card's origin is proved: a ladder on which each step includes those below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trust {
-    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: its domain is proved, and the proof covers the
-    /// card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner has enrolled.
+    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: the domain is proved, and the proof covers
+    /// the card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner enrolled.
     pub level: Option<String>,
-    /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
+    /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     pub domain: String,
-    /// `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
 }
 
-/// Word that an agent is on its way out. It is still served.
+/// Deprecation notice of an agent, which is still served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Deprecation {
-    /// Why, and what to do, in the words of its owner or a curator.
+    /// Reason and advice, written by the owner or a curator.
     pub message: String,
-    /// Since when.
+    /// Time of the deprecation.
     pub since: Timestamp,
-    /// The agent to move to.
+    /// Id of the agent to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Uuid>,
-    /// From when on it is not to be counted on.
+    /// Time after which the agent may stop working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<Timestamp>,
 }
 
 impl Deprecation {
-    /// All of it as one sentence for people, without its full stop.
-    pub fn told(&self) -> String {
-        let mut told = self.message.trim_end_matches('.').to_owned();
+    /// The notice as one sentence for people, without its full stop.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.message.trim_end_matches('.').to_owned();
         if let Some(sunset) = self.sunset {
-            told.push_str(&format!(
-                "; not to be counted on from {}",
-                sunset.to_rfc3339()
-            ));
+            sentence.push_str(&format!("; may stop working after {}", sunset.to_rfc3339()));
         }
         if let Some(replacement) = self.replacement {
-            told.push_str(&format!("; moves to {replacement}"));
+            sentence.push_str(&format!("; use {replacement} instead"));
         }
-        told
+        sentence
     }
 }
 
-/// Whether the card could be reached lately.
+/// Whether the last fetches of the card succeeded. Says nothing about the agent itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Liveness {
-    /// `fresh`, `stale` or `gone`.
+    /// `fresh`: the last fetch succeeded; `stale`: it failed, and the last good card is served; `gone`: fetches failed for
+    /// so long that the agent is not listed.
     pub state: LivenessState,
-    /// Why it is not fresh.
+    /// Reason of the last failure; null if `fresh`.
     pub reason: Option<String>,
-    /// When the card was last seen; null in what a search or a lookup finds, because a look that changes nothing moves
-    /// it and the search index does not hear of that.
+    /// Time of the last successful fetch; null in search and lookup results, because a fetch that finds the card
+    /// unchanged does not update the search index.
     pub last_seen: Option<Timestamp>,
-    /// When its content last changed.
+    /// Time at which the card last changed.
     pub last_changed: Option<Timestamp>,
-    /// When it will be looked at again; null where `last_seen` is for that reason.
+    /// Time of the next fetch; null in search and lookup results, like `last_seen`.
     pub next_due: Option<Timestamp>,
 }
 
-/// Where to go on from an agent.
+/// URLs related to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Links {
-    /// This agent in the API.
+    /// The agent in this API.
     #[serde(rename = "self")]
     pub this: String,
     /// Its card, byte for byte.
     pub card: String,
-    /// Its page for people.
+    /// Its web page.
     pub page: String,
-    /// The base URL to give to an SDK's card resolver.
+    /// Base URL for an SDK's card resolver.
     pub resolver: String,
 }
 
 /// One agent in full.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
-    /// Everything a list shows.
+    /// The members of the agent in a list.
     #[serde(flatten)]
     pub hit: Hit,
-    /// The card as the registry reads it, in one form for every protocol version.
+    /// The card in the registry's own form, which is the same for every protocol version.
     #[schema(value_type = Object)]
     pub card: a2a_card::AgentCard,
     /// How to authenticate, one sentence per alternative.
     pub security: Vec<String>,
-    /// What the card's signatures are worth, and why.
+    /// Result of checking the card's signatures.
     pub signature_verdict: SignatureVerdict,
-    /// Who or what decided, on which grounds.
+    /// The decision on this version of the card.
     pub decision: Decision,
-    /// Whether a proof of its domain covers the card, or somebody else has nominated it.
+    /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
     pub coverage: Coverage,
-    /// What holds it back; empty for whoever may not see holds.
+    /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
 }
 
-/// What the signatures of one version of a card are worth, and why.
+/// Result of checking the signatures of one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignatureVerdict {
-    /// Of all signatures together: the best one counts.
+    /// The best result among the signatures.
     pub state: SignatureState,
-    /// Why, in one sentence.
+    /// Reason for the result, in one sentence.
     pub reason: String,
     /// The first 16 signatures, in the card's order.
     pub signatures: Vec<SignatureEntryView>,
 }
 
-/// What one signature is worth, and why.
+/// Result of checking one signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignatureEntryView {
-    /// The name of the key, as the signature gives it.
+    /// Key name from the signature.
     pub kid: Option<String>,
-    /// The algorithm, as the signature gives it.
+    /// Algorithm from the signature.
     pub alg: Option<String>,
-    /// The RFC 7638 thumbprint of the key that it verifies with, or that it names; null where there is none.
+    /// RFC 7638 thumbprint of the key that the signature verifies with, or else of the key it names; null if no key was
+    /// found.
     pub key_thumbprint: Option<String>,
-    /// Where that key is from: the URL of a key set, or `enrolled`; null where there is no key.
+    /// Source of the key: the URL of a key set, or `enrolled`; null if no key was found.
     pub key_from: Option<String>,
-    /// What this signature alone is worth; `unsigned` for an entry that is no JWS.
+    /// Result for this signature alone; `unsigned` for an entry that is not a JWS.
     pub verdict: SignatureState,
-    /// Why, in one sentence.
+    /// Reason for the result, in one sentence.
     pub reason: String,
 }
 
-/// Why an agent stands where it stands.
+/// Decision on one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Decision {
-    /// The version's state.
+    /// State of the version.
     pub state: VersionState,
-    /// The rules that decided, by name.
+    /// Names of the rules that decided.
     pub rules: Vec<String>,
-    /// The account that decided, or `policy`.
+    /// Account that decided, or `policy`.
     pub by: String,
-    /// When.
+    /// Time of the decision.
     pub at: Timestamp,
-    /// In whose words; null where a rule decided.
+    /// Reason that the person gave; null if a rule decided.
     pub reason: Option<String>,
-    /// Whether the decider was also the submitter.
+    /// True if the approver was also the submitter.
     #[serde(default)]
     pub self_approved: bool,
 }
 
-/// A hold and its cause.
+/// A hold, which keeps an agent from being listed, and its cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HoldView {
-    /// Which hold.
+    /// Kind of the hold.
     pub hold: Hold,
     /// Why it was set.
     pub reason: String,
-    /// Since when.
+    /// Time from which it applies.
     pub since: Timestamp,
 }
 
-/// One kept version of a card.
+/// One stored version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// SHA-256 of the bytes.
@@ -320,50 +319,50 @@ pub struct Version {
     /// SHA-256 of the RFC 8785 form without signatures.
     #[schema(value_type = limits::Digest)]
     pub content_digest: String,
-    /// When it was first seen.
+    /// Time at which it was first fetched.
     pub observed_at: Timestamp,
-    /// Where it stands.
+    /// State of the version.
     pub state: VersionState,
-    /// Against the version approved then; null for a first card.
+    /// Class of the change against the version that was approved at the time; null for a first card.
     pub change_class: Option<ChangeClass>,
-    /// The wire format it was read as.
+    /// Wire format that the card was read as.
     pub wire_family: String,
-    /// Whether this is the version served.
+    /// True if this version is served.
     #[serde(default)]
     pub served: bool,
-    /// What its signatures are worth, with the keys of today.
+    /// Result of checking its signatures with the keys known today.
     pub signature_verdict: SignatureVerdict,
 }
 
-/// What changed between two versions of a card.
+/// Changes between two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
-    /// The digest of the older version.
+    /// Digest of the older version.
     #[schema(value_type = limits::Digest)]
     pub from: String,
-    /// The digest of the newer version.
+    /// Digest of the newer version.
     #[schema(value_type = limits::Digest)]
     pub to: String,
-    /// How much the whole change matters: what its gravest part does.
+    /// Class of the whole change: the gravest class among its parts.
     pub change_class: ChangeClass,
     /// The changes, the gravest first.
     pub changes: Vec<Change>,
-    /// Whether there are more changes than the list has.
+    /// True if there are more changes than are listed.
     pub cut: bool,
 }
 
-/// One thing that changed.
+/// One change in a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// RFC 6901 pointer into the newer card, or into the older one for what is gone.
+    /// RFC 6901 pointer into the newer card, or into the older one for a removed value.
     pub pointer: String,
-    /// What stood there, shortened for people; null where nothing did.
+    /// Old value, shortened for display; null if it was added.
     #[schema(value_type = Value)]
     pub before: Option<serde_json::Value>,
-    /// What stands there now, in the same form.
+    /// New value, shortened for display; null if it was removed.
     #[schema(value_type = Value)]
     pub after: Option<serde_json::Value>,
-    /// How much it matters.
+    /// Class of this change.
     pub class: ChangeClass,
     /// Why it has that class.
     pub reason: String,
@@ -384,19 +383,19 @@ impl From<&a2a_card::CardChange> for Change {
 /// One lint finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingView {
-    /// The rule's stable id.
+    /// Stable id of the rule.
     pub rule: String,
     /// `error`, `warning` or `info`.
     pub severity: String,
     /// RFC 6901 pointer into the card.
     pub pointer: String,
-    /// What was there.
+    /// What the card has there.
     pub found: String,
-    /// What its version wants.
+    /// What the card's protocol version requires.
     pub wanted: String,
-    /// How to mend it.
+    /// How to fix it.
     pub hint: String,
-    /// The section it follows.
+    /// Section of the specification.
     pub section: String,
 }
 
@@ -419,14 +418,14 @@ impl From<a2a_card::Finding> for FindingView {
     }
 }
 
-/// What may be changed of an agent beside its card. What is left out stays as it is.
+/// Changes to an agent apart from its card. Members left out keep their value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPatch {
-    /// Who may find it; its owner may only narrow this.
+    /// Who can find it; its owner may only narrow this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
-    /// All its labels; for curators.
+    /// All its labels; only curators set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]
     pub labels: Option<BTreeMap<String, String>>,

@@ -12,13 +12,14 @@ use super::limits;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// A host name, with `:port` where it is not the scheme's own. Its well-known paths and catalogs are asked.
+    /// A host name, with `:port` where it is not the scheme's default. The registry fetches its well-known paths and
+    /// catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// The URL of one card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
-    /// Approve the first card at once; for callers who may approve.
+    /// Approve the first card at once; only for accounts that may approve reviews.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approve: bool,
 }
@@ -30,45 +31,47 @@ pub struct DomainView {
     pub domain: String,
     /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     pub state: String,
-    /// Rises when the domain has a new owner.
+    /// Number of the owner: it rises by one when the domain changes hands.
     pub generation: i64,
-    /// Proofs that hold.
+    /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
-    /// Whose it is by the strongest proof: an account's name, for its owner and for those who see everything.
+    /// The account with the strongest proof; only shown to that account and to callers who see everything.
     pub owner: Option<String>,
-    /// Where its owner wants to be told of trouble; for the same.
+    /// Contact for problems with the domain; shown to the same callers as `owner`.
     pub contact: Option<String>,
-    /// What it was like when a proof of it was last found: where all of it changes, it has another owner. For those
-    /// who registered it and those who see everything; null where no proof was found yet.
+    /// Fingerprint (name servers, TLS key, card keys) of the domain at its last successful check. If all of it
+    /// changes, the domain has a new owner. Only shown to callers who registered it and to those who see
+    /// everything; null before the first successful check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_by: Option<KnownBy>,
-    /// The keys that were named for its cards, by their names; for those who registered it and those who see
-    /// everything.
+    /// Keys enrolled for signing its cards, sorted by name; only shown to callers who registered it and to those
+    /// who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<EnrolledKey>,
-    /// What the caller may place to prove ownership; one of them suffices.
+    /// Challenges of the caller: publish one of them to prove ownership.
     pub challenges: Vec<Challenge>,
-    /// Why the caller gets nothing to place, where nobody can prove such a domain, and what to do instead.
+    /// Why there is no challenge, where such a domain cannot be proved, and what to do instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_challenge: Option<String>,
-    /// What looking for proofs has found, newest first; for those who registered it and those who see everything.
+    /// Results of the proof checks, newest first; only shown to callers who registered it and to those who see
+    /// everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ProofCheck>,
-    /// When proofs are looked for next.
+    /// Time of the next proof check.
     pub next_check: Option<Timestamp>,
-    /// What is asked of the domain.
+    /// URLs fetched from this domain.
     pub sources: Vec<SourceView>,
-    /// Its agents.
+    /// Ids of its agents.
     pub agents: Vec<Uuid>,
-    /// Whether these are all of its sources and agents, as its owner and those who see everything are shown; the others see
-    /// what they have registered and what is listed.
+    /// True if all sources and agents are listed, as for the owner and for callers who see everything; other callers
+    /// see only their own registrations and listed agents.
     #[serde(default)]
     pub complete: bool,
-    /// Why it, or an agent of it, is not listed, one sentence each with what to do; for those who registered it and
-    /// those who see everything.
+    /// Reasons why the domain or one of its agents is not listed, one sentence each with what to do; only shown to
+    /// callers who registered it and to those who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_listed: Vec<String>,
-    /// When it was registered.
+    /// Time of registration.
     pub created_at: Timestamp,
 }
 
@@ -77,281 +80,273 @@ pub struct DomainView {
 pub struct Proof {
     /// `dns`, `dns-parent` (a record of a domain above, for all below it), `http` or `operator`.
     pub method: String,
-    /// Since when it holds.
+    /// Time from which the proof is valid.
     pub at: Timestamp,
-    /// When it was last found.
+    /// Time of the last check that found it.
     pub seen: Timestamp,
-    /// Since when it is missing, where it is.
+    /// Time of the first of the checks in a row that did not find it; null if the last check found it.
     pub missing_since: Option<Timestamp>,
-    /// An admin's reason; null for the others.
+    /// The admin's reason, for `operator`; null for other methods.
     pub reason: Option<String>,
 }
 
-/// What one owner of a domain is told from the next by.
+/// Fingerprint that detects a change of owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KnownBy {
-    /// The name servers of its registrable domain; none where nobody could tell.
+    /// Name servers of the registrable domain; empty if the lookup failed.
     pub name_servers: Vec<String>,
-    /// SHA-256, in base64url, of the public key of the certificate it showed; null where nobody could tell.
+    /// SHA-256, in base64url, of the public key in the domain's TLS certificate; null if the connection failed.
     pub tls_key: Option<String>,
-    /// RFC 7638 thumbprints of the keys that its cards were signed with; none where none is signed.
+    /// RFC 7638 thumbprints of the keys that signed its cards; empty if no card is signed.
     pub card_keys: Vec<String>,
-    /// When it was looked at.
+    /// Time of the check.
     pub at: Timestamp,
 }
 
-/// Something to place so that ownership can be checked.
+/// A DNS record or a file to publish as proof of ownership.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Challenge {
     /// `dns` or `http`.
     pub method: String,
-    /// The DNS name.
+    /// Name of the TXT record, for `dns`.
     pub name: Option<String>,
-    /// The URL.
+    /// URL of the file, for `http`.
     pub url: Option<String>,
-    /// The DNS record's text.
+    /// Text of the TXT record, for `dns`.
     pub value: Option<String>,
-    /// The file's content.
+    /// Content of the file, for `http`.
     pub body: Option<String>,
-    /// Until when it counts; null for what stays.
+    /// Expiry of the challenge; null for a standing record.
     pub expires: Option<Timestamp>,
 }
 
-/// A key that was named for a domain's cards.
+/// A key enrolled for signing a domain's cards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnrolledKey {
-    /// What signatures call it.
+    /// Key name (`kid`) in signatures.
     pub kid: String,
-    /// Its RFC 7638 thumbprint, with SHA-256, in base64url.
+    /// RFC 7638 thumbprint of the key, with SHA-256, in base64url.
     pub thumbprint: String,
-    /// Since when.
+    /// Time of enrolment.
     pub at: Timestamp,
 }
 
-/// One look for a proof.
+/// One proof check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProofCheck {
-    /// When.
+    /// Time of the check.
     pub at: Timestamp,
     /// `dns`, `dns-parent` or `http`.
     pub method: String,
-    /// The DNS names or the URL asked.
+    /// The DNS names or the URL that were queried.
     pub place: String,
-    /// `held`, `absent`, `wrong`, `unknown` (nobody could tell, which is not absence) or `bogus`.
+    /// `held`, `absent`, `wrong`, `unknown` (the check failed, which does not mean absent) or `bogus`.
     pub outcome: String,
-    /// What came of it, and what to do.
+    /// The result, and what to do.
     pub detail: String,
-    /// What was looked for, where it is missing; at most 255 characters.
+    /// The expected text, if it was not found; at most 255 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// The records found instead of it, at most 5 texts of at most 120 characters each.
+    /// Records found instead, at most 5 texts of at most 120 characters each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<String>,
-    /// Whether a CNAME led there, so that the record stands in another zone.
+    /// True if a CNAME was followed, so that the record is in another zone.
     #[serde(default)]
     pub aliased: bool,
 }
 
 impl ProofCheck {
-    /// All of it as one sentence for people.
-    pub fn told(&self) -> String {
-        let mut told = self.detail.clone();
+    /// The check as one sentence for people.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.detail.clone();
         if !self.found.is_empty() {
             let found: Vec<String> = self
                 .found
                 .iter()
                 .map(|text| format!("\"{text}\""))
                 .collect();
-            told.push_str(&format!("; found there: {}", found.join(", ")));
+            sentence.push_str(&format!("; found instead: {}", found.join(", ")));
         }
         if let Some(wanted) = &self.wanted {
-            told.push_str(&format!("; looked for: \"{wanted}\""));
+            sentence.push_str(&format!("; expected: \"{wanted}\""));
         }
         if self.aliased {
-            told.push_str("; a CNAME leads there, so the record stands in another zone");
+            sentence.push_str("; a CNAME was followed, so the record is in another zone");
         }
-        told
+        sentence
     }
 }
 
-/// The answer to `:verify`.
+/// Result of `:verify`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Verification {
-    /// The domain as it stands now.
+    /// The domain after the checks.
     pub domain: DomainView,
-    /// What was looked for, where, and what was found.
+    /// Each check with its method, place and result.
     pub checks: Vec<ProofCheck>,
 }
 
-/// What a domain's owner may change. What is left out stays as it is.
+/// Changes to a domain by its owner. Members left out keep their value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DomainPatch {
-    /// Where to tell of trouble: a `mailto:` or `https:` URL; an empty text for nowhere.
+    /// Contact for problems: a `mailto:` or `https:` URL; an empty text removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Contact>)]
     pub contact: Option<String>,
-    /// Whether the domain is to be listed no more.
+    /// True to opt out: the domain and its agents are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opt_out: Option<bool>,
 }
 
-/// To whom a domain goes.
+/// New owner of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// The account's name.
+    /// Name of the account.
     pub account: String,
 }
 
-/// One URL of a domain that yields cards.
+/// A source: one URL from which cards are fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceView {
-    /// What it is called in this registry, to withdraw its registration by.
+    /// Id of the source; use it to withdraw its registration.
     pub id: String,
-    /// What is asked.
+    /// The URL that is fetched.
     pub url: String,
-    /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain names its agents), or `entry` (a card
-    /// that a catalog names).
+    /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain lists its agents), or `entry` (a card
+    /// that a catalog lists).
     pub kind: String,
-    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that is not there, which is no fault.
+    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error.
     pub state: String,
-    /// The agent that it feeds; null where it feeds none, or none that the caller may see.
+    /// The agent of which this is a source; null if there is none that the caller may see.
     pub agent: Option<Uuid>,
-    /// Whether a proof of the domain covers it (`covered`: a well-known path, a card that the domain's own catalog names,
-    /// a URL registered by whoever holds the proof) or somebody else has nominated it (`nomination`): the rules that
-    /// trust a domain do not decide on a nomination, and it gets neither level nor URN through the domain.
+    /// `covered`: a proof of the domain applies to it (a well-known path, a card that the domain's own catalog lists, a
+    /// URL registered by the owner). `nomination`: somebody else registered it. Rules that trust a domain do not
+    /// decide on a nomination, and it gets no trust level and no URN from the domain.
     pub coverage: Coverage,
-    /// Whether the caller has registered it.
+    /// True if the caller registered it.
     pub own: bool,
-    /// Why it feeds no agent although it gave a card: the limit that was met.
+    /// The limit that was reached, if a card was fetched but no agent was created from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_met: Option<String>,
-    /// The last request.
+    /// The last attempt to fetch it.
     pub last_attempt: Option<AttemptView>,
-    /// Earlier requests, newest first; for those who may see them.
+    /// Earlier attempts, newest first; only for callers who may see them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptView>,
-    /// When it is asked next.
+    /// Time of the next fetch.
     pub next_due: Option<Timestamp>,
-    /// By what the next request can be conditional; for those who may see attempts.
+    /// Validators for the next conditional request; only for callers who may see attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validators: Option<KnownValidators>,
-    /// Seconds that its last good answer said it stays fresh; null where it said nothing, and for the same.
+    /// `max-age` of its last successful response, in seconds; null if the response had none. Only for callers who may
+    /// see attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<u32>,
-    /// The request fields by which the origin last said that its answer differs (`Vary`), at most 255 bytes; for the
-    /// same.
+    /// `Vary` of its last successful response, at most 255 bytes. Only for callers who may see attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<String>,
-    /// How it fared, the newest day first, at most 90 of them; where one domain is shown.
+    /// Daily fetch statistics of the last 90 days, newest first; only where a single domain is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<SourceDay>,
 }
 
 impl SourceView {
-    /// How the source fared on the days that are counted, in one sentence without its full stop; `None` where none are.
+    /// Number of successful fetches in the last 90 days, as a sentence without its full stop; `None` before the first
+    /// fetch.
     pub fn uptime(&self) -> Option<String> {
         let sum = |part: fn(&SourceDay) -> u32| -> u64 {
             self.days.iter().map(|day| u64::from(part(day))).sum()
         };
-        let (looks, good) = (sum(|day| day.looks), sum(|day| day.good));
-        // Rounded down, so that only a source that never failed has fared well every time.
-        let thousandths = good.saturating_mul(1000).checked_div(looks)?;
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
-        let days = self.days.len() as u64;
-        Some(format!(
-            "{}.{} % of {looks} look{} on {days} day{} succeeded",
-            thousandths / 10,
-            thousandths % 10,
-            plural(looks),
-            plural(days)
-        ))
+        let (fetches, good) = (sum(|day| day.looks), sum(|day| day.good));
+        (fetches > 0).then(|| format!("{good} of {fetches} fetches succeeded in the last 90 days"))
     }
 }
 
-/// Which validators the origin has sent with what it served last.
+/// Validators that the origin sent with its last successful response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KnownValidators {
-    /// Whether it sent an `ETag`.
+    /// True if it sent an `ETag`.
     pub etag: bool,
-    /// Whether it sent a `Last-Modified`.
+    /// True if it sent a `Last-Modified`.
     pub last_modified: bool,
 }
 
-/// How a source fared on one day. Looks that failed while so many did that the fault was likely the
-/// registry's do not count.
+/// Fetch statistics of one day. Fetches that failed while the circuit breaker was open (many fetches failing at once,
+/// probably because of the registry's own network) are not counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceDay {
     /// The day, in UTC.
     #[schema(format = Date, example = "2026-11-20")]
     pub day: String,
-    /// How often it was asked.
+    /// Number of fetches.
     pub looks: u32,
-    /// How often it had a card.
+    /// Number of fetches that returned a card.
     pub good: u32,
 }
 
-/// One request to an origin, or a refusal to make it.
+/// One attempt to fetch a URL; also recorded if the registry refused to send the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptView {
-    /// When it began.
+    /// Time at which it began.
     pub at: Timestamp,
-    /// How it ended: `card`, `not_modified`, `not_found`, `timeout`, …
+    /// The result: `card`, `not_modified`, `not_found`, `timeout`, …
     pub outcome: String,
-    /// The HTTP status, where there was an answer.
+    /// HTTP status; null if there was no response.
     pub status: Option<u16>,
-    /// What kept content had to do with it: `revalidated` where the request was conditional and the origin answered
-    /// that nothing has changed (304), `replaced` where it sent another one instead, `whole` where all of it was asked for; null where it gave nothing.
+    /// How the cached copy was used: `revalidated` (conditional request, the origin responded 304), `replaced`
+    /// (conditional request, the origin sent another card), `whole` (unconditional request); null if no card was
+    /// fetched.
     #[serde(default)]
     pub cache: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     pub elapsed_ms: u32,
-    /// The address spoken to; for curators only.
+    /// IP address of the origin; only shown to curators.
     pub address: Option<String>,
-    /// One sentence: what happened and what to do.
+    /// What happened and what to do, in one sentence.
     pub detail: String,
-    /// The URL asked.
+    /// The URL that was fetched.
     pub url: String,
 }
 
-/// An admin's word for a domain.
+/// A request to vouch for a domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
     /// Why the domain is trusted; kept with the proof.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// The account, by name, whose card URLs of the domain are trusted too; of nobody's where it is left out.
+    /// Name of an account whose card URLs of this domain are trusted too; nobody's if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
 }
 
-/// That a domain has another owner now.
+/// A request to start a new generation, because the domain has a new owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGeneration {
-    /// Why.
+    /// Why the owner is taken to have changed; kept in the event log.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
 }
 
-/// A wish to have a domain visited now.
+/// A request to crawl a domain as soon as possible.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recrawl {
-    /// Fetch whole cards even where the origin would answer 304.
+    /// True to send unconditional requests, so that cards are fetched again even if they have not changed.
     #[serde(default)]
     pub full: bool,
 }
 
-/// When the wish comes true.
+/// Time at which a requested crawl begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecrawlAccepted {
     /// The domain.
     pub domain: String,
-    /// The earliest moment politeness allows.
+    /// The earliest time allowed by the rate limits.
     pub next_due: Timestamp,
 }
 
@@ -385,25 +380,32 @@ mod tests {
     }
 
     #[test]
-    fn uptime_is_summed_over_days_and_never_rounded_up() {
-        for (days, told) in [
+    fn uptime_is_summed_over_days() {
+        for (days, text) in [
             (&[][..], None),
             (&[(0, 0)], None),
-            (&[(1, 1)], Some("100.0 % of 1 look on 1 day succeeded")),
+            (
+                &[(1, 1)],
+                Some("1 of 1 fetches succeeded in the last 90 days"),
+            ),
+            (
+                &[(1, 0)],
+                Some("0 of 1 fetches succeeded in the last 90 days"),
+            ),
             (
                 &[(1, 0), (1, 1)],
-                Some("50.0 % of 2 looks on 2 days succeeded"),
+                Some("1 of 2 fetches succeeded in the last 90 days"),
             ),
             (
                 &[(9999, 9998), (1, 1)],
-                Some("99.9 % of 10000 looks on 2 days succeeded"),
+                Some("9999 of 10000 fetches succeeded in the last 90 days"),
             ),
             (
                 &[(u32::MAX, u32::MAX), (u32::MAX, u32::MAX)],
-                Some("100.0 % of 8589934590 looks on 2 days succeeded"),
+                Some("8589934590 of 8589934590 fetches succeeded in the last 90 days"),
             ),
         ] {
-            assert_eq!(source(days).uptime().as_deref(), told, "{days:?}");
+            assert_eq!(source(days).uptime().as_deref(), text, "{days:?}");
         }
     }
 }

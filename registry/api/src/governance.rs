@@ -13,76 +13,76 @@ use uuid::Uuid;
 
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
-/// A question about one content.
+/// Review of one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Review {
-    /// Its identifier.
+    /// Id of the review.
     pub id: Uuid,
-    /// The agent it is about.
+    /// Id of the agent.
     pub agent: Uuid,
-    /// That agent's name in this content.
+    /// Name of the agent in the reviewed card.
     pub name: String,
-    /// That agent's domain.
+    /// Domain of the agent.
     pub domain: String,
-    /// Whether a proof of that domain covers the content, or somebody else has nominated it.
+    /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
     pub coverage: Coverage,
-    /// The content in question.
+    /// Digest of the reviewed content.
     #[schema(value_type = limits::Digest)]
     pub digest: String,
-    /// The content approved before; null for a first card.
+    /// Digest of the content approved before; null for a first card.
     #[schema(value_type = Option<limits::Digest>)]
     pub previous: Option<String>,
-    /// How much changed; null for a first card.
+    /// Class of the change; null for a first card.
     pub change_class: Option<ChangeClass>,
-    /// What the signatures of the content in question are worth, and why.
+    /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
-    /// Where it stands.
+    /// State of the review.
     pub state: ReviewState,
-    /// The account that was the first to register the card's source, which need not be the domain's owner; null where
-    /// nobody with an account has.
+    /// Account that was the first to register the card's source, not necessarily the domain's owner; null if it was
+    /// registered without an account.
     pub submitter: Option<String>,
-    /// The accounts that decided.
+    /// Accounts that decided.
     pub deciders: Vec<String>,
-    /// The decider's reason.
+    /// Reason of the decision.
     pub reason: Option<String>,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub created_at: Timestamp,
-    /// When it was closed.
+    /// Time at which it was closed; null while it is open.
     pub decided_at: Option<Timestamp>,
 }
 
-/// A review with everything that a decision needs, all of it about the content in question.
+/// A review with what is needed to decide on it, all about the reviewed content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewDetail {
     /// The review.
     #[serde(flatten)]
     pub review: Review,
-    /// The card as it was published; null where it is no longer kept.
+    /// Card as it was published; null if it is no longer stored.
     pub card_text: Option<String>,
-    /// Where callers would be sent, in the order to try.
+    /// Addresses that callers would use, in the order to try.
     pub interfaces: Vec<Interface>,
-    /// What callers would have to bring, in the values of search.
+    /// Authentication that callers would need, with the values of the `auth` filter of searches.
     pub auth: Vec<String>,
     /// How to authenticate, one sentence per alternative.
     pub security: Vec<String>,
-    /// What the linter and the verification of signatures found, errors first.
+    /// Findings of the linter and of the signature check, errors first.
     pub findings: Vec<FindingView>,
-    /// What changed against the content approved before; null for a first card.
+    /// Changes against the content approved before; null for a first card.
     pub diff: Option<Diff>,
-    /// What is known about the domain.
+    /// Ownership of the domain.
     pub domain_proofs: DomainProofs,
 }
 
-/// Who stands behind a domain.
+/// Ownership of a domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DomainProofs {
-    /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
+    /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     pub state: String,
-    /// The account that has proved it.
+    /// Account that has proved it.
     pub owner: Option<String>,
-    /// The proofs that hold.
+    /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
-    /// The names of the keys that are enrolled for its cards.
+    /// Names of the keys enrolled for signing its cards.
     pub enrolled_keys: Vec<String>,
 }
 
@@ -90,73 +90,73 @@ pub struct DomainProofs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewDecision {
-    /// The content decided on; another one than the review's is refused with 409.
+    /// Digest of the content to decide on; if the review is about another content, the decision is refused with 409.
     pub digest: String,
-    /// Why; kept with the decision.
+    /// Reason; stored with the decision.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
 }
 
-/// An act on an agent.
+/// An action on an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// Why; kept with the act.
+    /// Reason; stored with the event.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// For `:resume`: which hold to lift; `operator` where absent.
+    /// For `:resume`: the hold to lift, by default `operator`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
 }
 
-/// Marking an agent as on its way out.
+/// A request to deprecate an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deprecate {
-    /// Why, and what to do; shown to everybody who finds the agent.
+    /// Reason and advice, shown to everybody who finds the agent.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// The agent to move to, by its id or URN.
+    /// Id or URN of the agent to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<String>,
-    /// From when on it is not to be counted on.
+    /// Time after which the agent may stop working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<Timestamp>,
 }
 
-/// Something that happened.
+/// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Its place in the order of everything.
+    /// Sequence number of the event.
     pub seq: i64,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// To whom or what: an agent's id, a domain, a review's id.
+    /// Subject of the event: an agent's id, a domain, a review's id.
     pub subject: String,
-    /// The account that caused it, or `crawler`, `policy`, `system`.
+    /// Account that caused it, or `crawler`, `policy`, `system`.
     pub actor: String,
-    /// Details by kind.
+    /// Details, which depend on the kind.
     #[schema(value_type = Object)]
     pub data: Value,
 }
 
-/// A token to make.
+/// A request for a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// The account it belongs to; made where it does not exist.
+    /// Account of the token; created if it does not exist.
     #[serde(default = "admin_account")]
     #[schema(value_type = limits::Name)]
     pub account: String,
-    /// The role of an account that is made; must agree with one that exists.
+    /// Role of the account, if it is created; otherwise it must be the account's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// What it is for.
+    /// Purpose of the token, as a short name.
     #[schema(value_type = limits::Name)]
     pub name: String,
-    /// Days until it ends; never, where absent. At most 3650.
+    /// Days until it expires, at most 3650; by default it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::TokenDays>)]
     pub expires_in_days: Option<u32>,
@@ -169,26 +169,26 @@ fn admin_account() -> String {
 /// A token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
-    /// Its identifier.
+    /// Id of the token.
     pub id: Uuid,
-    /// The account it belongs to.
+    /// Account of the token.
     pub account: String,
-    /// What it is for.
+    /// Purpose of the token, as a short name.
     pub name: String,
-    /// Its first characters, to tell tokens apart.
+    /// First characters of the secret, to distinguish tokens.
     pub prefix: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// Time of expiry; null if it never expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A token, with the secret that is shown this once.
+/// A new token with its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
-    /// The token's description.
+    /// The token.
     #[serde(flatten)]
     pub token: Token,
-    /// The secret. Only its hash is kept.
+    /// Secret to send as a bearer token. It is shown this once; only its hash is stored.
     pub secret: String,
 }

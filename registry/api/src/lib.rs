@@ -1,5 +1,4 @@
-//! The shapes of the HTTP contract (docs/contract.md): what handlers render, the index keeps ready and the
-//! command line reads. Members may be added, never renamed.
+//! Types of the HTTP contract (docs/contract.md): handlers and the index render them, the command line reads them. Members may be added, never renamed.
 
 mod agent;
 mod domain;

@@ -1,4 +1,4 @@
-//! The limits of what a request says: one constant each, which the code checks and the `OpenAPI` document shows.
+//! Limits of request members: one constant each, which the code checks and the `OpenAPI` document shows.
 //!
 //! `utoipa` takes only literals in its attributes, so that a member with a limit names one of these types as the type
 //! of its schema.
@@ -9,7 +9,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Entries on a page where the caller names no number.
+/// Entries on a page by default.
 pub const DEFAULT_PAGE: u32 = 20;
 /// Entries on a page at most.
 pub const MAX_PAGE: u32 = 100;
@@ -17,7 +17,7 @@ pub const MAX_PAGE: u32 = 100;
 pub const MAX_REASON: usize = 1000;
 /// Characters of the name of an account or a token.
 pub const MAX_NAME: usize = 100;
-/// Days after which a token ends at the latest, where it ends.
+/// Days after which a token with an expiry expires at the latest.
 pub const MAX_TOKEN_DAYS: u32 = 3650;
 /// Characters of a contact.
 pub const MAX_CONTACT: usize = 300;
@@ -58,11 +58,11 @@ macro_rules! schemas {
 schemas! {
     /// How many entries a page holds.
     PageSize = whole(1, MAX_PAGE, Some(DEFAULT_PAGE));
-    /// Why something is done.
+    /// Reason for an action.
     Reason = text(1, MAX_REASON).pattern(Some(r"\S"));
     /// The name of an account or a token.
     Name = text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$"));
-    /// Days until a token ends.
+    /// Days until a token expires.
     TokenDays = whole(1, MAX_TOKEN_DAYS, None);
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
@@ -72,7 +72,7 @@ schemas! {
         .max_properties(Some(MAX_LABELS))
         .property_names(Some(label_word().build()))
         .additional_properties(Some(label_word()));
-    /// What signatures call a key.
+    /// Name of a key in signatures.
     KeyName = text(1, MAX_KID);
     /// A card URL, an endpoint URL or a host.
     LookupUrl = text(0, MAX_LOOKUP_URL);
@@ -82,7 +82,7 @@ schemas! {
     LookupDigest = text(0, MAX_LOOKUP_DIGEST);
     /// The protocol versions that cards are converted to.
     CardForm = one_of(["1.0", "0.3"]);
-    /// SHA-256 as cards' digests are written.
+    /// SHA-256 digest of a card.
     Digest = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some("^sha256:[0-9a-f]{64}$"));

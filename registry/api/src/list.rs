@@ -10,48 +10,49 @@ use super::{DomainView, Event, FindingView, Hit, Review, Token, Version};
 /// A page of agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentList {
-    /// The page.
+    /// Agents on this page.
     pub agents: Vec<Hit>,
-    /// How many match in all; exact.
+    /// Exact number of matches on all pages.
     pub total: u64,
-    /// Counts over all matches, for the facets asked for.
+    /// Counts over all matches, for the requested facets.
     pub facets: BTreeMap<String, Facet>,
-    /// `relevance`, `name`, `updated`, `newest`, or `resumed` where a frozen order had expired.
+    /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the frozen result list has expired; some hits may then
+    /// repeat or be missing.
     pub order: String,
-    /// How the text was matched: `lexical`, `hybrid` or `semantic`.
+    /// Search mode: `lexical`, `hybrid` or `semantic`.
     pub mode: String,
-    /// What else to try.
+    /// Suggestions for a better search.
     pub hints: Vec<Hint>,
-    /// Give this as `page_token` for the next page; null at the end.
+    /// `page_token` of the next page; null on the last page.
     pub next_page_token: Option<String>,
 }
 
-/// How often each value occurs among the matches.
+/// Values of one facet among the matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facet {
     /// The most frequent values.
     pub values: Vec<FacetValue>,
-    /// How many matches carry values beyond those.
+    /// Number of matches with other values.
     pub other_count: u64,
 }
 
-/// One value and its count.
+/// A facet value and its count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FacetValue {
-    /// The value, as the filter of the same name takes it.
+    /// Value for the filter of the same name.
     pub value: String,
-    /// How many matches carry it.
+    /// Number of matches with this value.
     pub count: u64,
 }
 
-/// Something to try instead.
+/// Suggestion for a better search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hint {
-    /// What kind of advice this is, such as `filter` or `empty`.
+    /// Kind of the suggestion, such as `filter` or `empty`.
     pub kind: String,
-    /// The advice.
+    /// The suggestion, as a sentence.
     pub text: String,
-    /// How many agents the named filter hides.
+    /// Number of agents that the named filter excludes.
     pub hidden: Option<u64>,
 }
 
@@ -69,11 +70,11 @@ pub struct SuggestionView {
     pub text: String,
     /// `name`, `skill` or `tag`.
     pub kind: String,
-    /// How many agents carry it.
+    /// Number of agents that have it.
     pub count: u64,
 }
 
-/// Agents behind one address, host, URN or digest.
+/// Agents with a given address, host, URN or digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Lookup {
     /// Best match first; never empty.
@@ -85,16 +86,16 @@ macro_rules! page {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
         pub struct $name {
-            /// The page.
+            /// Entries of this page.
             pub $members: Vec<$item>,
-            /// Give this as `page_token` for the next page; null at the end.
+            /// `page_token` of the next page; null on the last page.
             pub next_page_token: Option<String>,
         }
     };
 }
 
 page!(
-    /// A page of an agent's kept versions, newest first.
+    /// A page of an agent's stored versions, newest first.
     VersionList, versions: Version
 );
 page!(
@@ -114,12 +115,12 @@ page!(
     TokenList, tokens: Token
 );
 
-/// A card's findings.
+/// Lint findings of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingList {
-    /// The card they are about.
+    /// Digest of the card.
     #[schema(value_type = super::limits::Digest)]
     pub digest: String,
-    /// In the card's order.
+    /// Findings in the order of the card.
     pub findings: Vec<FindingView>,
 }

@@ -141,7 +141,7 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Outcom
         format!(" (held by {})", holds.join(", "))
     };
     let advice = summary.deprecation.as_ref();
-    let advice = advice.map(|deprecation| format!(": {}", deprecation.told()));
+    let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
     console.line(&format!(
         "{} ({id}) is {}{held}{}",
         summary.name,

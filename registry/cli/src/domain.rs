@@ -291,7 +291,7 @@ async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result
     } else {
         for check in checks {
             console.line(&format!("{} at {}", check.outcome, check.place))?;
-            console.line(&format!("  {}", check.told()))?;
+            console.line(&format!("  {}", check.sentence()))?;
         }
         console.line(&format!("{} is {}", domain.domain, domain.state))?;
         if !proved {

@@ -147,7 +147,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
             check.at.to_rfc3339(),
             check.outcome,
             check.place,
-            check.told()
+            check.sentence()
         )
     }));
     more(&mut lines, "looks for a proof", checks.len(), looks);
@@ -194,7 +194,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         source.state
     );
     if let Some(limit) = &source.limit_met {
-        line.push_str(&format!("; it feeds no agent: {limit}"));
+        line.push_str(&format!("; no agent was created from it: {limit}"));
     }
     // Most domains have no catalog, which is no failure.
     let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(
             source_line(&one, false),
             "source https://a.example/card.json: stale, not asked again; of the last 1 attempts 0 failed; \
-             87.5 % of 8 looks on 1 day succeeded; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
+             7 of 8 fetches succeeded in the last 90 days; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
         );
     }
 

@@ -84,7 +84,7 @@ impl ClientError {
 }
 
 impl From<ClientError> for Failure {
-    /// How a command ends by it: takes "there is no such thing" as the answer no, and everything else as a failure.
+    /// How a command ends by it: takes "not found" as the answer no, and everything else as a failure.
     fn from(error: ClientError) -> Self {
         let (line, no) = (error.to_string(), error.status() == Some(404));
         match error {
@@ -102,9 +102,13 @@ impl From<ClientError> for Failure {
 /// A problem document in one line.
 fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
     let mut parts = Vec::new();
+    // The detail of a 404 says what is not there; "Not found" adds nothing to it.
+    let says_it_all = problem.status == 404 && !problem.detail.is_empty();
+    let title = Some(problem.title.as_str()).filter(|_| !says_it_all);
     parts.extend(
-        [problem.title.as_str(), problem.detail.as_str()]
+        title
             .into_iter()
+            .chain([problem.detail.as_str()])
             .filter(|text| !text.is_empty()),
     );
     let mut line = parts.join(": ");
@@ -155,6 +159,16 @@ mod tests {
         assert_eq!(
             describe(&problem, None),
             "Invalid request: limit is no member. (/q: too long)"
+        );
+        problem = Problem {
+            status: 404,
+            title: "Not found".into(),
+            detail: "Domain nope.example is not registered.".into(),
+            ..Problem::default()
+        };
+        assert_eq!(
+            describe(&problem, None),
+            "Domain nope.example is not registered."
         );
         problem = Problem {
             status: 401,

@@ -176,7 +176,7 @@ fn concerns(agent: &Agent) -> Vec<String> {
     // A hold does not take a deprecation away. One that was made before messages were kept has none.
     let said = summary.deprecation.as_ref();
     if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
-        let said = said.map(|deprecation| format!(": {}", deprecation.told()));
+        let said = said.map(|deprecation| format!(": {}", deprecation.sentence()));
         concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
     }
     let verdict = &agent.signature_verdict;

@@ -294,7 +294,7 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
             .to_owned()
     });
     let deprecation = summary.deprecation.as_ref();
-    let deprecation = deprecation.map(a2a_registry_api::Deprecation::told);
+    let deprecation = deprecation.map(a2a_registry_api::Deprecation::sentence);
     let labels: Vec<_> = summary
         .labels
         .iter()

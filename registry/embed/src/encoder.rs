@@ -34,7 +34,7 @@ pub const MAX_WAITING: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 impl Default for EncoderOptions {
     /// One thread for each kind: on a machine of two cores the search keeps one while cards are encoded. A query takes
-    /// some milliseconds, so who is the thirty-third to wait would wait for longer than a search may take.
+    /// some milliseconds, so a 33rd waiter would exceed the search timeout.
     fn default() -> Self {
         Self {
             query_threads: NonZeroUsize::MIN,

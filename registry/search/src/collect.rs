@@ -130,7 +130,7 @@ impl Collector for Page {
     }
 }
 
-/// Of the best of all segments leaves out what so many are certainly better than, before anything is read of it.
+/// Drops candidates outside the global top N, before anything is read of them.
 fn leave_out_the_worse(segments: &mut [SegmentBest], top: usize) {
     let mut ranks: Vec<u64> = segments
         .iter()

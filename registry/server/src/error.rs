@@ -1,12 +1,14 @@
 //! What can go wrong, free of any transport: a kind, a text for the caller, a text for the log.
 
+use std::fmt;
+
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
 /// What kind of failure this is. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// There is no such thing, or the caller may not know of it.
+    /// Something is missing, or hidden from the caller.
     NotFound,
     /// The request cannot be understood.
     Invalid,
@@ -48,6 +50,18 @@ pub struct AppError {
     pub retry_after: Option<u32>,
 }
 
+/// Characters of an identifier of the request that an error repeats.
+const QUOTED: usize = 200;
+
+/// An identifier as the request has it, cut where it is too long to be one.
+fn bounded(identifier: impl fmt::Display) -> String {
+    let identifier = identifier.to_string();
+    match identifier.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", &identifier[..end]),
+        None => identifier,
+    }
+}
+
 impl AppError {
     /// A failure of that kind with a sentence for the caller.
     pub fn new(kind: ErrorKind, public: impl Into<String>) -> Self {
@@ -60,9 +74,41 @@ impl AppError {
         }
     }
 
-    /// There is no such thing. The same text whether it is missing or hidden.
-    pub fn not_found(what: &str) -> Self {
-        Self::new(ErrorKind::NotFound, format!("There is no such {what}."))
+    /// Something is missing, or hidden from the caller. The text depends on the request alone, so that callers cannot
+    /// tell the two apart.
+    pub fn not_found(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, text)
+    }
+
+    /// An agent is missing or hidden, by its id or URN as the request has it.
+    pub fn no_agent(agent: impl fmt::Display) -> Self {
+        Self::not_found(format!("Agent {} is not registered.", bounded(agent)))
+    }
+
+    /// A domain is missing or hidden.
+    pub fn no_domain(domain: impl fmt::Display) -> Self {
+        Self::not_found(format!("Domain {} is not registered.", bounded(domain)))
+    }
+
+    /// A version of an agent's card is missing or hidden.
+    pub fn no_version(agent: impl fmt::Display, version: impl fmt::Display) -> Self {
+        let (agent, version) = (bounded(agent), bounded(version));
+        Self::not_found(format!("Agent {agent} has no version {version}."))
+    }
+
+    /// A review is missing.
+    pub fn no_review(review: impl fmt::Display) -> Self {
+        Self::not_found(format!("Review {} does not exist.", bounded(review)))
+    }
+
+    /// A token is missing.
+    pub fn no_token(token: impl fmt::Display) -> Self {
+        Self::not_found(format!("Token {} does not exist.", bounded(token)))
+    }
+
+    /// No page or resource has the requested address.
+    pub fn no_address() -> Self {
+        Self::not_found("This address does not exist.")
     }
 
     /// A member of the request is wrong.

@@ -49,7 +49,7 @@ pub struct Standing {
     pub agents: i64,
     /// Event streams that are open.
     pub streams: i64,
-    /// Whether so many fetches fail at once that verdicts are frozen.
+    /// Whether the circuit breaker is open because many fetches are failing.
     pub crawl_braked: bool,
 }
 
@@ -148,7 +148,7 @@ impl Metrics {
         );
         registry.register(
             "crawl_braked",
-            "1 while so many fetches fail at once that verdicts are frozen, else 0",
+            "1 while the circuit breaker is open because many fetches are failing, else 0",
             self.crawl_braked.clone(),
         );
         registry.register(

@@ -64,9 +64,9 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         .title("a2a-registry")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
-            "A curated registry of A2A agent cards. Lists take `page_size` and `page_token` and answer \
-             `next_page_token`. Every failure is a problem document (RFC 9457). `HEAD` works wherever \
-             `GET` does, and `OPTIONS` answers with `Allow`.",
+            "A curated registry of A2A agent cards. Lists take `page_size` and `page_token` and return \
+             `next_page_token`. Every error response is a problem document (RFC 9457). `HEAD` is \
+             supported wherever `GET` is, and `OPTIONS` responds with `Allow`.",
         ))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
         .build();
@@ -138,7 +138,7 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     });
     let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
-    let file = file.ok_or_else(|| AppError::not_found("address"))?;
+    let file = file.ok_or_else(|| AppError::no_address())?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
         .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))

@@ -16,11 +16,11 @@ use crate::error::{AppError, ErrorKind};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
-    /// Entries on the page: 20, at most 100.
+    /// Entries on the page, at most 100; by default 20.
     #[serde(default, deserialize_with = "not_empty")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
-    /// The `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[serde(default)]
     pub page_token: Option<String>,
 }

@@ -62,7 +62,7 @@ const CONNECT_AGAIN: Duration = Duration::from_millis(250);
 /// A write of a process that stands still, as one on a machine that was paused, ends after this: what it has locked,
 /// others wait for.
 const END_IDLE_WRITES: &str = "SET idle_in_transaction_session_timeout = '30s'";
-/// Who keeps others from migrating is idle for as long as that takes.
+/// The session that holds the migration lock stays idle meanwhile.
 const KEEP_IDLE: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// `PRAGMA synchronous` on SQLite.

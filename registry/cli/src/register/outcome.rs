@@ -224,7 +224,7 @@ async fn lines(
     (lines, brought)
 }
 
-/// What is known of a source that feeds no agent.
+/// What is known of a source from which no agent was created.
 fn without_agent(name: &str, source: &SourceView) -> String {
     let which = if name == source.url {
         name.to_owned()

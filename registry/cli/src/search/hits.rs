@@ -91,7 +91,7 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         style.cut(&speaks(summary), NAME),
     ));
     if let Some(deprecation) = &summary.deprecation {
-        let told = style.cut(&deprecation.told(), SNIPPET);
+        let told = style.cut(&deprecation.sentence(), SNIPPET);
         lines.push(format!("  deprecated: {told}"));
     }
     let own = fragments(hit, &["description"], None).filter(|_| style.snippets);

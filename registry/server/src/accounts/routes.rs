@@ -14,9 +14,9 @@ use crate::http::query::Query;
 use crate::http::state::State;
 use crate::paging::PageRequest;
 
-/// Make a token
+/// Create a token
 ///
-/// The secret is in this answer and nowhere else; only its hash is kept.
+/// The secret is only in this response; the registry stores its hash.
 #[utoipa::path(
     tag = "tokens",
     request_body = NewToken,
@@ -56,9 +56,9 @@ pub async fn token_list(
 /// Revoke a token
 #[utoipa::path(
     tag = "tokens",
-    params(("token" = uuid::Uuid, Path, description = "The token's id")),
+    params(("token" = uuid::Uuid, Path, description = "Id of the token")),
     security(("token" = [])),
-    responses((status = 204, description = "It is worth nothing from now on"))
+    responses((status = 204, description = "The token is revoked"))
 )]
 #[delete("/v1/tokens/{token}")]
 pub async fn token_revoke(

@@ -165,7 +165,7 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     let admin = caller.demand(Permission::Administer)?;
     let write = context.store.write().await?;
     if !write.token_delete(id).await? {
-        return Err(AppError::not_found("token"));
+        return Err(AppError::no_token(id));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.event(

@@ -178,7 +178,10 @@ async fn replacement(
     let row = match agent_visible(context, caller, named).await {
         Ok(row) => row,
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(AppError::invalid("/replacement", "there is no such agent"));
+            return Err(AppError::invalid(
+                "/replacement",
+                "this agent is not registered",
+            ));
         }
         Err(error) => return Err(error),
     };

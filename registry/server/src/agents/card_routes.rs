@@ -18,7 +18,7 @@ use crate::http::query::Query;
 use crate::http::state::State;
 use crate::memory::cards::ServedCard;
 
-/// The media type of A2A cards, which a kept version is sent with.
+/// Media type of A2A cards, with which a stored version is sent.
 const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
 /// The card served may change at any time; what is kept of it is asked for again. Its bytes are signed, so
 /// that nobody on the way may write them differently.
@@ -34,36 +34,37 @@ const CONVERSION: HeaderName = HeaderName::from_static("a2a-registry-conversion"
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct CardQuery {
-    /// The digest of a kept version; the approved card where absent.
+    /// Digest of a stored version; by default the approved card.
     version: Option<String>,
-    /// The protocol version to convert the card to: `1.0` or `0.3`. The answer is not what the publisher
-    /// wrote: it is never signed, and says by an extension what it was made from.
+    /// Protocol version to convert the card to: `1.0` or `0.3`. A converted card is not what the publisher
+    /// wrote: it is unsigned, and an extension names its origin.
     #[param(value_type = Option<CardForm>, inline)]
     #[serde(rename = "as")]
     convert: Option<String>,
 }
 
-/// The approved card, byte for byte
+/// Get the approved card, byte for byte
 ///
-/// With `version` a kept version of it, as `application/a2a-agent-card+json`; with `as` in the form of another
-/// protocol version, for clients that read no other. The header `A2A-Registry-Conversion` then names what was put in
-/// and what could not be said, by the rules of conversions that `a2a-registry lint --rules` lists, the gravest
-/// first; `convert.no-client` among them says that no client of that version can call the agent.
+/// With `version`, a stored version of the card, as `application/a2a-agent-card+json`. With `as`, the card converted
+/// to another protocol version, for clients that support no other. The response header `A2A-Registry-Conversion` then
+/// lists the conversion rules that were applied, the gravest first: values that were added, and values that could not
+/// be converted. `a2a-registry lint --rules` explains them; `convert.no-client` means that no client of that version
+/// can call the agent.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN"), CardQuery),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
             (Object = "application/json"),
             (Object = "application/a2a-agent-card+json"),
         ), headers(
-            ("ETag" = String, description = "The digest of the bytes, in quotes"),
+            ("ETag" = String, description = "Digest of the bytes, in quotes"),
             ("A2A-Registry-Conversion" = String,
-             description = "With `as`: the rules of conversions that were broken, separated by commas, the gravest first"),
+             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"),
         )),
-        (status = 304, description = "The caller has these bytes already",
-         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
 )]
 #[get("/v1/agents/{agent}/card")]
@@ -99,16 +100,16 @@ pub async fn agent_card(
     })
 }
 
-/// The approved card where an SDK's resolver looks for it
+/// Get the approved card at the path that SDK resolvers use
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", body = Object,
-         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already",
-         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent-card.json")]
@@ -122,16 +123,16 @@ pub async fn agent_card_well_known(
     Ok(deliver(&request, &card, answer::JSON, CURRENT))
 }
 
-/// The approved card where the resolver of an SDK of protocol version 0.2 looks for it
+/// Get the approved card at the path that SDK resolvers of protocol version 0.2 use
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", body = Object,
-         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
-        (status = 304, description = "The caller has these bytes already",
-         headers(("ETag" = String, description = "The digest of the bytes, in quotes"))),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
 )]
 #[get("/agents/{agent}/.well-known/agent.json")]

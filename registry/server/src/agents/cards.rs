@@ -35,12 +35,12 @@ pub async fn agent_card(
         Ok(id) => id,
         Err(_) => agent_visible(context, caller, agent).await?.id,
     };
-    let serving = serving(context, id).await?;
+    let serving = serving(context, id, agent).await?;
     let may = |label: &String| label == crate::caller::PUBLIC || caller.labels().contains(label);
     if serving.visible_to.iter().any(may) {
         Ok(Arc::clone(&serving.card))
     } else {
-        Err(AppError::not_found("agent"))
+        Err(AppError::no_agent(agent))
     }
 }
 
@@ -61,13 +61,15 @@ pub async fn agent_card_as(
     if let Some(card) = context.cards.by_digest.get(&key) {
         return Ok(card);
     }
-    let parsed = parse(&original.bytes).map_err(|_| AppError::not_found("version"))?;
+    let parsed =
+        parse(&original.bytes).map_err(|_| AppError::no_version(agent, &original.digest))?;
     let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
     context.cards.by_digest.insert(key, Arc::clone(&card));
     Ok(card)
 }
 
-async fn serving(context: &Context, id: Uuid) -> Result<Arc<Serving>, AppError> {
+/// The card that an agent serves; `agent` is its id or URN as the request has it, for the error.
+async fn serving(context: &Context, id: Uuid, agent: &str) -> Result<Arc<Serving>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let stamp = context.changes.stamp(id);
     if let Some(serving) = context.cards.serving.get(&id)
@@ -75,7 +77,7 @@ async fn serving(context: &Context, id: Uuid) -> Result<Arc<Serving>, AppError> 
     {
         return Ok(serving);
     }
-    let missing = || AppError::not_found("agent");
+    let missing = || AppError::no_agent(agent);
     let row = agents::agents_by_ids(&context.store, &[id])
         .await?
         .pop()
@@ -112,7 +114,7 @@ async fn card_of_version(
     let version = versions::version_by_digest(&context.store, row.id, digest)
         .await?
         .filter(|version| all || version.ever_approved)
-        .ok_or_else(|| AppError::not_found("version"))?;
+        .ok_or_else(|| AppError::no_version(agent, digest))?;
     card_by_digest(context, &version.digest).await
 }
 
@@ -122,7 +124,7 @@ async fn card_by_digest(context: &Context, digest: &str) -> Result<Arc<ServedCar
     }
     let bytes = versions::body_by_digest(&context.store, digest)
         .await?
-        .ok_or_else(|| AppError::not_found("version"))?;
+        .ok_or_else(|| AppError::not_found(format!("The card {digest} is no longer stored.")))?;
     let card = Arc::new(ServedCard::of(digest.to_owned(), bytes));
     context
         .cards

@@ -19,10 +19,10 @@ use crate::signatures::KeyBinding;
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiffQuery {
-    /// The digest of the older version. Where absent: the one that is served, or where that is `to` the one
-    /// before it, as far as the caller may see it.
+    /// Digest of the older version; by default the served one, or if that is `to` the version before it, as far as
+    /// the caller may see it.
     pub from: Option<String>,
-    /// The digest of the newer version; the newest one the caller may see where absent.
+    /// Digest of the newer version; by default the newest one that the caller may see.
     pub to: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub async fn agent_diff(
         Some(digest) => named(digest).await?,
         None => newest_before(None)
             .await?
-            .ok_or_else(|| AppError::not_found("version"))?,
+            .ok_or_else(|| AppError::not_found(format!("Agent {} has no version.", row.id)))?,
     };
     let from = match (&query.from, row.approved_version) {
         (Some(digest), _) => Some(named(digest).await?),
@@ -74,7 +74,9 @@ pub(crate) async fn diff_of(
     let before = versions::body_by_digest(&context.store, &from.digest).await?;
     let after = versions::body_by_digest(&context.store, &to.digest).await?;
     let (Some(before), Some(after)) = (before, after) else {
-        return Err(AppError::not_found("version"));
+        return Err(AppError::not_found(
+            "One of the two versions is no longer stored.",
+        ));
     };
     let states = states(agent, binding, from.into(), to.into());
     let difference = difference(context, &before, &after, states);

@@ -91,7 +91,7 @@ pub(crate) async fn require_agent_owner_or_curator<'a>(
     agent: &agent::Model,
 ) -> Result<&'a Account, AppError> {
     let row = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
-    let row = row.first().ok_or_else(|| AppError::not_found("agent"))?;
+    let row = row.first().ok_or_else(|| AppError::no_agent(agent.id))?;
     match &caller.account {
         // While its domain has no owner and no dispute, the account that the card itself names owns the agent.
         Some(account)

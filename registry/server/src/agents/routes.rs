@@ -1,4 +1,4 @@
-//! One agent: what is known of it, and the acts on it.
+//! Handlers for one agent: its data and the actions on it.
 
 use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
 use actix_web::http::StatusCode;
@@ -19,13 +19,13 @@ use crate::paging::PageRequest;
 /// Show an agent
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The agent", body = Agent,
-         headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already",
-         headers(("ETag" = String, description = "Changes with the answer"))),
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
     )
 )]
 #[get("/v1/agents/{agent}")]
@@ -39,10 +39,10 @@ pub async fn agent_show(
     answer::resource(&request, &agent)
 }
 
-/// List the kept versions of an agent's card, newest first
+/// List the stored versions of an agent's card, newest first
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN"), PageRequest),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), PageRequest),
     security((), ("token" = [])),
     responses((status = 200, description = "A page of versions", body = VersionList))
 )]
@@ -57,19 +57,19 @@ pub async fn agent_versions(
     answer::json(StatusCode::OK, &versions)
 }
 
-/// What changed between two versions of an agent's card
+/// Show the changes between two versions of an agent's card
 ///
-/// Each change with its place, what stood there before and after, and why it has its class. Without `from` and
-/// `to`: the newest version against the one that is served.
+/// Each change has its pointer, the old and the new value, and the reason for its class. By default the newest version
+/// is compared with the served one.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN"), DiffQuery),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), DiffQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "The changes, the gravest first", body = Diff,
-         headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already",
-         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 200, description = "Changes, the gravest first", body = Diff,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
     )
 )]
 #[get("/v1/agents/{agent}/diff")]
@@ -84,18 +84,18 @@ pub async fn agent_diff(
     answer::resource(&request, &diff)
 }
 
-/// What the linter found in an agent's card
+/// List the lint findings of an agent's card
 ///
-/// In the version that is shown, or the one with that digest, as far as the caller may see it.
+/// By default those of the shown version; a version that the caller may not see is not found.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN"), FindingsQuery),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), FindingsQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "The findings, in the card's order", body = FindingList,
-         headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already",
-         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 200, description = "Findings in the order of the card", body = FindingList,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
     )
 )]
 #[get("/v1/agents/{agent}/findings")]
@@ -110,15 +110,15 @@ pub async fn agent_findings(
     answer::resource(&request, &findings)
 }
 
-/// Withhold an agent from everybody but curators
+/// Put an agent on hold: only curators see it
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
-        (status = 409, description = "The agent has been retired for good"),
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired"),
     )
 )]
 #[post("/v1/agents/{agent}:suspend")]
@@ -135,13 +135,12 @@ pub async fn agent_suspend(
 /// Lift a hold
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
-        (status = 409, description = "The agent has been retired for good, does not stand under that hold, or the \
-            hold ends with its own cause"),
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired, the hold is not set, or it ends only with its cause"),
     )
 )]
 #[post("/v1/agents/{agent}:resume")]
@@ -155,15 +154,15 @@ pub async fn agent_resume(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// Mark an agent as on its way out
+/// Deprecate an agent
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Deprecate,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
-        (status = 409, description = "The agent is not approved, or has been retired for good, or its domain is disputed"),
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is not approved, it is retired, or its domain is disputed"),
     )
 )]
 #[post("/v1/agents/{agent}:deprecate")]
@@ -177,15 +176,15 @@ pub async fn agent_deprecate(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// Take a deprecation back
+/// Undo a deprecation
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
-        (status = 409, description = "The agent is not deprecated, or has been retired for good, or its domain is disputed"),
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is not deprecated, it is retired, or its domain is disputed"),
     )
 )]
 #[post("/v1/agents/{agent}:undeprecate")]
@@ -199,15 +198,15 @@ pub async fn agent_undeprecate(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// End an agent for good
+/// Retire an agent permanently
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
-        (status = 409, description = "The agent has been retired for good, or its domain is disputed"),
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired, or its domain is disputed"),
     )
 )]
 #[post("/v1/agents/{agent}:retire")]
@@ -221,16 +220,16 @@ pub async fn agent_retire(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// Set who may find an agent, or its labels
+/// Set the visibility or the labels of an agent
 ///
-/// An owner may narrow who finds it; curators set it, and the labels.
+/// Owners may narrow the visibility; curators may set both.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "The agent's id or URN")),
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = AgentPatch,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The agent as it stands now", body = Agent),
+        (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent's domain is disputed"),
     )
 )]

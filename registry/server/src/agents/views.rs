@@ -27,7 +27,7 @@ use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct FindingsQuery {
-    /// The digest of a version; the one that is shown where absent.
+    /// Digest of a version; by default the shown one.
     pub version: Option<String>,
 }
 
@@ -193,7 +193,7 @@ pub(crate) async fn version_visible(
     versions::version_by_digest(&context.store, agent.id, digest)
         .await?
         .filter(|version| all || version.ever_approved)
-        .ok_or_else(|| AppError::not_found("version"))
+        .ok_or_else(|| AppError::no_version(agent.id, digest))
 }
 
 /// The finding that a card changes too often: no single version can show it.
@@ -217,7 +217,7 @@ pub(crate) async fn agent_visible(
     caller: &Caller,
     agent: &str,
 ) -> Result<agent::Model, AppError> {
-    let missing = || AppError::not_found("agent");
+    let missing = || AppError::no_agent(agent);
     let row = match agent.parse::<Uuid>() {
         Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
         Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(&context.store, agent).await?,
@@ -285,7 +285,7 @@ pub(crate) async fn record_visible(
     records(&context.store, vec![row])
         .await?
         .pop()
-        .ok_or_else(|| AppError::not_found("agent"))
+        .ok_or_else(|| AppError::no_agent(agent))
 }
 
 /// Whether the caller has proved the agent to be its own, or registered its source while its domain is nobody's.

@@ -15,7 +15,7 @@ pub(crate) async fn domain_locked(
     domains::domain_by_name(write, &seen.name)
         .await?
         .filter(|row| row.id == seen.id)
-        .ok_or_else(|| AppError::not_found("domain"))
+        .ok_or_else(|| AppError::no_domain(&seen.name))
 }
 
 /// A write that holds a domain as [`domain_locked`] does, with the other domains of which a redirect to this one
@@ -32,7 +32,7 @@ pub(crate) async fn write_with_followers(
         ids.push(seen.id);
         let mut followers = coverage::domains_locked(&write, &ids).await?;
         let place = followers.iter().position(|row| row.id == seen.id);
-        let place = place.ok_or_else(|| AppError::not_found("domain"))?;
+        let place = place.ok_or_else(|| AppError::no_domain(&seen.name))?;
         // Ingest holds a domain while it takes in what a redirect to it has brought, so that none comes from here on.
         // One that came while this waited would now be taken out of turn.
         let now = coverage::domains_answered_by(&write, &origin).await?;

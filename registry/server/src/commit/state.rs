@@ -14,7 +14,7 @@ pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, A
     let row = agents::agents_by_ids(write, &[agent])
         .await?
         .pop()
-        .ok_or_else(|| AppError::not_found("agent"))?;
+        .ok_or_else(|| AppError::no_agent(agent))?;
     let holds = agents::holds_of(write, &[agent]).await?;
     let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
     Ok(AgentState {

@@ -113,8 +113,8 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
         return Ok(None);
     };
     let account = accounts::account_by_name(write, name).await?;
-    let account = account
-        .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
+    let account =
+        account.ok_or_else(|| AppError::invalid("/account", "This account does not exist."))?;
     Ok(Some(account.id))
 }
 
@@ -220,8 +220,8 @@ pub(crate) async fn domain_visible(
     caller: &Caller,
     name: &str,
 ) -> Result<domain::Model, AppError> {
-    let missing = || AppError::not_found("domain");
     let name = name.trim_end_matches('.').to_lowercase();
+    let missing = || AppError::no_domain(&name);
     let row = domains::domain_by_name(&context.store, &name)
         .await?
         .ok_or_else(missing)?;

@@ -189,7 +189,7 @@ async fn may_add(
         if coverage::sources_registered(write, account.id).await? >= limit {
             return Err(AppError::new(
                 ErrorKind::LimitReached,
-                format!("This account has registered {limit} card sources, as many as it may."),
+                format!("This account has reached its limit of {limit} card sources."),
             ));
         }
     } else if let Some(network) = caller.network {

@@ -43,7 +43,7 @@ pub async fn key_enrol(
         return Err(AppError::new(
             ErrorKind::LimitReached,
             format!(
-                "{} has {MAX_ENROLLED} keys, as many as it may; withdraw one first.",
+                "{} has reached its limit of {MAX_ENROLLED} keys; withdraw one first.",
                 row.name
             ),
         ));
@@ -65,7 +65,7 @@ pub async fn key_enrol(
     domain_view(context, caller, row.id).await
 }
 
-/// Takes a named key back.
+/// Withdraws an enrolled key.
 ///
 /// # Errors
 /// As [`key_enrol`]; `NotFound` where there is no such key.
@@ -80,7 +80,10 @@ pub async fn key_withdraw(
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
     if !write.key_withdraw(row.id, kid).await? {
-        return Err(AppError::not_found("key"));
+        return Err(AppError::not_found(format!(
+            "{} has no key {kid}.",
+            row.name
+        )));
     }
     let data = json!({"key_withdrawn": kid});
     keys_have_changed(context, write, &row, account, data).await

@@ -99,7 +99,7 @@ fn sentences<'a>(
                         .unwrap_or("the last attempt says why")
                 ),
                 Some(_) => match &source.limit_met {
-                    Some(limit) => format!("{} feeds no agent: {limit}.", source.url),
+                    Some(limit) => format!("No agent was created from {}: {limit}.", source.url),
                     None => format!("{} is asked again before its card is shown.", source.url),
                 },
             });

@@ -91,7 +91,7 @@ pub async fn domain_transfer(
     let account = require_owner_or_curator(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
-        .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
+        .ok_or_else(|| AppError::invalid("/account", "This account does not exist."))?;
     let from = row.owner_id.or(row.account_id);
     row.account_id = Some(to.id);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());

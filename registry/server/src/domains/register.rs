@@ -190,7 +190,7 @@ async fn begin_domain(
         if domains::domain_count(write, account.id).await? >= limit {
             return Err(AppError::new(
                 ErrorKind::LimitReached,
-                format!("This account has registered {limit} domains, as many as it may."),
+                format!("This account has reached its limit of {limit} domains."),
             ));
         }
     }

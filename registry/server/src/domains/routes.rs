@@ -21,18 +21,18 @@ use crate::paging::PageRequest;
 
 /// Register a domain, or one card by its URL
 ///
-/// The first visit is under way when this is answered. A token is needed unless the registry is open.
+/// The first crawl has begun when the response is sent. A token is required unless the registry is open.
 #[utoipa::path(
     tag = "domains",
     request_body = Registration,
     security((), ("token" = [])),
     responses(
-        (status = 202, description = "The domain, and what to place to prove it", body = DomainView),
+        (status = 202, description = "The domain, with challenges to prove it", body = DomainView),
         (status = 403, description = "The role of the account does not allow it, the domain is on the list of denied \
             domains (`domain-denied`), or a limit is reached (`limit-reached`)"),
-        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
-        (status = 422, description = "The registry does not fetch from there; nothing was stored"),
-        (status = 429, description = "More changes without a token than are allowed in a minute"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+        (status = 422, description = "The registry does not fetch from this address; nothing was stored"),
+        (status = 429, description = "Too many changes without a token within a minute"),
     )
 )]
 #[post("/v1/domains")]
@@ -47,7 +47,7 @@ pub async fn domain_register(
 
 /// List domains by name
 ///
-/// All for those who see everything, otherwise the caller's own.
+/// All domains for callers who see everything, otherwise the caller's own.
 #[utoipa::path(
     tag = "domains",
     params(PageRequest),
@@ -71,9 +71,9 @@ pub async fn domain_list(
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The domain", body = DomainView,
-         headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already",
-         headers(("ETag" = String, description = "Changes with the answer"))),
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
     )
 )]
 #[get("/v1/domains/{domain}")]
@@ -94,7 +94,7 @@ pub async fn domain_show(
     request_body = Vouch,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 200, description = "The updated domain", body = DomainView),
     )
 )]
 #[post("/v1/domains/{domain}:vouch")]
@@ -108,15 +108,16 @@ pub async fn domain_vouch(
     answer::json(StatusCode::OK, &domain)
 }
 
-/// Look for the caller's proof of a domain now
+/// Check the caller's proofs of a domain now
 ///
-/// For curators: for everybody's. The answer says what was looked for, where, and what was found instead.
+/// For curators the proofs of every account are checked. The response has one entry per check, with the expected text
+/// and what was found instead.
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
     responses(
-        (status = 200, description = "What was found, and the domain as it stands now", body = Verification),
+        (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
         (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
         (status = 429, description = "Five checks have failed within an hour"),
     )
@@ -131,17 +132,17 @@ pub async fn domain_verify(
     answer::json(StatusCode::OK, &found)
 }
 
-/// Give a domain to another account
+/// Transfer a domain to another account
 ///
-/// For its owner and for curators. The other account has to place a proof of its own.
+/// For its owner and for curators. The new owner has to publish a proof of its own.
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Transfer,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The domain as it stands now", body = DomainView),
-        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
     )
 )]
 #[post("/v1/domains/{domain}:transfer")]
@@ -155,15 +156,15 @@ pub async fn domain_transfer(
     answer::json(StatusCode::OK, &domain)
 }
 
-/// Say that a domain has another owner now
+/// Start a new generation of a domain, because it has a new owner
 ///
-/// Its proofs, challenges, keys and pins end, and every approval is asked for again.
+/// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = NewGeneration,
     security(("token" = [])),
-    responses((status = 200, description = "The domain as it stands now", body = DomainView))
+    responses((status = 200, description = "The updated domain", body = DomainView))
 )]
 #[post("/v1/domains/{domain}:new-generation")]
 pub async fn domain_new_generation(
@@ -177,16 +178,16 @@ pub async fn domain_new_generation(
     answer::json(StatusCode::OK, &domain)
 }
 
-/// Change how a domain is looked after
+/// Change a domain's contact, or opt out
 ///
-/// For its owner and for curators: its contact, and whether it is listed at all.
+/// For its owner and for curators.
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = DomainPatch,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The domain as it stands now", body = DomainView),
+        (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
     )
 )]
@@ -201,22 +202,22 @@ pub async fn domain_patch(
     answer::json(StatusCode::OK, &domain)
 }
 
-/// Name a key that signs the cards of a domain
+/// Enrol a key that signs the cards of a domain
 ///
 /// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
 #[utoipa::path(
     tag = "domains",
     params(
         ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
+        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
     ),
     request_body = PublicJwk,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The domain as it stands now", body = DomainView),
-        (status = 403, description = "The role of the account does not allow it, or the domain has as many keys as it \
-            may (`limit-reached`)"),
-        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, or the domain has reached its limit of \
+            keys (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
     )
 )]
 #[put("/v1/domains/{domain}/keys/{kid}")]
@@ -231,17 +232,17 @@ pub async fn key_enrol(
     answer::json(StatusCode::OK, &domain)
 }
 
-/// Take a named key back
+/// Withdraw an enrolled key
 #[utoipa::path(
     tag = "domains",
     params(
         ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "What signatures call the key"),
+        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
     ),
     security(("token" = [])),
     responses(
-        (status = 204, description = "It counts no more"),
-        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 204, description = "The key is withdrawn"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
     )
 )]
 #[delete("/v1/domains/{domain}/keys/{kid}")]
@@ -255,15 +256,15 @@ pub async fn key_withdraw(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Visit a domain at the earliest moment that politeness allows
+/// Crawl a domain at the earliest time that the rate limits allow
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
-    request_body(content = Option<Recrawl>, description = "May be left out"),
+    request_body(content = Option<Recrawl>, description = "Optional"),
     security((), ("token" = [])),
     responses(
-        (status = 202, description = "When the visit is due", body = RecrawlAccepted),
-        (status = 429, description = "More changes without a token than are allowed in a minute"),
+        (status = 202, description = "Time of the crawl", body = RecrawlAccepted),
+        (status = 429, description = "Too many changes without a token within a minute"),
     )
 )]
 #[post("/v1/domains/{domain}:recrawl")]
@@ -283,8 +284,8 @@ pub async fn domain_recrawl(
     params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
     responses(
-        (status = 204, description = "It is gone"),
-        (status = 409, description = "The domain is disputed, so that nothing of it changes"),
+        (status = 204, description = "The domain is deleted"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
     )
 )]
 #[delete("/v1/domains/{domain}")]
@@ -297,19 +298,20 @@ pub async fn domain_delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Take back the caller's registration of a source
+/// Withdraw the caller's registration of a source
 ///
-/// The source ends with its last registration, and not while it feeds an approved agent.
+/// The source is removed with its last registration. The last registration of an approved agent's source cannot be
+/// withdrawn.
 #[utoipa::path(
     tag = "domains",
     params(
         ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("source" = String, Path, description = "The source's `id` in the domain"),
+        ("source" = String, Path, description = "`id` of the source in the domain"),
     ),
     security(("token" = [])),
     responses(
-        (status = 204, description = "The caller has registered it no more"),
-        (status = 409, description = "The source feeds an approved agent and nobody else has registered it, or the domain is disputed"),
+        (status = 204, description = "The registration is withdrawn"),
+        (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),
     )
 )]
 #[delete("/v1/domains/{domain}/sources/{source}")]

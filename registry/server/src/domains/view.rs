@@ -42,7 +42,8 @@ pub(crate) async fn domain_view(
         row.state()?;
     }
     let view = domain_views(context, caller, rows).await?.pop();
-    let mut view = view.ok_or_else(|| AppError::not_found("domain"))?;
+    let mut view =
+        view.ok_or_else(|| AppError::not_found("The domain is no longer registered."))?;
     let sources = domains::sources_of(&context.store, &[id]).await?;
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let names: HashMap<String, i64> = sources

@@ -30,7 +30,7 @@ use crate::sources::source_name;
 ///
 /// # Errors
 /// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
-/// registration of a source that feeds an approved agent, and while the domain is disputed.
+/// registration of a source of an approved agent, and while the domain is disputed.
 pub async fn source_withdraw(
     context: &Context,
     caller: &Caller,
@@ -39,7 +39,12 @@ pub async fn source_withdraw(
 ) -> Result<(), AppError> {
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
-    let missing = || AppError::not_found("source");
+    let missing = || {
+        let name = &seen.name;
+        AppError::not_found(format!(
+            "{name} has no source {source} that you have registered."
+        ))
+    };
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
     let registered = Registered::load(&write, &row).await?;
@@ -65,7 +70,7 @@ pub async fn source_withdraw(
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!(
-                "This source feeds the approved agent {}; retire that, or let somebody else register the source first.",
+                "This is the source of the approved agent {}; retire the agent, or let another account register the source first.",
                 agent.id
             ),
         ));

@@ -1,4 +1,4 @@
-//! What happened: as pages, or as a stream of server-sent events.
+//! Handlers of the event log, as pages or as a stream of server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -43,24 +43,24 @@ const SILENT_CHECKS: u32 = 30;
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
-    /// Only those after that place in the order; all where absent.
+    /// Only events after this sequence number; by default all.
     #[serde(deserialize_with = "not_empty")]
     after: Option<i64>,
-    /// Entries on the page: 20, at most 100. Not for streams.
+    /// Entries on the page, at most 100; by default 20. Not for streams.
     #[serde(deserialize_with = "not_empty")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
-    /// The `next_page_token` of the page before. Not for streams.
+    /// `next_page_token` of the previous page. Not for streams.
     page_token: Option<String>,
 }
 
-/// What happened, oldest first
+/// List events, oldest first
 ///
-/// With `Accept: text/event-stream` a stream that goes on for as long as the caller listens. It begins after
-/// `Last-Event-ID`, or after `after`.
+/// With `Accept: text/event-stream`, a stream that stays open until the client closes it. It starts after
+/// `Last-Event-ID`, or else after `after`.
 #[utoipa::path(
     tag = "events",
-    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Where a stream goes on")),
+    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Sequence number after which a stream continues")),
     security(("token" = [])),
     responses((status = 200, description = "A page of events, or a stream of them", content(
         (EventList = "application/json"),
@@ -104,11 +104,11 @@ pub async fn event_list(
     stream(&request, caller.0, position, &state)
 }
 
-/// Build the search index anew
+/// Rebuild the search index
 #[utoipa::path(
     tag = "operation",
     security(("token" = [])),
-    responses((status = 202, description = "It will be built; until then the present one answers"))
+    responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
 )]
 #[post("/v1/reindex")]
 pub async fn reindex(

@@ -30,25 +30,25 @@ const PROBE_BYTES: usize = 16 * 1024;
 /// For this long the outcome of a look is told again: anybody may ask, and a look waits for the disk.
 const PROBED_FOR: i64 = SECOND;
 
-/// Whether this process can do its work, check by check.
+/// Readiness of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
-    /// Whether every check holds.
+    /// True if every check passes.
     pub ready: bool,
-    /// `--approve-all` is in force: every registered card is approved.
+    /// True if the server runs with `--approve-all`, so that every registered card is approved.
     pub approve_all: bool,
-    /// The checks.
+    /// Results of the checks.
     pub checks: Vec<Check>,
 }
 
-/// One check.
+/// One readiness check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// What is checked.
+    /// Name of the check.
     pub name: String,
-    /// Whether it holds.
+    /// True if it passes.
     pub ok: bool,
-    /// What was found.
+    /// Result, as a sentence.
     pub detail: String,
 }
 
@@ -126,15 +126,14 @@ async fn index_lag(context: &Context) -> Result<String, String> {
     }
 }
 
-/// Whether verdicts are frozen. Requests can be answered all the same, so it is never a reason not to be
-/// ready.
+/// State of the circuit breaker. Requests are served while it is open, so it never makes the process unready.
 fn crawler_standing(context: &Context) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
-            "so many fetches fail at once that the fault is likely ours; verdicts are frozen since {}",
+            "many fetches are failing since {}, probably because of our own network; agents keep their state until it recovers",
             since.to_rfc3339()
         ),
-        None => "verdicts are given".into(),
+        None => "fetches succeed; states of agents are updated".into(),
     }
 }
 

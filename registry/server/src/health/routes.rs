@@ -1,4 +1,4 @@
-//! Whether this process lives, whether it is ready, and what it has counted.
+//! Handlers for liveness, readiness and metrics of this process.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -17,10 +17,10 @@ use crate::metrics::Standing;
 use crate::search::listed_agents;
 use crate::visits::outage::breaker_open_since;
 
-/// Whether this process lives
+/// Check that this process is alive
 #[utoipa::path(
     tag = "operation",
-    responses((status = 200, description = "It does", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain"))
 )]
 #[get("/livez")]
 pub async fn livez() -> HttpResponse {
@@ -33,7 +33,7 @@ pub async fn livez() -> HttpResponse {
         .body("ok\n")
 }
 
-/// A problem document that says which checks fail.
+/// A problem document with the readiness checks.
 #[derive(Debug, Serialize, ToSchema)]
 struct NotReady {
     #[serde(flatten)]
@@ -42,14 +42,14 @@ struct NotReady {
     readiness: Readiness,
 }
 
-/// Whether this process should be sent requests
+/// Check that this process is ready for requests
 ///
-/// 503 is a problem document with the same members beside its own.
+/// The response 503 is a problem document that also has the members of the response 200.
 #[utoipa::path(
     tag = "operation",
     responses(
-        (status = 200, description = "It should", body = Readiness),
-        (status = 503, description = "It should not: a problem document with the same members beside its own",
+        (status = 200, description = "The process is ready", body = Readiness),
+        (status = 503, description = "The process is not ready: a problem document that also has the members of the response 200",
          body = NotReady, content_type = "application/problem+json"),
     )
 )]
@@ -66,7 +66,7 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     let detail = if names.is_empty() {
         "The process is shutting down.".to_owned()
     } else {
-        format!("Not in order: {}.", names.join(", "))
+        format!("These checks fail: {}.", names.join(", "))
     };
     match serde_json::to_value(&readiness) {
         Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
@@ -76,9 +76,9 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     }
 }
 
-/// What this process has counted, for Prometheus
+/// Get the metrics of this process, for Prometheus
 ///
-/// Where the configuration gives the metrics a port of their own (`server.metrics_listen`), this is 404.
+/// The response is 404 if the configuration gives the metrics a port of their own (`server.metrics_listen`).
 #[utoipa::path(
     tag = "operation",
     responses(
@@ -100,7 +100,7 @@ pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
 /// # Errors
 /// `not-found`, always.
 pub async fn no_metrics() -> Result<HttpResponse, Problem> {
-    Err(AppError::not_found("address").into())
+    Err(AppError::no_address().into())
 }
 
 /// What this process has counted.

@@ -111,7 +111,7 @@ fn literal_length(pattern: &str) -> usize {
 pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
     let addresses = request.app_data::<&'static Addresses>();
     let Some(entry) = addresses.and_then(|addresses| addresses.find(request.path())) else {
-        return Err(AppError::not_found("address").into());
+        return Err(AppError::no_address().into());
     };
     let allow = entry.allow.as_str();
     if request.method() == Method::OPTIONS {

@@ -61,12 +61,12 @@ from_path! {
     Kid("kid", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
     SourceRef("source", |text| Ok(Self(text)));
-    ReviewId("review", |text| id(&text, "review").map(Self));
-    TokenId("token", |text| id(&text, "token").map(Self));
+    ReviewId("review", |text| id(&text, AppError::no_review).map(Self));
+    TokenId("token", |text| id(&text, AppError::no_token).map(Self));
 }
 
-fn id(text: &str, what: &str) -> Result<Uuid, Problem> {
-    Uuid::try_parse(text).map_err(|_| AppError::not_found(what).into())
+fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {
+    Uuid::try_parse(text).map_err(|_| missing(text.to_owned()).into())
 }
 
 /// The part of the raw path that stands where the route's pattern has `{name}`, decoded.
@@ -88,7 +88,7 @@ fn parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
 }
 
 fn raw_part<'a>(request: &HttpRequest, raw: &'a str, name: &str) -> Result<&'a str, Problem> {
-    let nothing = || Problem::from(AppError::not_found("address"));
+    let nothing = || Problem::from(AppError::no_address());
     let pattern = request.match_pattern().ok_or_else(nothing)?;
     let placeholder = format!("{{{name}}}");
     pattern

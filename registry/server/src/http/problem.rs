@@ -24,28 +24,28 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
-    /// `/problems/<slug>`: what kind of problem this is. The address explains it.
+    /// Kind of the problem: `/problems/<slug>`. The page at this address explains it.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind in words.
+    /// Title of the kind.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
     /// What is wrong with this request, and what to do.
     pub detail: String,
-    /// The path that was asked for.
+    /// Path of the request.
     pub instance: String,
-    /// Members and parameters that are wrong.
+    /// Members and parameters that are invalid.
     #[serde(default)]
     pub errors: Vec<MemberError>,
 }
 
-/// One member of the body, or one parameter, that is wrong.
+/// An invalid member of the body, or an invalid parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MemberError {
-    /// RFC 6901 pointer into the body; `/` and its name for a parameter.
+    /// RFC 6901 pointer into the body; for a parameter `/` and its name.
     pub pointer: String,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub detail: String,
 }
 

@@ -50,9 +50,9 @@ problem_kinds! {
     LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"
         "The account or the domain already has as many of these as the operator allows. Remove some, or \
          ask the operator to raise the limit.";
-    NOT_FOUND = NOT_FOUND "not-found" "There is no such thing"
-        "Nothing has this address, or it may not be shown to you: the registry does not tell the two \
-         apart. With a token that may see more, the answer can be another one.";
+    NOT_FOUND = NOT_FOUND "not-found" "Not found"
+        "Nothing has this address, or your account may not see it: the response is the same in both cases. \
+         Try again with the token of an account that may see more.";
     WRONG_METHOD = METHOD_NOT_ALLOWED "wrong-method" "The method does not fit this address"
         "There is something at this address, but not for this method. The header `Allow` lists the \
          methods it takes.";

@@ -8,14 +8,13 @@ use crate::http::path::Slug;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 
-/// What that kind of problem means.
+/// Explains a kind of problem.
 ///
 /// # Errors
 /// `not-found`.
 #[get("/problems/{slug}")]
 pub async fn problem_page(slug: Slug) -> Result<HttpResponse, Problem> {
-    let kind =
-        problem_kinds::by_slug(&slug.0).ok_or_else(|| AppError::not_found("kind of problem"))?;
+    let kind = problem_kinds::by_slug(&slug.0).ok_or_else(AppError::no_address)?;
     Ok(HttpResponse::Ok()
         .insert_header((
             header::CONTENT_TYPE,

@@ -4,7 +4,7 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::{Store, StoreError, Write};
 
-/// The setting that says since when verdicts are frozen, and when that was last so.
+/// Setting with the time at which the circuit breaker opened, and the last time at which it was open.
 const SETTING: &str = "crawl_braked";
 /// For this long what was last noted is believed: longer than between two looks at a source that fails.
 pub(crate) const BELIEVED: i64 = 2 * DAY;
@@ -16,7 +16,7 @@ pub(crate) struct Noted(pub(crate) Option<Outage>);
 /// An outage as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outage {
-    /// Since when verdicts are frozen.
+    /// Since when the circuit breaker is open.
     pub(crate) since: Timestamp,
     /// When they last were.
     pub(crate) noted: Timestamp,

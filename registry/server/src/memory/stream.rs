@@ -52,26 +52,26 @@ impl Stream {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a look; says whether verdicts are frozen from now on.
-    pub(crate) fn note_look(&self, look: FetchReport, now: Timestamp) -> bool {
+    /// Counts the result of a fetch, and logs when the circuit breaker opens or closes. Returns whether it is open.
+    pub(crate) fn note_fetch(&self, look: FetchReport, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         match brake.note(look, now.into()) {
             Some(StateChange::Opened { failed, fetches }) => {
                 tracing::warn!(
                     failed,
-                    looks = fetches,
-                    "so many fetches fail at once that the fault is likely ours; verdicts are frozen"
+                    fetches,
+                    "many fetches are failing, probably because of our own network; agents keep their state until it recovers"
                 );
             }
             Some(StateChange::Closed { since }) => {
-                tracing::warn!(%since, "fetches succeed again; verdicts are given again");
+                tracing::warn!(%since, "fetches succeed again; states of agents are updated again");
             }
             None => {}
         }
         brake.open_since().is_some()
     }
 
-    /// Since when verdicts are frozen.
+    /// Since when the circuit breaker is open.
     pub(crate) fn breaker_open_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         brake.open_since()

@@ -163,19 +163,13 @@ fn headers(status: StatusCode) -> Vec<(&'static str, Header)> {
         header
     };
     match status {
-        StatusCode::UNAUTHORIZED => vec![(
-            "WWW-Authenticate",
-            header(Type::String, "`Bearer`: how to send a token"),
-        )],
+        StatusCode::UNAUTHORIZED => vec![("WWW-Authenticate", header(Type::String, "`Bearer`"))],
         StatusCode::METHOD_NOT_ALLOWED => {
-            vec![("Allow", header(Type::String, "The methods it takes"))]
+            vec![("Allow", header(Type::String, "Methods of this address"))]
         }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => vec![(
             "Retry-After",
-            header(
-                Type::Integer,
-                "Seconds after which trying again makes sense, where that is known",
-            ),
+            header(Type::Integer, "Seconds to wait before a retry, if known"),
         )],
         _ => Vec::new(),
     }

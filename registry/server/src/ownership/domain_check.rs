@@ -264,7 +264,12 @@ mod tests {
             reach: Reach::Exact,
             until: None,
         };
-        for verdict in [held, CheckVerdict::Failed, CheckVerdict::Bogus, CheckVerdict::Refused] {
+        for verdict in [
+            held,
+            CheckVerdict::Failed,
+            CheckVerdict::Bogus,
+            CheckVerdict::Refused,
+        ] {
             let one = checked(Format::DnsStanding, verdict, &["v=spf1 -all"]);
             assert_eq!((one.wanted, one.found.len()), (None, 0), "{verdict:?}");
         }

@@ -167,7 +167,7 @@ fn check_row(
     let mut detail = found.detail.clone();
     if breaker_open && found.outcome != ProofOutcome::Held {
         detail.push_str(
-            "; so many fetches of this registry fail at once that the fault is likely its own, so nothing follows",
+            "; many fetches are failing, probably because of the registry's own network, so proofs keep their state",
         );
     }
     proof_check::Model {

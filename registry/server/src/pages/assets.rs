@@ -33,7 +33,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     name: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let file = Static::get(&name).ok_or_else(|| AppError::not_found("file"))?;
+    let file = Static::get(&name).ok_or_else(AppError::no_address)?;
     let tag = tag(&file);
     let lasting = request.query_string() == format!("v={tag}");
     let caching = if lasting {

@@ -74,14 +74,15 @@ pub async fn review_show(
 
 async fn review_row(context: &Context, id: Uuid) -> Result<review::Model, AppError> {
     let row = reviews::review_by_id(&context.store, id).await?;
-    row.ok_or_else(missing)
+    row.ok_or_else(|| AppError::no_review(id))
 }
 
 async fn review_view(context: &Context, row: review::Model) -> Result<Review, AppError> {
     row.state()?;
     row.change_class()?;
+    let id = row.id;
     let mut views = views(&context.store, vec![row]).await?;
-    views.pop().ok_or_else(missing)
+    views.pop().ok_or_else(|| AppError::no_review(id))
 }
 
 /// Approves the content in question: it is served once this answers.
@@ -117,6 +118,7 @@ async fn review_decide(
     let account = caller.demand(Permission::Curate)?;
     check_reason(&decision.reason)?;
     let write = context.store.write().await?;
+    let missing = || AppError::no_review(id);
     let question = reviews::review_by_id(&write, id)
         .await?
         .ok_or_else(missing)?;
@@ -161,10 +163,6 @@ async fn review_decide(
     write.commit().await?;
     after_act(context, &touched).await;
     review_view(context, review_row(context, id).await?).await
-}
-
-fn missing() -> AppError {
-    AppError::not_found("review")
 }
 
 /// Reviews as they are shown; one of which this build does not know how it stands is left out, which is logged.

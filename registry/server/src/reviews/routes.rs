@@ -1,4 +1,4 @@
-//! The curators' queue.
+//! Handlers of the curators' queue.
 
 use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
@@ -23,15 +23,15 @@ use crate::reviews::queue as reviews;
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReviewQuery {
-    /// Only those that stand there; all where absent.
+    /// Only reviews in this state; by default all.
     #[param(inline)]
     #[serde(deserialize_with = "not_empty")]
     state: Option<ReviewState>,
-    /// Entries on the page: 20, at most 100.
+    /// Entries on the page, at most 100; by default 20.
     #[serde(deserialize_with = "not_empty")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
-    /// The `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     page_token: Option<String>,
 }
 
@@ -64,13 +64,13 @@ pub async fn review_list(
 /// Show a review
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     security(("token" = [])),
     responses(
-        (status = 200, description = "The review, with everything that a decision needs", body = ReviewDetail,
-         headers(("ETag" = String, description = "Changes with the answer"))),
-        (status = 304, description = "The caller has this already",
-         headers(("ETag" = String, description = "Changes with the answer"))),
+        (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
     )
 )]
 #[get("/v1/reviews/{review}")]
@@ -87,12 +87,12 @@ pub async fn review_show(
 /// Approve the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The review as it stands now", body = Review),
-        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+        (status = 200, description = "The updated review", body = Review),
+        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
     )
 )]
 #[post("/v1/reviews/{review}:approve")]
@@ -109,12 +109,12 @@ pub async fn review_approve(
 /// Reject the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "The review's id")),
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
     security(("token" = [])),
     responses(
-        (status = 200, description = "The review as it stands now", body = Review),
-        (status = 409, description = "The review is closed, is about another content, or its domain is disputed"),
+        (status = 200, description = "The updated review", body = Review),
+        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
     )
 )]
 #[post("/v1/reviews/{review}:reject")]

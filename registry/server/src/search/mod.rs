@@ -233,7 +233,9 @@ pub async fn lookup(
     let (key, labels) = (query.key()?, caller.labels());
     let rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
     if rows.is_empty() {
-        return Err(AppError::not_found("agent"));
+        return Err(AppError::not_found(
+            "No agent that you may see has this URL, URN or digest.",
+        ));
     }
     let agents = rows
         .iter()

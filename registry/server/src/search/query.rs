@@ -19,24 +19,24 @@ use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
 
-/// What to search for. Repeated values of one name are OR, different names AND.
+/// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchQuery {
-    /// Words, at most 512 characters. Any of them may match; `"a phrase"`, `both AND needed`, `one OR another`,
-    /// `-without`, `begin*`, `tag:travel`, `skill:translate` and `provider:acme` say more. `AND` and `OR` join their
-    /// two neighbours, be they words, phrases, beginnings or conditions, and what they join has to be there; `AND`
-    /// binds tighter than `OR`, and there are no brackets. Small words outside the quotes, as in `translate "good
-    /// morning" to French`, make it a sentence, whose quotations need not be there. What is no such syntax is read as
-    /// words, and a hint says so.
+    /// Search text, at most 512 characters; by default any of its words may match. Operators: `"a phrase"`,
+    /// `both AND needed`, `one OR another`, `-without`, `prefix*`, `tag:travel`, `skill:translate`, `provider:acme`.
+    /// `AND` and `OR` join the two operands beside them (words, phrases, prefixes or conditions), which must then
+    /// match; `AND` binds tighter than `OR`, and there are no brackets. Function words outside the quotes, as in
+    /// `translate "good morning" to French`, make it a sentence, whose quoted parts are optional. Invalid syntax is
+    /// searched as words, and a hint explains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(max_length = 512)]
     pub q: Option<String>,
-    /// A skill's id or words of its name.
+    /// Id of a skill, or words of its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill: Vec<String>,
-    /// A skill's tag.
+    /// Tag of a skill.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tag: Vec<String>,
     /// `streaming`, `push_notifications`, `extended_agent_card` or an extension URI.
@@ -48,68 +48,68 @@ pub struct SearchQuery {
     /// `Major.Minor`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protocol_version: Vec<String>,
-    /// The organisation.
+    /// Organisation behind the agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub provider: Vec<String>,
-    /// The domain that publishes the card.
+    /// Domain that publishes the card.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub domain: Vec<String>,
     /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auth: Vec<String>,
-    /// A media type the agent takes.
+    /// Media type that the agent accepts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input_mode: Vec<String>,
-    /// A media type the agent gives.
+    /// Media type that the agent produces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_mode: Vec<String>,
-    /// At least this level: `L0` to `L4`.
+    /// Minimum trust level: `L0` to `L4`.
     #[param(schema_with = trust_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
-    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     #[param(value_type = Vec<SignatureState>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signature: Vec<String>,
-    /// `key=value`, as curators set it.
+    /// Label as `key=value`, set by curators.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
-    /// `approved` and `deprecated` where absent.
+    /// Lifecycle state; by default `approved` and `deprecated`.
     #[param(value_type = Vec<ShownLifecycle>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lifecycle: Vec<String>,
-    /// `fresh` and `stale` where absent.
+    /// Liveness state; by default `fresh` and `stale`.
     #[param(value_type = Vec<LivenessState>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub liveness: Vec<String>,
-    /// `relevance`, `name`, `updated` or `newest`. Where `q` asks for no word `relevance` is `updated`, and `order`
-    /// says so.
+    /// Order of the results: `relevance`, `name`, `updated` or `newest`. Without words in `q`, `relevance` is replaced
+    /// by `updated`, which `order` in the response reports.
     #[param(schema_with = sort_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
-    /// Names of facets to count, separated by commas or repeated; at most 12.
+    /// Facets to count, separated by commas or repeated; at most 12.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facets: Vec<String>,
-    /// `lexical` for words alone, `hybrid` for words and meaning together, `semantic` for meaning alone. `hybrid` where
-    /// the registry has a model, else `lexical`. Where it has none, or its encoder does not answer in time, the answer
-    /// is `lexical` and says so.
+    /// Search mode: `lexical` (full text), `semantic` (nearest neighbours) or `hybrid` (both). By default `hybrid` if the
+    /// registry has a model, else `lexical`. If it has no model, or the encoder does not respond in time, the search
+    /// is `lexical`, which `mode` in the response reports.
     #[param(schema_with = mode_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Explain every score.
+    /// True to explain every score.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "not_empty"
     )]
     pub explain: Option<bool>,
-    /// Entries on the page: 20, at most 100.
+    /// Entries on the page, at most 100; by default 20.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "not_empty"
     )]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
-    /// The `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,
 }
@@ -126,28 +126,28 @@ fn mode_schema() -> Object {
     one_of(Mode::ALL.map(Mode::as_str)).build()
 }
 
-/// A prefix to complete.
+/// Parameters of a completion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct SuggestQuery {
-    /// The prefix, at most 512 characters.
+    /// Prefix to complete, at most 512 characters.
     #[param(max_length = 512)]
     pub q: String,
 }
 
-/// What to look up: exactly one of the three.
+/// Parameters of a look-up: exactly one of the three.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct LookupQuery {
-    /// A card URL, an endpoint URL or a host.
+    /// Card URL, endpoint URL or host.
     #[param(value_type = Option<LookupUrl>, inline)]
     pub url: Option<String>,
-    /// A URN.
+    /// URN of an agent.
     #[param(value_type = Option<LookupUrn>, inline)]
     pub urn: Option<String>,
-    /// The digest of a card.
+    /// Digest of a card.
     #[param(value_type = Option<LookupDigest>, inline)]
     pub digest: Option<String>,
 }

@@ -14,8 +14,8 @@ use crate::search::{lookup, search, suggest};
 
 /// Search and list agents
 ///
-/// Repeated parameters of one name are OR, different names AND. Without `lifecycle` everybody gets the listed
-/// agents only.
+/// Values of one parameter are combined with OR, different parameters with AND. Without `lifecycle` only listed agents
+/// are returned, to every caller.
 #[utoipa::path(
     tag = "agents",
     params(SearchQuery),
@@ -49,16 +49,16 @@ pub async fn agent_suggest(
     answer::json(StatusCode::OK, &suggestions)
 }
 
-/// The agents behind a card URL, endpoint URL, host, URN or digest
+/// Look up agents by card URL, endpoint URL, host, URN or digest
 ///
-/// Exactly one of the parameters is to be given.
+/// Exactly one parameter is required.
 #[utoipa::path(
     tag = "agents",
     params(LookupQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "The agents, best match first", body = Lookup),
-        (status = 404, description = "No agent that the caller may see is behind it"),
+        (status = 200, description = "Agents, best match first", body = Lookup),
+        (status = 404, description = "No agent that the caller may see matches"),
     )
 )]
 #[get("/v1/agents:lookup")]

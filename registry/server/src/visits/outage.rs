@@ -1,4 +1,5 @@
-//! An outage of ours: whether verdicts are frozen, as this process sees it and as the database says.
+//! State of the circuit breaker, which is open during an outage of the registry's own network: as this process sees it,
+//! and as the database has it.
 
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::Write;
@@ -15,7 +16,7 @@ pub fn resume_outage(context: &Context) {
     }
 }
 
-/// Whether verdicts are frozen, by what this process has seen or another one has noted of late.
+/// Whether the circuit breaker is open, in this process or lately in another one.
 pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
@@ -58,7 +59,7 @@ pub(crate) const NOTED: i64 = HOUR;
 /// Other processes believe it for as long: the one that notes it may have gone with its network.
 pub(crate) const CURRENT: i64 = 3 * HOUR;
 
-/// Since when so many fetches of this process fail that verdicts are frozen; `None` where they are not.
+/// Since when the circuit breaker of this process is open; `None` while it is closed.
 pub fn breaker_open_since(context: &Context) -> Option<Timestamp> {
     context.stream.breaker_open_since().map(Timestamp::from)
 }

@@ -223,7 +223,7 @@ pub mod source {
         pub ended_at: Option<i64>,
         /// The origin that gave its last answer in full, after redirects.
         pub answered_by: Option<String>,
-        /// Why it feeds no agent although it gave a card: the limit that was met.
+        /// The limit that was reached, where a card was fetched but no agent was created from it.
         pub limit_met: Option<String>,
     }
 

@@ -30,13 +30,13 @@ pub(crate) enum Generation {
 /// The environment variable that holds a credential, and what is to be put in.
 pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static str) {
     match credential {
-        Credential::Bearer => ("A2A_TOKEN", "the access token"),
+        Credential::Bearer => ("A2A_TOKEN", "your access token"),
         Credential::Authorization => (
             "A2A_AUTHORIZATION",
-            "the whole value of the Authorization header",
+            "the whole value of your Authorization header",
         ),
         Credential::HeaderKey(_) | Credential::CookieKey(_) | Credential::QueryKey(_) => {
-            ("A2A_API_KEY", "the API key")
+            ("A2A_API_KEY", "your API key")
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn note_looks(
                 // Freed by the last look of a group, it was still held for the others.
                 breaker_open |= context
                     .stream
-                    .note_look(evidence(context, group, row, result), now);
+                    .note_fetch(evidence(context, group, row, result), now);
             }
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct Group {
     pub(crate) gave: HashMap<(Uuid, i64), String>,
     /// The domains behind whose cards another word may stand after this group.
     pub(crate) regarded_anew: BTreeSet<i64>,
-    /// Whether so many fetches fail at once that nothing is concluded from failures.
+    /// Whether the circuit breaker is open: then failures change no state.
     pub(crate) breaker_open: bool,
     attempts: Vec<attempt::Model>,
     /// Looks of each source by the day, and how many of them were good.

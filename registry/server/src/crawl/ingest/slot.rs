@@ -20,7 +20,7 @@ use crate::sources::slot_of;
 
 /// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
 /// with this very content, or a new one. What somebody has nominated is an agent of its own, and changes no other.
-/// `None` where the domain has as many agents as it may.
+/// `None` where the domain has reached its limit of agents.
 pub(crate) fn agent_for(
     context: &Context,
     group: &mut Group,

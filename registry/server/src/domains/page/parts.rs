@@ -128,7 +128,7 @@ impl CheckView {
             at: Moment::new(check.at, now),
             outcome: text::line(&check.outcome, LINE),
             place: text::line(&check.place, ADDRESS),
-            detail: text::line(&check.told(), BLOCK),
+            detail: text::line(&check.sentence(), BLOCK),
         }
     }
 }

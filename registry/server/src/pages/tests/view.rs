@@ -216,7 +216,7 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
     for wanted in [
         "not modified",
         "HTTP 304",
-        "Not asked yet.",
+        "Not fetched yet.",
         "Proved by operator",
         "agent catalog (ARD)",
         "absent",
@@ -231,10 +231,10 @@ fn a_domain_page_shows_ten_attempts_of_a_source_and_how_it_fared_for_days() {
     let page = split(&domain());
     for wanted in [
         "generation 1.",
-        "Last asked 4 minutes ago: not modified (HTTP 304), 180 ms, revalidated.",
+        "Last fetched 4 minutes ago: not modified (HTTP 304), 180 ms, revalidated.",
         "Before 1 hour ago: timeout, 10001 ms.",
-        "97.5 % of 40 looks on 1 day succeeded, of the last 90 days.",
-        "It is asked conditionally, by ETag.",
+        "39 of 40 fetches succeeded in the last 90 days.",
+        "Refetched with conditional requests, by ETag.",
         "in 5 hours",
     ] {
         assert!(page.text.contains(wanted), "{wanted}: {}", page.text);

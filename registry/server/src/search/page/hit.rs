@@ -96,7 +96,7 @@ impl HitView {
             deprecation: summary
                 .deprecation
                 .as_ref()
-                .map(|deprecation| text::line(&deprecation.told(), TEASER)),
+                .map(|deprecation| text::line(&deprecation.sentence(), TEASER)),
             score: ScoreView::new(hit),
         }
     }
