@@ -3,8 +3,7 @@
 
 use a2a_card::ChangeClass::{self, Critical, High, Low};
 use a2a_card::{CardDiff, MAX_CHANGES, diff};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 const OWNER: &str = "https://registry.agents-r-us.io/ext/owner/v1";
@@ -316,7 +315,7 @@ fn a_diff_survives_storage() {
 
 /// A signature in JWS form.
 fn jws(header: &Value, signature: &str) -> Value {
-    json!({"protected": URL_SAFE_NO_PAD.encode(header.to_string()), "signature": signature})
+    json!({"protected": BASE64URL_NOPAD.encode(header.to_string().as_bytes()), "signature": signature})
 }
 
 #[test]

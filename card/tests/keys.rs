@@ -8,8 +8,7 @@ use a2a_card::{
     MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, ProtectedHeader, SignError, SigningKey,
     SigningKeyError, VerificationResult, canonical_payload, parse, sign, verify,
 };
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use data_encoding::{BASE64, BASE64URL_NOPAD};
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use support::{KID, describe, judged, jwk, key, key_path, published, set, verdict};
@@ -83,7 +82,7 @@ fn every_kind_of_key_file_signs_and_verifies() {
             .lines()
             .filter(|line| !line.starts_with("-----"))
             .collect();
-        let der = STANDARD.decode(body).unwrap();
+        let der = BASE64.decode(body.as_ref()).unwrap();
         let jwk = std::fs::read(key_path(&format!("{name}.json"))).unwrap();
         let preamble = format!(
             "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{pem}"
@@ -139,7 +138,7 @@ fn rsa_signs_with_either_padding_and_others_with_one() {
 #[test]
 fn files_that_hold_no_usable_key_say_so_in_one_line() {
     let mut mismatched = file("p256.json");
-    mismatched["d"] = URL_SAFE_NO_PAD.encode([9; 32]).into();
+    mismatched["d"] = BASE64URL_NOPAD.encode(&[9; 32]).into();
     let mut foreign = file("ed25519.json");
     foreign["x"] = file("p256.json")["x"].clone();
     let mut public = file("p256.json");
@@ -216,10 +215,10 @@ fn keys_that_cannot_verify_a_card_are_passed_over() {
         key
     };
     let small = json!({"kty": "RSA", "e": "AQAB", "n": "3W1Tb4DnjwMelCIYcCrDIGiY4nGvz9Q5gPkXGsoepjTq9UWtSikp_UVphMLJ2E3y8KPEP9zIHxWcMbp2_Q0HjglM00W5QrVMFas7wzDbf0khVJdPiYOCUQJT1kIwpoY5ipcyHu1XMVCQHNLJAsyJT7H9rRPwc9TpqYdT0uwYV5s"});
-    let huge = json!({"kty": "RSA", "e": "AQAB", "n": URL_SAFE_NO_PAD.encode([0xff; 1_025])});
+    let huge = json!({"kty": "RSA", "e": "AQAB", "n": BASE64URL_NOPAD.encode(&[0xff; 1_025])});
     let mut short = file("p256.json");
     short.as_object_mut().unwrap().shift_remove("d");
-    short["x"] = URL_SAFE_NO_PAD.encode([1; 31]).into();
+    short["x"] = BASE64URL_NOPAD.encode(&[1; 31]).into();
     for unusable in [
         with("use", json!("enc")),
         with("use", json!(1)),
@@ -265,8 +264,8 @@ fn rsa_keys_may_begin_with_zeros() {
         jwk.as_object_mut().unwrap().shift_remove(name);
     }
     let mut bytes = vec![0];
-    bytes.extend(URL_SAFE_NO_PAD.decode(jwk["n"].as_str().unwrap()).unwrap());
-    jwk["n"] = URL_SAFE_NO_PAD.encode(bytes).into();
+    bytes.extend(BASE64URL_NOPAD.decode(jwk["n"].as_str().unwrap().as_bytes()).unwrap());
+    jwk["n"] = BASE64URL_NOPAD.encode(&bytes).into();
     let keys = set(&[jwk]);
     assert_eq!(verdict(&card, &keys), "valid sdk");
     assert_eq!(keys.thumbprints().collect::<Vec<_>>(), [key.thumbprint()]);
@@ -308,7 +307,7 @@ fn key_sets_end_at_their_bounds() {
 fn sets_are_joined_without_repetition_up_to_the_bound() {
     let numbered = |from: u8, to: u8| {
         let keys: Vec<Value> = (from..to)
-            .map(|n| json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode([n; 32])}))
+            .map(|n| json!({"kty": "OKP", "crv": "Ed25519", "x": BASE64URL_NOPAD.encode(&[n; 32])}))
             .collect();
         set(&keys)
     };

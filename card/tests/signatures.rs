@@ -8,8 +8,7 @@ use a2a_card::{
     SignatureState, VerificationResult, canonical_payload, uncovered, uncovered_findings,
     verified_state, verified_summary,
 };
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 use support::{HEADER, describe, entry, judged, jwk, keys, set, shared, verdict, with};
 
@@ -410,7 +409,7 @@ fn tries_end_at_their_bound() {
     // The card has four payloads: three forms, and the SDK's without the schemes.
     let keys: Vec<Value> = (0..32)
         .map(|number| {
-            let x = URL_SAFE_NO_PAD.encode([number; 32]);
+            let x = BASE64URL_NOPAD.encode(&[number; 32]);
             json!({"kty": "OKP", "crv": "Ed25519", "kid": "k1", "x": x})
         })
         .collect();

@@ -7,8 +7,7 @@ use a2a_crawler::{
 };
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::source;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -188,8 +187,8 @@ pub fn signed(name: &str, about: &str, kid: &str, random: &str) -> Vec<u8> {
     let mut value = card_value(name, about);
     let header = json!({"alg": "ES256", "kid": kid}).to_string();
     value["signatures"] = json!([{
-        "protected": URL_SAFE_NO_PAD.encode(header),
-        "signature": URL_SAFE_NO_PAD.encode(random),
+        "protected": BASE64URL_NOPAD.encode(header.as_ref()),
+        "signature": BASE64URL_NOPAD.encode(random.as_ref()),
     }]);
     value.to_string().into_bytes()
 }

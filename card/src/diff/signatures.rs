@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{self, Critical, High, Low, None as Nothing};
@@ -166,7 +165,7 @@ fn jws(entry: &Value) -> Option<(String, Option<String>)> {
             .get(name)?
             .as_str()
             .filter(|text| !text.is_empty())?;
-        URL_SAFE_NO_PAD.decode(text).ok()
+        BASE64URL_NOPAD.decode(text.as_bytes()).ok()
     };
     decoded("signature")?;
     let protected: Map<String, Value> = serde_json::from_slice(&decoded("protected")?).ok()?;

@@ -158,8 +158,7 @@ fn skills_security_and_signatures_are_judged() {
     );
     let signed = |header: &'static str| {
         move |card: &mut Value| {
-            use base64::Engine as _;
-            let protected = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(header);
+            let protected = data_encoding::BASE64URL_NOPAD.encode(header.as_ref());
             card["signatures"] = json!([{"protected": protected, "signature": "AAAA"}]);
         }
     };

@@ -1,7 +1,6 @@
 //! One entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked for.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
@@ -78,7 +77,7 @@ pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
 fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let encoded = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
-        Some((text, URL_SAFE_NO_PAD.decode(text).ok()?))
+        Some((text, BASE64URL_NOPAD.decode(text.as_bytes()).ok()?))
     };
     let (protected, json) = encoded("protected").ok_or(SignatureFault::NotJws)?;
     let (_, signature) = encoded("signature").ok_or(SignatureFault::NotJws)?;

@@ -1,7 +1,6 @@
 //! Public keys, read from a JWK Set (RFC 7517), that signatures are verified with.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
@@ -267,7 +266,7 @@ impl PublicKey {
 
     /// The members of its JWK that are required, in the order of RFC 7638 §3.2.
     pub(super) fn jwk(&self) -> Value {
-        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let text = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         let curve = |name: &str, point: &[u8]| {
             // The first byte says that the point is not compressed.
             let (x, y) = point.split_at(point.len().div_ceil(2));
@@ -287,11 +286,11 @@ impl PublicKey {
     /// The RFC 7638 thumbprint.
     pub(super) fn thumbprint(&self) -> String {
         let hash = digest(&SHA256, self.jwk().to_string().as_bytes());
-        URL_SAFE_NO_PAD.encode(hash)
+        BASE64URL_NOPAD.encode(hash.as_ref())
     }
 }
 
 /// A member in base64url.
 pub(super) fn binary(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok()
+    BASE64URL_NOPAD.decode(jwk.get(name)?.as_str()?.as_bytes()).ok()
 }

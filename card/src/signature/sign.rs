@@ -1,7 +1,6 @@
 //! Signing a card.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
 use serde_json::{Map, Value, json};
 
@@ -86,7 +85,7 @@ pub fn sign(
     let payload = payload(&card, form).filter(|_| parsed.family != Family::Nested);
     let payload = payload.ok_or(SignError::WrongMembers)?;
     let protected = protected(key, header);
-    let message = format!("{protected}.{}", URL_SAFE_NO_PAD.encode(payload));
+    let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(payload));
     let signature = key
         .signature(message.as_bytes(), random)
         .ok_or(SignError::Failed)?;
@@ -113,7 +112,7 @@ fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
     }
     members.insert("kid".to_owned(), header.kid.as_str().into());
     members.insert("typ".to_owned(), "JOSE".into());
-    URL_SAFE_NO_PAD.encode(Value::Object(members).to_string())
+    BASE64URL_NOPAD.encode(Value::Object(members).to_string().as_bytes())
 }
 
 /// Puts the entry behind those that are there.

@@ -1,7 +1,6 @@
 //! Private keys, read from a file's bytes, that cards are signed with.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
 use ring::rsa::{KeyPair as RsaKeyPair, KeyPairComponents, PublicKeyComponents};
 use ring::signature::{
@@ -217,7 +216,7 @@ impl SigningKey {
                 bytes
             }
         };
-        Some(URL_SAFE_NO_PAD.encode(bytes))
+        Some(BASE64URL_NOPAD.encode(bytes))
     }
 }
 

@@ -1,14 +1,13 @@
 //! Tests of the state and the summary.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 
 use super::super::CanonicalForm;
 use super::*;
 
 fn jws(header: &Value, signature: &str) -> Value {
-    let protected = URL_SAFE_NO_PAD.encode(header.to_string());
+    let protected = BASE64URL_NOPAD.encode(header.to_string().as_bytes());
     json!({"protected": protected, "signature": signature})
 }
 
@@ -39,7 +38,7 @@ fn what_is_no_jws_leaves_the_card_unsigned() {
         json!({"proofValue": "z3Fx"}),
         json!("text"),
         json!({"protected": "!", "signature": "AAAA"}),
-        json!({"protected": URL_SAFE_NO_PAD.encode("[]"), "signature": "AAAA"}),
+        json!({"protected": BASE64URL_NOPAD.encode(b"[]"), "signature": "AAAA"}),
         jws(&json!({"alg": "ES256"}), ""),
         jws(&json!({"alg": "ES256"}), "AA=="),
     ] {

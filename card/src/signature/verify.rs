@@ -2,8 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::Value;
 
 use super::canonical::{CanonicalForm, covered, without_schemes, written};
@@ -168,7 +167,7 @@ fn payloads(document: &Value) -> Vec<Payload> {
     }
     let payload = |(form, part): (Option<CanonicalForm>, Value)| {
         let bytes = written(&part, form.unwrap_or(CanonicalForm::Sdk))?;
-        let encoded = URL_SAFE_NO_PAD.encode(bytes);
+        let encoded = BASE64URL_NOPAD.encode(bytes);
         Some(Payload { form, encoded })
     };
     parts.into_iter().filter_map(payload).collect()

@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::{KeySet, SignatureEntry, SigningKey, parse, verify};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -40,7 +39,7 @@ fn pair() -> Ed25519KeyPair {
 
 /// The JWK of the fixed Ed25519 key.
 pub fn jwk() -> Value {
-    let x = URL_SAFE_NO_PAD.encode(pair().public_key());
+    let x = BASE64URL_NOPAD.encode(pair().public_key().as_ref());
     json!({"kty": "OKP", "crv": "Ed25519", "kid": KID, "x": x})
 }
 
@@ -56,9 +55,9 @@ pub fn keys() -> KeySet {
 
 /// An entry of `signatures` by the fixed Ed25519 key over exactly this payload.
 pub fn entry(header: &str, payload: &[u8]) -> Value {
-    let protected = URL_SAFE_NO_PAD.encode(header);
-    let message = format!("{protected}.{}", URL_SAFE_NO_PAD.encode(payload));
-    let signature = URL_SAFE_NO_PAD.encode(pair().sign(message.as_bytes()));
+    let protected = BASE64URL_NOPAD.encode(header.as_ref());
+    let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(payload.as_ref()));
+    let signature = BASE64URL_NOPAD.encode(pair().sign(message.as_bytes()).as_ref());
     json!({"protected": protected, "signature": signature})
 }
 

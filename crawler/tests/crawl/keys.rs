@@ -2,8 +2,7 @@
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
 use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -19,7 +18,7 @@ fn card(jkus: &[String]) -> String {
         .iter()
         .map(|jku| {
             let header = json!({"alg": "ES256", "kid": "k", "jku": jku}).to_string();
-            json!({"protected": URL_SAFE_NO_PAD.encode(header), "signature": "AAAA"})
+            json!({"protected": BASE64URL_NOPAD.encode(header.as_ref()), "signature": "AAAA"})
         })
         .collect();
     json!({"name": "Signed", "url": "https://a.example/", "signatures": signatures}).to_string()

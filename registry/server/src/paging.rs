@@ -1,8 +1,7 @@
 //! Pages of lists: how much a caller asks for, and tokens that say where the next page begins.
 
 use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -70,7 +69,7 @@ impl Signer {
     ) -> Option<String> {
         let position = serde_json::to_vec(position).ok()?;
         let tag = self.tag(query, caller, &position);
-        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let encode = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         Some(format!(
             "{}.{}",
             encode(&position),
@@ -99,8 +98,8 @@ impl Signer {
 
     fn read<T: DeserializeOwned>(&self, query: &str, caller: &Caller, token: &str) -> Option<T> {
         let (position, tag) = token.split_once('.')?;
-        let position = URL_SAFE_NO_PAD.decode(position).ok()?;
-        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        let position = BASE64URL_NOPAD.decode(position.as_bytes()).ok()?;
+        let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;
         let expected = self.tag(query, caller, &position);
         // Both sides are tags of ours, so that comparing them again under the key is in constant time.
         let same = hmac::sign(&self.0, &tag).as_ref()

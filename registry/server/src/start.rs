@@ -9,8 +9,7 @@ use a2a_registry_domain::admission::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 
 use crate::accounts::tokens;
 use crate::admission::rules_changed::apply_rules;
@@ -201,11 +200,11 @@ async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, Start
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let key = store
-        .setting_get_or_put(PAGE_KEY, &STANDARD.encode(fresh))
+        .setting_get_or_put(PAGE_KEY, &BASE64.encode(&fresh))
         .await
         .map_err(|error| database_failed(&error))?;
-    STANDARD
-        .decode(key)
+    BASE64
+        .decode(key.as_bytes())
         .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is broken")))
 }
 
@@ -221,7 +220,7 @@ async fn open_index(
     let mut fresh = [0; 16];
     entropy.fill(&mut fresh);
     let identity = store
-        .setting_get_or_put(IDENTITY, &STANDARD.encode(fresh))
+        .setting_get_or_put(IDENTITY, &BASE64.encode(&fresh))
         .await
         .map_err(failed)?;
     let highest = events::highest_seq(store).await.map_err(failed)?;

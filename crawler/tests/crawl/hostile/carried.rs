@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use a2a_crawler::fetch::FetchLimits;
 use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 use url::Url;
 
@@ -39,7 +38,7 @@ fn carrier(url: &str) -> String {
                 "authorizationCode": {"tokenUrl": url, "authorizationUrl": url, "refreshUrl": url, "scopes": {}},
             }},
         },
-        "signatures": [{"protected": URL_SAFE_NO_PAD.encode(header), "signature": "AAAA"}],
+        "signatures": [{"protected": BASE64URL_NOPAD.encode(header.as_ref()), "signature": "AAAA"}],
     })
     .to_string()
 }

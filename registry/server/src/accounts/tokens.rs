@@ -8,8 +8,7 @@ use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, token};
 use a2a_registry_store::{Store, StoreError, Write, accounts};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -307,7 +306,7 @@ fn token_row(
 fn new_secret(entropy: &dyn Entropy) -> String {
     let mut random = [0; 32];
     entropy.fill(&mut random);
-    format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
+    format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
 }
 
 fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {

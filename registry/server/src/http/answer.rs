@@ -3,8 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use bytes::Bytes;
 use ring::digest;
 use serde::Serialize;
@@ -43,7 +42,7 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
     let body = encode(value)?;
     let hash = digest::digest(&digest::SHA256, &body);
-    let tag = format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]));
+    let tag = format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16]));
     let mut answer = if matches(request.headers(), &tag) {
         let mut answer = HttpResponse::NotModified();
         answer.insert_header((header::CACHE_CONTROL, REVALIDATE));
