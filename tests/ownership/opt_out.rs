@@ -45,6 +45,7 @@ impl House {
             .await
             .unwrap()
             .state
+            .to_string()
     }
 }
 

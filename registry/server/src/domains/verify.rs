@@ -51,9 +51,9 @@ pub async fn domain_verify(
             .into_iter()
             .map(|found| ProofCheck {
                 at,
-                method: found.method.as_str().into(),
+                method: found.method.into(),
                 place: found.place,
-                outcome: found.look.as_str().into(),
+                outcome: found.look.into(),
                 detail: found.detail,
                 wanted: found.wanted,
                 found: found.instead,
